@@ -1,0 +1,71 @@
+# Everything a developer types. Needs Python 3.11 or newer; `lint` also needs node and npm for buf.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BUF := node_modules/.bin/buf
+RELEASED := proto/released/v1.binpb
+PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
+CHECKED := server clients/python/contextengine scripts tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test demo bench soak proto proto-check proto-image lint format lock
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv from the locked requirements and install the project editable
+
+$(READY): requirements-dev.lock $(PROJECTS)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: put it on PATH or say make PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is too old or lacks ensurepip: Python 3.11 or newer with venv is needed (Debian: python3-venv)"; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  $(foreach project,$(PROJECTS),-e $(abspath $(dir $(project))))
+	touch $@
+
+run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
+	mkdir -p var
+	$(BIN)/contextengine serve --address 127.0.0.1:50051
+
+test: setup ## Run every quick test
+	$(BIN)/python -m pytest -q
+
+demo: setup ## Replay the example transcripts and print what the model would see
+	$(BIN)/python scripts/demo.py
+
+bench: setup ## Measure the server against a bare handler (needs h2load: Debian's nghttp2-client)
+	$(BIN)/python tests/bench/run.py
+
+soak: setup ## Kill a loaded server many times and look for every acknowledged message
+	$(BIN)/python -m pytest -q tests/soak
+
+proto: setup ## Generate Python from the protos
+	$(BIN)/python scripts/gen_proto.py
+
+proto-check: setup ## Fail when the committed generated code is not what the protos say
+	$(BIN)/python scripts/gen_proto.py --check
+
+proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compares with
+	mkdir -p $(dir $(RELEASED))
+	$(BUF) build -o $(RELEASED)
+
+lint: setup $(BUF) proto-check ## Style, types, protos
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(wildcard $(CHECKED))
+	$(BUF) lint
+	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
+
+format: setup ## Format and mend what can be mended by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup ## Compile the requirements again, with hashes and without download addresses
+	scripts/lock.sh
+
+$(BUF): package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund
+	touch $@

@@ -1,0 +1,1 @@
+"""Generated code of the contextengine API; see `make proto`."""

@@ -1,0 +1,1 @@
+"""Messages and stubs of the package contextengine.v1."""

@@ -1,0 +1,64 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from typing import ClassVar as _ClassVar
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERROR_REASON_UNSPECIFIED: _ClassVar[ErrorReason]
+    ERROR_REASON_INVALID_FIELD: _ClassVar[ErrorReason]
+    ERROR_REASON_CONTRADICTORY_FIELDS: _ClassVar[ErrorReason]
+    ERROR_REASON_MALFORMED_REQUEST: _ClassVar[ErrorReason]
+    ERROR_REASON_BUDGET_IMPOSSIBLE: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_ROW_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_MESSAGE_CONFLICT: _ClassVar[ErrorReason]
+    ERROR_REASON_REQUEST_ID_REUSED: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_EXISTS: _ClassVar[ErrorReason]
+    ERROR_REASON_UNKNOWN_ENGINE: _ClassVar[ErrorReason]
+    ERROR_REASON_REVISION_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_HAS_DEPENDENTS: _ClassVar[ErrorReason]
+    ERROR_REASON_LOST_RACE: _ClassVar[ErrorReason]
+    ERROR_REASON_TOO_LARGE: _ClassVar[ErrorReason]
+    ERROR_REASON_OVERLOADED: _ClassVar[ErrorReason]
+    ERROR_REASON_BUDGET_SPENT: _ClassVar[ErrorReason]
+    ERROR_REASON_DRAINING: _ClassVar[ErrorReason]
+    ERROR_REASON_STORE_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_UNAUTHENTICATED: _ClassVar[ErrorReason]
+    ERROR_REASON_PERMISSION_DENIED: _ClassVar[ErrorReason]
+    ERROR_REASON_ENGINE_FAILED: _ClassVar[ErrorReason]
+    ERROR_REASON_NOT_YET_SERVED: _ClassVar[ErrorReason]
+    ERROR_REASON_DEFECT: _ClassVar[ErrorReason]
+    ERROR_REASON_DEADLINE: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_REPLACED: _ClassVar[ErrorReason]
+    ERROR_REASON_CORRUPT_ROW: _ClassVar[ErrorReason]
+    ERROR_REASON_POSITION_LOST: _ClassVar[ErrorReason]
+ERROR_REASON_UNSPECIFIED: ErrorReason
+ERROR_REASON_INVALID_FIELD: ErrorReason
+ERROR_REASON_CONTRADICTORY_FIELDS: ErrorReason
+ERROR_REASON_MALFORMED_REQUEST: ErrorReason
+ERROR_REASON_BUDGET_IMPOSSIBLE: ErrorReason
+ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
+ERROR_REASON_ROW_NOT_FOUND: ErrorReason
+ERROR_REASON_MESSAGE_CONFLICT: ErrorReason
+ERROR_REASON_REQUEST_ID_REUSED: ErrorReason
+ERROR_REASON_SESSION_EXISTS: ErrorReason
+ERROR_REASON_UNKNOWN_ENGINE: ErrorReason
+ERROR_REASON_REVISION_MISMATCH: ErrorReason
+ERROR_REASON_HAS_DEPENDENTS: ErrorReason
+ERROR_REASON_LOST_RACE: ErrorReason
+ERROR_REASON_TOO_LARGE: ErrorReason
+ERROR_REASON_OVERLOADED: ErrorReason
+ERROR_REASON_BUDGET_SPENT: ErrorReason
+ERROR_REASON_DRAINING: ErrorReason
+ERROR_REASON_STORE_UNAVAILABLE: ErrorReason
+ERROR_REASON_UNAUTHENTICATED: ErrorReason
+ERROR_REASON_PERMISSION_DENIED: ErrorReason
+ERROR_REASON_ENGINE_FAILED: ErrorReason
+ERROR_REASON_NOT_YET_SERVED: ErrorReason
+ERROR_REASON_DEFECT: ErrorReason
+ERROR_REASON_DEADLINE: ErrorReason
+ERROR_REASON_SESSION_REPLACED: ErrorReason
+ERROR_REASON_CORRUPT_ROW: ErrorReason
+ERROR_REASON_POSITION_LOST: ErrorReason

@@ -1,0 +1,96 @@
+"""Generates Python from proto/ into generated/python, or with --check says whether what is there is current.
+
+The wire package is contextengine.v1, but a Python package of that name would clash with the client library
+`contextengine`. So the generated modules live in `contextengine_proto.v1`, and every mention of them is rewritten;
+descriptors, and so the wire, keep the proto names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTO = ROOT / "proto"
+TARGET = ROOT / "generated" / "python" / "contextengine_proto"
+# The modules as protoc names them: `from contextengine.v1 import a_pb2` and `contextengine.v1.a_pb2`.
+IMPORT = re.compile(r"\bfrom contextengine\.v1 import\b")
+MODULE = re.compile(r"\bcontextengine\.v1\.(?=\w+_pb2)")
+
+
+def has_service(stubs: Path) -> bool:
+    """Whether the proto that the generated file of stubs comes from defines a service."""
+    proto = PROTO / "contextengine" / "v1" / (stubs.name.split("_pb2_grpc.")[0] + ".proto")
+    return re.search(r"^service \w+ \{", proto.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def generate(into: Path) -> None:
+    """Runs protoc and writes the renamed package into the directory `into`; raises when protoc refuses."""
+    protos = sorted(str(path.relative_to(PROTO)) for path in PROTO.glob("contextengine/v1/*.proto"))
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTO}"]
+        outputs = ["--python_out=", "--pyi_out=", "--grpc_python_out=", "--mypy_grpc_out=quiet:"]
+        command += [output + scratch for output in outputs]
+        # protoc looks for protoc-gen-mypy_grpc on PATH; it stands beside this interpreter.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        subprocess.run([*command, *protos], check=True, env={**os.environ, "PATH": path})
+        (into / "v1").mkdir(parents=True, exist_ok=True)
+        for source in sorted((Path(scratch) / "contextengine" / "v1").iterdir()):
+            # A proto without a service gets empty stubs, which nobody needs.
+            if "_pb2_grpc." in source.name and not has_service(source):
+                continue
+            text = IMPORT.sub("from contextengine_proto.v1 import", source.read_text(encoding="utf-8"))
+            text = MODULE.sub("contextengine_proto.v1.", text)
+            (into / "v1" / source.name).write_text(text, encoding="utf-8")
+    (into / "__init__.py").write_text('"""Generated code of the contextengine API; see `make proto`."""\n')
+    (into / "v1" / "__init__.py").write_text('"""Messages and stubs of the package contextengine.v1."""\n')
+    (into / "py.typed").write_text("")
+
+
+def generated_files(root: Path) -> set[str]:
+    """The paths below `root` that generation owns, relative to it."""
+    return {
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def differences(fresh: Path) -> list[str]:
+    """The files that are missing, left over or other in the committed package than in `fresh`."""
+    names = sorted(generated_files(fresh) | generated_files(TARGET))
+    _, mismatch, missing = filecmp.cmpfiles(fresh, TARGET, names, shallow=False)
+    return sorted(mismatch + missing)
+
+
+def main() -> int:
+    """Exit status 1 means: the committed code is not current."""
+    parser = argparse.ArgumentParser(description="Generate Python from the protos.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail when anything is not current"
+    )
+    check = parser.parse_args().check
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh = Path(scratch) / TARGET.name
+        generate(fresh)
+        if not check:
+            shutil.rmtree(TARGET, ignore_errors=True)
+            shutil.copytree(fresh, TARGET)
+            return 0
+        names = differences(fresh)
+    for name in names:
+        print(f"not current: generated/python/contextengine_proto/{name}", file=sys.stderr)
+    if names:
+        print("run `make proto` and commit the result", file=sys.stderr)
+    return 1 if names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Compiles requirements.lock (what the server runs on) and requirements-dev.lock (what a developer has besides), with
+# hashes and without download addresses. The distributions of this repository are left out: they are installed from it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+compile() {
+  .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+    --no-emit-index-url --no-emit-find-links \
+    --no-emit-package contextengine --no-emit-package contextengine-proto \
+    --custom-compile-command "make lock" "$@"
+}
+compile pyproject.toml --output-file requirements.lock
+compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock

@@ -1,0 +1,1 @@
+"""contextengine: a gRPC service that decides what a language model sees."""
