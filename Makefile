@@ -66,6 +66,7 @@ format: setup ## Format and mend what can be mended by itself
 lock: setup ## Compile the requirements again, with hashes and without download addresses
 	scripts/lock.sh
 
+# Not `npm ci`: it insists that the lock lists buf's binaries for every platform, a registry may hold only some.
 $(BUF): package-lock.json
-	npm ci --ignore-scripts --no-audit --no-fund
+	npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@

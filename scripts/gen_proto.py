@@ -1,8 +1,8 @@
 """Generates Python from proto/ into generated/python, or with --check says whether what is there is current.
 
 The wire package is contextengine.v1, but a Python package of that name would clash with the client library
-`contextengine`. So the generated modules live in `contextengine_proto.v1`, and every mention of them is rewritten;
-descriptors, and so the wire, keep the proto names.
+`contextengine`. So the generated modules live in `contextengine_proto.v1`, and every mention of them is
+rewritten; descriptors, and so the wire, keep the proto names.
 """
 
 from __future__ import annotations
