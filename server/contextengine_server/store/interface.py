@@ -87,6 +87,13 @@ class SummaryRow:
     tokens: int
     text: str
     created_revision: int
+    first_step: int = 0
+    """The step of the first atom that it covers."""
+    last_step: int = 0
+    span_start: int = 0
+    """The running token sum before the first atom that it covers."""
+    span_end: int = 0
+    """The running token sum behind the last atom that it covers."""
     retired_revision: int = 0
     children: tuple[str, ...] = ()
     start_ms: int | None = None
@@ -156,7 +163,8 @@ class Commit:
     summaries: Sequence[SummaryRow] = ()
     facts: Sequence[Facts] = ()
     shift: tuple[int, int] | None = None
-    """(sequence, delta): add delta to `start` of every live message above the sequence."""
+    """(sequence, delta): add delta to `start` of every live message above the sequence, and to the spans of every live
+    summary that begins above it."""
     reply: StoredReply | None = None
     bind_key: bool = False
     """Make this the current session of `head.session_key`."""
