@@ -1,0 +1,23 @@
+"""Tokens: counting text, estimating what is not text, what is known of models, and learning from bills."""
+
+from .calibration import calibrate
+from .counter import TokenCounter
+from .encodings import DEFAULT_ENCODING, ENCODINGS, CorruptRanks, UnknownEncoding
+from .media import MESSAGE_TOKENS, NAME_TOKENS, REPLY_TOKENS, file_tokens, image_tokens
+from .models import ModelProfile, profile
+
+__all__ = [
+    "DEFAULT_ENCODING",
+    "ENCODINGS",
+    "MESSAGE_TOKENS",
+    "NAME_TOKENS",
+    "REPLY_TOKENS",
+    "CorruptRanks",
+    "ModelProfile",
+    "TokenCounter",
+    "UnknownEncoding",
+    "calibrate",
+    "file_tokens",
+    "image_tokens",
+    "profile",
+]

@@ -1,0 +1,103 @@
+"""The encodings that text is counted in, made from rank files inside the package: nothing is downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from binascii import a2b_base64
+from dataclasses import dataclass
+from importlib import resources
+
+import tiktoken
+
+DEFAULT_ENCODING = "o200k_base"
+"""The reference encoding where none is configured: that of OpenAI's models since GPT-4o."""
+
+
+class UnknownEncoding(ValueError):
+    """An encoding that the package has no ranks for was asked for; the text lists those it has."""
+
+
+class CorruptRanks(RuntimeError):
+    """A rank file is not the published one: the installation is damaged and should be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What makes an encoding: the published sha256 of its ranks, and how text is cut into pieces before merging."""
+
+    sha256: str
+    pattern: str
+
+
+_ENCODINGS = {
+    # sha256 sums and patterns are those of tiktoken (tiktoken_ext/openai_public.py, version 0.14); a test compares.
+    "o200k_base": _Definition(
+        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        pattern="|".join(
+            [
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+                r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+                r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                r"\p{N}{1,3}",
+                r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+                r"\s*[\r\n]+",
+                r"\s+(?!\S)",
+                r"\s+",
+            ]
+        ),
+    ),
+    "cl100k_base": _Definition(
+        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        pattern="|".join(
+            [
+                r"'(?i:[sdmt]|ll|ve|re)",
+                r"[^\r\n\p{L}\p{N}]?+\p{L}++",
+                r"\p{N}{1,3}+",
+                r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
+                r"\s++$",
+                r"\s*[\r\n]",
+                r"\s+(?!\S)",
+                r"\s",
+            ]
+        ),
+    ),
+}
+
+ENCODINGS = tuple(_ENCODINGS)
+"""The encodings that can be asked for."""
+
+_loaded: dict[str, tiktoken.Encoding] = {}
+_loading = threading.Lock()
+
+
+def require_known(name: str) -> str:
+    """Answers `name`, or raises UnknownEncoding."""
+    if name not in _ENCODINGS:
+        raise UnknownEncoding(f"no encoding {name!r}: known are {', '.join(ENCODINGS)}")
+    return name
+
+
+def load(name: str) -> tiktoken.Encoding:
+    """The encoding `name`, made once a process: about a third of a second, mostly in parsing the ranks.
+
+    It knows no special tokens, so that their text counts as the plain text that it is here: a message that quotes
+    `<|endoftext|>` controls nothing. Safe to call from any thread. Raises UnknownEncoding and CorruptRanks.
+    """
+    require_known(name)
+    with _loading:
+        encoding = _loaded.get(name)
+        if encoding is None:
+            encoding = _loaded[name] = _make(name, _ENCODINGS[name])
+        return encoding
+
+
+def _make(name: str, definition: _Definition) -> tiktoken.Encoding:
+    content = resources.files(__package__).joinpath("ranks", f"{name}.tiktoken").read_bytes()
+    if hashlib.sha256(content).hexdigest() != definition.sha256:
+        raise CorruptRanks(f"the ranks of {name} are damaged: install contextengine-server again")
+    # Each line is a token in base64 and its rank; one pass over all fields is twice as quick as one over lines.
+    fields = content.split()
+    ranks = dict(zip(map(a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))
+    return tiktoken.Encoding(name, pat_str=definition.pattern, mergeable_ranks=ranks, special_tokens={})
