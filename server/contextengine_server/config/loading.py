@@ -1,0 +1,157 @@
+"""Reading the settings: flags over environment over file over defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import EnvSettingsSource
+from pydantic_settings.exceptions import SettingsError as UnreadableVariable
+
+from contextengine_server.config.settings import Settings
+from contextengine_server.engines.fields import OptionsError, Problem, merge, problems_of, read_names
+
+DEFAULT_FILE = "contextengine.yaml"
+"""Read from the working directory when neither --config nor CONTEXTENGINE_CONFIG names a file."""
+
+FILE_VARIABLE = "CONTEXTENGINE_CONFIG"
+_PREFIX = "CONTEXTENGINE_"
+
+
+class SettingsError(OptionsError):
+    """The settings cannot be used. The text names every setting that is wrong, what is right, and where it was set."""
+
+
+def load_settings(
+    config: str | Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings in force.
+
+    `config` is the file to read (--config); None: the file that CONTEXTENGINE_CONFIG names, else ./contextengine.yaml
+    if there is one. `flags` holds what the command line sets, under dotted paths (`server.address`) or nested; None
+    stands for a flag that was not given. `environ` defaults to the process's. Raises SettingsError.
+    """
+    environ = os.environ if environ is None else environ
+    file, file_values = _from_file(config, environ)
+    sources = [
+        (str(file), file_values),
+        ("the environment", _from_environment(environ)),
+        ("the command line", _from_flags(flags or {})),
+    ]
+    merged: dict[str, Any] = {}
+    problems: list[Problem] = []
+    named: list[tuple[str, dict[str, Any]]] = []
+    for source, values in sources:
+        known, found = read_names(Settings, values)
+        problems += [Problem(problem.path, f"{problem.text} (in {source})") for problem in found]
+        named.append((source, known))
+        merged = merge(merged, known)
+    try:
+        settings = Settings(**merged)
+    except ValidationError as error:
+        found = problems_of(error, Settings)
+        raise SettingsError([*problems, *(_with_source(problem, named) for problem in found)]) from None
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def _from_file(config: str | Path | None, environ: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    wanted = config or environ.get(FILE_VARIABLE)
+    path = Path(wanted or DEFAULT_FILE)
+    if not wanted and not path.exists():
+        return path, {}
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError([Problem(str(path), f"cannot be read: {reason}")]) from None
+    from contextengine_server.config.parsing import (
+        read_yaml,
+        shadowed,
+    )  # late: most servers start without a file
+
+    try:
+        values = read_yaml(text, str(path))
+    except OptionsError as error:
+        raise SettingsError(error.problems) from None
+    if values is None:
+        return path, {}
+    if not isinstance(values, dict):
+        raise SettingsError([Problem(str(path), "must be a mapping of groups, such as `server:`")])
+    twice = shadowed(values)
+    if twice:
+        raise SettingsError([Problem(key, f"is given twice; keep one (in {path})") for key in twice])
+    return path, values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What CONTEXTENGINE_GROUP__NAME variables set.
+
+    Other variables with the prefix are let be (Kubernetes sets CONTEXTENGINE_SERVICE_HOST for a service of that name),
+    unless they look like a setting that was misspelt.
+    """
+    groups = [name.upper() for name in Settings.model_fields]
+    problems = []
+    for variable in environ:
+        name = variable.upper().removeprefix(_PREFIX)
+        if name == variable.upper() or variable.upper() == FILE_VARIABLE or name in groups:
+            continue
+        group, separator, _ = name.partition("__")
+        if separator and group not in groups:
+            text = f"names no group of settings; groups: {', '.join(groups)}"
+            problems.append(Problem(variable, text))
+        elif not separator and (group := next((g for g in groups if name.startswith(g + "_")), "")):
+            better = f"{_PREFIX}{group}__{name.removeprefix(group + '_')}"
+            problems.append(
+                Problem(variable, f"is no setting: a group ends with two underscores; did you mean {better}?")
+            )
+    if problems:
+        raise SettingsError(problems)
+    source = EnvSettingsSource(Settings)
+    source.env_vars = {name.lower(): value for name, value in environ.items()}
+    try:
+        return source()
+    except UnreadableVariable as error:
+        text = f"a variable that holds a list or a group must be JSON: {error}"
+        raise SettingsError([Problem("the environment", text)]) from None
+
+
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in flags.items():
+        if value is None:
+            continue
+        for part in reversed(path.split(".")):
+            value = {part: value}
+        nested = merge(nested, value)
+    return nested
+
+
+def _with_source(problem: Problem, sources: list[tuple[str, dict[str, Any]]]) -> Problem:
+    """The problem, with the source that binds: the highest one that has its path or the group around it."""
+    keys = problem.path.replace("[", ".").split(".")
+    for length in range(len(keys), 0, -1):
+        for source, values in reversed(sources):
+            if _has(values, keys[:length]):
+                return Problem(problem.path, f"{problem.text} (in {source})")
+    return problem
+
+
+def _has(values: Any, keys: list[str]) -> bool:
+    for key in keys:
+        wanted = key.replace("_", "").lower()
+        matches = (
+            [value for name, value in values.items() if name.replace("_", "") == wanted]
+            if isinstance(values, dict)
+            else []
+        )
+        if not matches:
+            return isinstance(values, list)
+        values = matches[0]
+    return True
