@@ -1,4 +1,4 @@
-"""How a summary is shown (law 7): a header from its row, a body inside a fence that it cannot close, and what expands it.
+"""How a summary is shown (law 7): a header from its row, a fence that its body cannot close, and what expands it.
 
 The fence's token is a digest of the body, chosen so that the body does not hold it. So the text needs no escaping,
 another body has another fence, and a text that was changed anywhere no longer verifies.

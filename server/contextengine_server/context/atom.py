@@ -1,0 +1,83 @@
+"""Atoms: messages that stand or fall together. Their edges are the only safe cut points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .message import Entry, Slot
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A tool call and where its result is shown."""
+
+    id: str
+    entry: Entry
+    index: int
+    """Its place among the entry's calls."""
+    answered: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Atom:
+    """An assistant message with its results, reasoning with what it produced, or one other message.
+
+    `slots` is what it shows, in order; `entries` whose messages it holds, in order of arrival. A message that is not shown
+    (an orphan result) is in `dropped` of the atom it arrived behind, with the reason.
+    """
+
+    step: int
+    """Its ordinal in the view, from 0."""
+    start: int
+    """The running token sum before it."""
+    first: int
+    """The sequence that begins it."""
+    tokens: int = 0
+    slots: list[Slot] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    closed: bool = False
+    """True once anything but results followed: calls that stood open by then are abandoned."""
+    user: bool = False
+    """Holds a user's message."""
+    pinned: bool = False
+    leading: bool = False
+    """Belongs to the system and developer messages that lead the view."""
+    growing: bool = False
+    """Holds reasoning whose product has not arrived."""
+    note: bool = False
+    """Shows a late result of a call that was summarized by then."""
+
+    @property
+    def end(self) -> int:
+        """The running token sum behind it."""
+        return self.start + self.tokens
+
+    @property
+    def open(self) -> list[Call]:
+        """Calls without a result."""
+        return [call for call in self.calls if not call.answered]
+
+    @property
+    def pending(self) -> bool:
+        """True while its open calls may still be answered in their place."""
+        return not self.closed and any(not call.answered for call in self.calls)
+
+    @property
+    def must_stay(self) -> bool:
+        """True where law 4 keeps it in every assembly whatever follows."""
+        return self.pinned or self.leading
+
+    def clone(self) -> Atom:
+        """A copy to work on, so that memory changes only after the commit."""
+        return Atom(
+            self.step, self.start, self.first, self.tokens, list(self.slots), list(self.entries),
+            [Call(c.id, c.entry, c.index, c.answered) for c in self.calls], list(self.dropped),
+            self.closed, self.user, self.pinned, self.leading, self.growing, self.note,
+        )  # fmt: skip
+
+    def show(self, slot: Slot) -> None:
+        """Adds a slot at the end."""
+        self.slots.append(slot)
+        self.tokens += slot.tokens

@@ -1,0 +1,380 @@
+"""The fold: messages come in one by one, atoms come out. What every law needs of a message is decided here, once.
+
+Results are paired with calls by position, since real sessions reuse ids: a result answers an open call of the newest
+assistant message, else the newest abandoned call with its id, else nothing. Then:
+
+- A call is pending while only results follow it. When anything else follows, it is abandoned: its atom is closed and shows a
+  synthetic result in place of each missing one.
+- A late result (for an abandoned call) takes the place of the synthetic one, behind its call. Where a summary covers the call
+  by then, it is shown as a labelled note instead.
+- A result without a call, or a second one, is not shown.
+
+The fold is pure: `extend` answers what would change; `apply` changes the view once that is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from .atom import Atom, Call
+from .message import Entry, Role, Shaper
+from .view import View
+
+
+class NeedsHistory(Exception):
+    """A late result belongs to an atom that is not in memory: the view must be loaded from this sequence on."""
+
+    def __init__(self, sequence: int) -> None:
+        super().__init__(sequence)
+        self.sequence = sequence
+
+
+@dataclass(slots=True, frozen=True)
+class EntryFacts:
+    """What the store keeps of the fold for one message."""
+
+    sequence: int
+    step: int | None
+    start: int | None
+    late_of: int | None
+
+
+@dataclass(slots=True)
+class Extension:
+    """What new messages do to a view."""
+
+    entries: Sequence[Entry]
+    replaced: dict[int, Atom] = field(default_factory=dict)
+    """Atoms that were there and changed, by step."""
+    added: list[Atom] = field(default_factory=list)
+    facts: dict[int, EntryFacts] = field(default_factory=dict)
+    """Facts of the new messages, and of old ones whose facts changed, by sequence."""
+    shifts: list[tuple[int, int]] = field(default_factory=list)
+    """(sequence, delta): `start` of every older atom that begins above the sequence moves by delta."""
+    total: int = 0
+    leading: int = 0
+    leading_open: bool = True
+    user_step: int = -1
+    user_peak: int = 0
+    late_mark: int = 0
+    pinned: list[int] = field(default_factory=list)
+    """Steps that hold a pinned message now."""
+    unpinned: list[int] = field(default_factory=list)
+    """Steps whose pinned atom moved."""
+    abandoned: dict[str, list[int]] | None = None
+    """The new table of abandoned calls, where it changed."""
+
+    @property
+    def late(self) -> bool:
+        """True where a late result changed what was shown before."""
+        return bool(self.shifts)
+
+
+class _Folder:
+    """One run of the fold over a view that stays as it is."""
+
+    def __init__(self, view: View, shaper: Shaper) -> None:
+        self.view = view
+        self.shaper = shaper
+        self.out = Extension(
+            (), total=view.total, leading=view.leading, leading_open=view.leading_open,
+            user_step=view.user_step, user_peak=view.user_peak, late_mark=view.late_mark,
+        )  # fmt: skip
+        self.current: Atom | None = view.atoms[-1] if view.atoms else None
+        self.owned = False
+        self.steps = view.steps
+        self.added: dict[int, Atom] = {}
+
+    # The atom that messages join now.
+
+    def own(self) -> Atom:
+        """The current atom, ours to change."""
+        current = self.current
+        assert current is not None
+        if not self.owned:
+            current = self.copy(current)
+            self.current = current
+            self.owned = True
+        return current
+
+    def copy(self, atom: Atom) -> Atom:
+        """A copy of an atom of the view, ours to change."""
+        copy = atom.clone()
+        copy.start += sum(delta for sequence, delta in self.out.shifts if atom.first > sequence)
+        self.out.replaced[copy.step] = copy
+        return copy
+
+    def begin(self, entry: Entry) -> Atom:
+        """A new atom at the end of the view; what stood open before is abandoned."""
+        self.close()
+        atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
+        self.steps += 1
+        self.current, self.owned = atom, True
+        self.out.added.append(atom)
+        self.added[atom.first] = atom
+        if self.out.leading_open:
+            if entry.traits.instructs:
+                atom.leading = True
+                self.out.leading = atom.step + 1
+            else:
+                self.out.leading_open = False
+        return atom
+
+    def close(self) -> None:
+        """Nothing but results may follow open calls: whatever is open now gets synthetic results."""
+        current = self.current
+        if current is None or current.closed:
+            return
+        if current.growing or any(not call.answered for call in current.calls):
+            current = self.own()
+            for call in current.open:
+                slot = self.shaper.no_result(call.entry, call.index)
+                current.show(slot)
+                self.out.total += slot.tokens
+                self.abandon(call.id, current.first)
+        if self.owned:
+            current.closed = True
+            current.growing = False
+
+    def join(self, atom: Atom, entry: Entry, parts: tuple[int, ...] | None) -> None:
+        """The message, or these parts of it, at the end of the atom."""
+        slot = self.shaper.whole(entry) if parts is None else self.shaper.parts(entry, parts)
+        atom.show(slot)
+        atom.entries.append(entry)
+        self.out.total += slot.tokens
+        if entry.traits.says:
+            atom.user = True
+            self.out.user_step = atom.step
+        if atom.user:
+            self.out.user_peak = max(self.out.user_peak, atom.tokens)
+        if entry.traits.pinned and not atom.pinned:
+            atom.pinned = True
+            self.out.pinned.append(atom.step)
+        self.note_facts(entry, atom.step, atom.start if atom.first == entry.sequence else None, None)
+
+    def note_facts(self, entry: Entry, step: int | None, start: int | None, late_of: int | None) -> None:
+        self.out.facts[entry.sequence] = EntryFacts(entry.sequence, step, start, late_of)
+
+    # Messages.
+
+    def add(self, entry: Entry) -> None:
+        traits = entry.traits
+        if traits.results:
+            self.add_results(entry)
+            return
+        current = self.current
+        if current is not None and current.growing and not current.closed and traits.role == Role.ASSISTANT:
+            atom = self.own()
+        else:
+            atom = self.begin(entry)
+        self.join(atom, entry, None)
+        atom.growing = traits.only_reasoning and traits.role == Role.ASSISTANT
+        for index, call_id in enumerate(traits.calls):
+            atom.calls.append(Call(call_id, entry, index))
+
+    def add_results(self, entry: Entry) -> None:
+        """A message that carries results, perhaps among other parts."""
+        traits = entry.traits
+        open_ids: list[str] = []
+        if self.current is not None and not self.current.closed:
+            open_ids = [call.id for call in self.current.calls if not call.answered]
+        here: list[tuple[int, str]] = []
+        away: list[tuple[int, str]] = []
+        for part, call_id in traits.results:
+            if call_id in open_ids:
+                open_ids.remove(call_id)
+                here.append((part, call_id))
+            else:
+                away.append((part, call_id))
+        late = [(part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None]
+        hidden = {part for part, _ in away}
+        shown = tuple(index for index in range(traits.part_count) if index not in hidden)
+
+        if here:
+            atom = self.own()
+            self.join(atom, entry, None if not hidden else shown)
+            for _, call_id in here:
+                next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
+            if len(traits.results) < traits.part_count:
+                self.close()
+        elif shown:
+            atom = self.begin(entry)
+            self.join(atom, entry, shown)
+        if late:
+            self.add_late(entry, late, alone=not here and not shown)
+        if entry.sequence not in self.out.facts:
+            self.drop(entry, "no open call with this id")
+
+    def drop(self, entry: Entry, rule: str) -> None:
+        if self.current is None:
+            # An orphan that opens the session: an atom that shows nothing keeps it for `explain`. What follows still leads.
+            atom = self.begin(entry)
+            atom.dropped.append((entry, rule))
+            atom.leading, self.out.leading, self.out.leading_open = True, atom.step + 1, True
+            self.note_facts(entry, atom.step, atom.start, None)
+            return
+        self.own().dropped.append((entry, rule))
+        self.note_facts(entry, None, None, None)
+
+    # Abandoned calls and late results.
+
+    def table(self) -> dict[str, list[int]]:
+        if self.out.abandoned is None:
+            self.out.abandoned = {key: list(firsts) for key, firsts in self.view.abandoned.items()}
+        return self.out.abandoned
+
+    def abandon(self, call_id: str, first: int) -> None:
+        self.table().setdefault(call_id, []).append(first)
+
+    def abandoned_atom(self, call_id: str) -> int | None:
+        """The first sequence of the newest atom with an abandoned call of this id."""
+        table = self.view.abandoned if self.out.abandoned is None else self.out.abandoned
+        firsts = table.get(call_id)
+        return firsts[-1] if firsts else None
+
+    def answer(self, call_id: str) -> None:
+        firsts = self.table()[call_id]
+        firsts.pop()
+        if not firsts:
+            del self.table()[call_id]
+
+    def reach(self, first: int) -> Atom:
+        """An older atom, ours to change."""
+        if first in self.added:
+            return self.added[first]
+        found = self.view.find(first)
+        if found is None or found.step < self.view.base:
+            raise NeedsHistory(first)
+        if found.step in self.out.replaced:
+            return self.out.replaced[found.step]
+        atom = self.copy(found)
+        if self.current is found:
+            self.current, self.owned = atom, True
+        return atom
+
+    def add_late(self, entry: Entry, late: list[tuple[int, str]], alone: bool) -> None:
+        """Results for abandoned calls: behind their calls, or as a note where the call is summarized by now."""
+        notes: list[int] = []
+        for part, call_id in late:
+            first = self.abandoned_atom(call_id)
+            if first is None:
+                continue  # a second late result of the same message for one call
+            if self.summarized(first, entry.created):
+                notes.append(part)
+            else:
+                atom = self.reach(first)
+                whole = alone and len(entry.traits.results) == 1 and entry.traits.part_count == 1
+                slot = self.shaper.whole(entry) if whole else self.shaper.parts(entry, (part,))
+                index = next(i for i, s in enumerate(atom.slots) if s.synthetic and s.call_id == call_id)
+                delta = slot.tokens - atom.slots[index].tokens
+                atom.slots[index] = slot
+                atom.tokens += delta
+                atom.entries.append(entry)
+                next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
+                self.shift(atom, delta)
+                self.out.late_mark = entry.sequence
+                if alone:
+                    self.note_facts(entry, atom.step, None, atom.first)
+            self.answer(call_id)
+        if notes:
+            self.add_note(entry, tuple(notes))
+
+    def summarized(self, first: int, created: int) -> bool:
+        return any(lo <= first <= hi and since < created for lo, hi, since in self.view.leaves)
+
+    def shift(self, changed: Atom, delta: int) -> None:
+        """Everything behind the atom moves by delta."""
+        self.out.total += delta
+        self.out.shifts.append((changed.first, delta))
+        for atom in (*self.out.added, *self.out.replaced.values()):
+            if atom.step > changed.step:
+                atom.start += delta
+                self.restart(atom)
+
+    def restart(self, atom: Atom) -> None:
+        """Facts of messages that this run added and whose atom's running sum moved."""
+        known = self.out.facts.get(atom.first)
+        if known is not None:
+            self.out.facts[atom.first] = EntryFacts(atom.first, atom.step, atom.start, known.late_of)
+
+    def add_note(self, entry: Entry, parts: tuple[int, ...]) -> None:
+        """A note is an atom of its own. It never parts open calls from their results: it stands before them."""
+        pending = self.current if self.current is not None and self.current.pending else None
+        slot = self.shaper.note(entry, parts)
+        if pending is None:
+            atom = self.begin(entry)
+        else:
+            moved = self.own()
+            atom = Atom(step=moved.step, start=moved.start, first=entry.sequence)
+            self.out.replaced.pop(moved.step, None)
+            moved.step += 1
+            moved.start += slot.tokens
+            self.steps += 1
+            if moved.first in self.added:
+                self.out.added.insert(-1, atom)
+            else:
+                self.out.replaced[atom.step] = atom
+                self.out.added.append(moved)
+                self.added[moved.first] = moved
+            self.added[atom.first] = atom
+            if moved.user:
+                self.out.user_step = moved.step
+            if moved.pinned:
+                self.out.pinned.append(moved.step)
+                self.out.unpinned.append(atom.step)
+            for member in moved.entries:
+                start = moved.start if member.sequence == moved.first else None
+                self.note_facts(member, moved.step, start, None)
+        atom.note = atom.closed = True
+        atom.show(slot)
+        atom.entries.append(entry)
+        self.out.total += slot.tokens
+        self.note_facts(entry, atom.step, atom.start, None)
+
+
+def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
+    """What these messages, in order, would do to the view. The view stays as it is.
+
+    Raises NeedsHistory where a late result belongs to an atom that the window does not hold.
+    """
+    folder = _Folder(view, shaper)
+    for entry in entries:
+        folder.add(entry)
+    folder.out.entries = entries
+    return folder.out
+
+
+def apply(view: View, change: Extension) -> None:
+    """Brings an extension into the view, after its commit."""
+    for sequence, delta in change.shifts:
+        for atom in view.atoms:
+            if atom.first > sequence:
+                atom.start += delta
+        view.summaries = [s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries]
+    for step, atom in change.replaced.items():
+        if step >= view.base:
+            view.atoms[step - view.base] = atom
+        else:
+            view.anchors[step] = atom
+    view.atoms.extend(change.added)
+    view.total = change.total
+    view.leading, view.leading_open = change.leading, change.leading_open
+    view.user_step, view.user_peak = change.user_step, change.user_peak
+    view.late_mark = change.late_mark
+    if change.pinned:
+        view.pinned = sorted({*view.pinned, *change.pinned} - set(change.unpinned))
+    if change.abandoned is not None:
+        view.abandoned = change.abandoned
+    if change.entries:
+        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
+        view.message_count += len(change.entries)
+
+
+def extended(view: View, change: Extension) -> View:
+    """A view with the extension in it; the original stays as it is (a `live` list that is not stored)."""
+    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors))
+    if change.shifts:
+        copy.atoms = [atom.clone() for atom in copy.atoms]
+    apply(copy, change)
+    return copy

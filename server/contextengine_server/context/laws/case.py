@@ -1,0 +1,52 @@
+"""What a law is given, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan import Declared, Keep, Plan, Reshaped, Summarized
+from ..view import View
+
+
+@dataclass(slots=True, frozen=True)
+class Case:
+    """A plan over a view, under a budget, by an engine that declared what it does."""
+
+    plan: Plan
+    view: View
+    budget: int
+    """For items, in the reference encoding."""
+    tokens: int
+    """The plan's, in the reference encoding."""
+    declared: Declared
+    reasoning_may_go: bool = False
+    """True where the target provider accepts an assistant message without the reasoning that it came with."""
+
+    def shown(self) -> list[tuple[int, int]]:
+        """The ranges of steps whose messages are shown, in the plan's order."""
+        return [(s.first, s.last) for s in self.plan.segments if not isinstance(s, Summarized)]
+
+    def shows(self, step: int) -> bool:
+        """True where a step's messages are shown in some form."""
+        return any(first <= step <= last for first, last in self.shown())
+
+    def verbatim(self, step: int) -> bool:
+        """True where a step is shown as it is."""
+        for segment in self.plan.segments:
+            if isinstance(segment, Keep) and segment.first <= step <= segment.last:
+                return True
+            if isinstance(segment, Reshaped) and segment.first <= step <= segment.last:
+                return not any(slot.sequence in segment.slots for slot in self.view.atom(step).slots)
+        return False
+
+
+@dataclass(slots=True, frozen=True)
+class Violation:
+    """A law that a plan breaks, and how."""
+
+    law: int
+    name: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"law {self.law} ({self.name}): {self.how}"

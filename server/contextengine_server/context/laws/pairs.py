@@ -1,0 +1,34 @@
+"""Law 1, pairs: no tool call without its results, no result without its call, none twice, order kept.
+
+Inside an atom the fold holds it. Over a plan it means: whole atoms, each at most once, in order. A summary stands where what it
+covers begins; steps that it covers and law 4 keeps may follow it.
+"""
+
+from __future__ import annotations
+
+from ..plan import Summarized
+from .case import Case, Violation
+
+
+def check(case: Case) -> Violation | None:
+    """Segments are in order, disjoint, and made of steps that exist and were read."""
+    behind = (-1, 1)
+    shown_to = -1
+    for segment in case.plan.segments:
+        if isinstance(segment, Summarized):
+            place = (segment.summary.first_step, 0)
+        else:
+            place = (segment.first, 1)
+            if segment.first > segment.last:
+                return Violation(1, "pairs", f"empty range {segment.first} to {segment.last}")
+            if segment.first <= shown_to:
+                return Violation(1, "pairs", f"step {segment.first} is shown twice")
+            if segment.last >= case.view.steps:
+                return Violation(1, "pairs", f"step {segment.last} does not exist")
+            if not (case.view.holds(segment.first) and case.view.holds(segment.last)):
+                return Violation(1, "pairs", f"steps {segment.first} to {segment.last} were not read")
+            shown_to = segment.last
+        if place <= behind:
+            return Violation(1, "pairs", f"what begins at step {place[0]} stands out of order")
+        behind = place
+    return None

@@ -1,0 +1,29 @@
+"""Law 6, tail: the newest steps, as many as the engine declares, are verbatim but for forms and what laws 1 to 5 demand.
+
+A tail that cannot fit gives up whole steps from its old end, never the last. What a summary covers is no longer part of it (a
+host's own compaction may reach into it).
+"""
+
+from __future__ import annotations
+
+from .case import Case, Violation
+
+
+def check(case: Case) -> Violation | None:
+    """The tail is whole; or the budget demands what is missing: the newest step given up would not fit."""
+    view = case.view
+    if not view.steps:
+        return None
+    newest = view.steps - 1
+    if not case.shows(newest) and view.covering(newest) is None:
+        return Violation(6, "tail", "the newest step is not shown")
+    oldest = max(view.tail_from(max(case.declared.tail_steps, 1)), view.raw_from)
+    given_up = next((step for step in range(newest, oldest - 1, -1) if not case.shows(step)), None)
+    if given_up is None:
+        return None
+    kept = set(view.must_stay())
+    if any(case.shows(step) for step in range(oldest, given_up) if step not in kept):
+        return Violation(6, "tail", f"step {given_up} is missing although an older step of the tail is shown")
+    if view.holds(given_up) and case.tokens + view.atom(given_up).tokens <= case.budget:
+        return Violation(6, "tail", f"step {given_up} is missing although it would fit")
+    return None

@@ -1,0 +1,95 @@
+"""A plan: what an engine answers. A short list of segments in the order in which they are sent, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .message import Form, Slot
+from .view import Summary, View
+
+
+@dataclass(slots=True, frozen=True)
+class Keep:
+    """The steps first to last, verbatim."""
+
+    first: int
+    last: int
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class Summarized:
+    """A summary in place of what it covers."""
+
+    summary: Summary
+    reason: str = "covered"
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Reshaped:
+    """The steps first to last with some messages in another form: the slots to show instead, by sequence."""
+
+    first: int
+    last: int
+    reason: str
+    slots: dict[int, Slot] = field(default_factory=dict)
+
+
+Segment = Keep | Summarized | Reshaped
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at their own place."""
+
+    segments: tuple[Segment, ...]
+    cut: int = 0
+    """The first step of the raw history that is shown; 0 where nothing is evicted."""
+    rule: str = ""
+    """Why what is missing is missing, for the decisions."""
+    forms: str = ""
+    """Names the forms given, for the epoch; empty: all verbatim."""
+    over: bool = False
+    """True where the engine knows that this is the smallest lawful list and still exceeds the budget."""
+
+
+@dataclass(slots=True, frozen=True)
+class Declared:
+    """What an engine declares, and the laws hold it to."""
+
+    tail_steps: int
+    """How many of the newest steps it keeps verbatim."""
+    forms: frozenset[Form] = frozenset()
+    """The forms it may give to older messages."""
+    evicts: bool = True
+    """False for an engine that never evicts by itself (legacy)."""
+
+
+def segment_tokens(segment: Segment, view: View) -> int:
+    """The tokens of a segment, in the reference encoding, by running sums."""
+    if isinstance(segment, Keep):
+        if segment.first >= view.base:
+            return view.span(segment.first, segment.last)
+        return sum(view.atom(step).tokens for step in range(segment.first, segment.last + 1))
+    if isinstance(segment, Summarized):
+        return segment.summary.tokens
+    return sum(
+        segment.slots.get(slot.sequence, slot).tokens
+        for step in range(segment.first, segment.last + 1)
+        for slot in view.atom(step).slots
+    )
+
+
+def plan_tokens(plan: Plan, view: View) -> int:
+    """The tokens of a plan's items, in the reference encoding."""
+    return sum(segment_tokens(segment, view) for segment in plan.segments)
+
+
+def segment_slots(segment: Segment, view: View) -> list[Slot]:
+    """What a segment shows."""
+    if isinstance(segment, Summarized):
+        return [segment.summary.slot]
+    slots = [slot for step in range(segment.first, segment.last + 1) for slot in view.atom(step).slots]
+    if isinstance(segment, Reshaped):
+        return [segment.slots.get(slot.sequence, slot) for slot in slots]
+    return slots

@@ -1,0 +1,186 @@
+"""The view: what a session looks like to an engine now.
+
+A view may be a window: the newest atoms from `base` on, and, before them, only the atoms that every assembly needs (leading,
+pinned, the newest user message). All that a plan and its laws ask of it is worked out when messages arrive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
+
+from .atom import Atom
+from .message import Slot
+from .scope import Scope
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Summary:
+    """A live summary of the view and the item that shows it."""
+
+    id: str
+    depth: int
+    first_sequence: int
+    last_sequence: int
+    first_step: int
+    last_step: int
+    span_start: int
+    """The running token sum before what it covers."""
+    span_end: int
+    """The running token sum behind what it covers."""
+    message_count: int
+    created: int
+    generation: int
+    slot: Slot
+    children: tuple[str, ...] = ()
+    start_ms: int | None = None
+    end_ms: int | None = None
+    text: str = ""
+    origin: str = "engine"
+    summarizer: str = ""
+    fallback: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """What showing it costs."""
+        return self.slot.tokens
+
+    @property
+    def covered_tokens(self) -> int:
+        """The tokens of the atoms that it covers."""
+        return self.span_end - self.span_start
+
+    def shifted(self, delta: int) -> Summary:
+        """The same summary after running sums before it moved by delta."""
+        return replace(self, span_start=self.span_start + delta, span_end=self.span_end + delta)
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """A session's view at one revision."""
+
+    scope: Scope
+    revision: int = 0
+    incarnation: str = ""
+    atoms: list[Atom] = field(default_factory=list)
+    """The window: contiguous, from step `base` to the newest."""
+    base: int = 0
+    """The step of `atoms[0]`; with an empty window the next step."""
+    total: int = 0
+    """The running token sum behind the newest atom."""
+    last_sequence: int = 0
+    message_count: int = 0
+    leading: int = 0
+    """How many atoms lead the view: steps 0 to `leading` - 1."""
+    leading_open: bool = True
+    """True until something other than a system or developer message came."""
+    user_step: int = -1
+    """The step of the newest atom that holds a user's message; -1: there is none."""
+    user_peak: int = 0
+    """The tokens of the largest atom that holds a user's message; only rises, so that what is kept free for the newest one
+    never gives room back."""
+    anchors: dict[int, Atom] = field(default_factory=dict)
+    """Atoms before `base` that every assembly may need, by step."""
+    pinned: list[int] = field(default_factory=list)
+    """Steps of pinned atoms, rising."""
+    abandoned: dict[str, list[int]] = field(default_factory=dict)
+    """First sequences of atoms with calls that were given a synthetic result, by call id, rising."""
+    summaries: list[Summary] = field(default_factory=list)
+    """The top-level live summaries, in order."""
+    leaves: list[tuple[int, int, int]] = field(default_factory=list)
+    """(first sequence, last sequence, created revision) of every live summary of depth 0."""
+    late_mark: int = 0
+    """The sequence of the newest late result that took its place behind its call; 0: none."""
+    rewind_mark: int = 0
+    """The revision of the newest rewind; 0: none."""
+    reset_mark: int = 0
+    """The revision of the newest reset; 0: none."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps the view has; the next atom's step."""
+        return self.base + len(self.atoms)
+
+    @property
+    def window_start(self) -> int:
+        """The running token sum before the window."""
+        return self.atoms[0].start if self.atoms else self.total
+
+    def atom(self, step: int) -> Atom:
+        """The atom of a step, in the window or among the anchors. KeyError where it is not held."""
+        if step >= self.base:
+            return self.atoms[step - self.base]
+        return self.anchors[step]
+
+    def holds(self, step: int) -> bool:
+        """True where the atom of this step is in memory."""
+        return step >= self.base or step in self.anchors
+
+    def find(self, first: int) -> Atom | None:
+        """The atom that begins with this sequence, where it is in memory."""
+        index = bisect_left(self.atoms, first, key=_first)
+        if index < len(self.atoms) and self.atoms[index].first == first:
+            return self.atoms[index]
+        return next((atom for atom in self.anchors.values() if atom.first == first), None)
+
+    def must_stay(self) -> list[int]:
+        """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user message."""
+        steps = set(range(self.leading))
+        steps.update(self.pinned)
+        if self.user_step >= 0:
+            steps.add(self.user_step)
+        return sorted(steps)
+
+    def covering(self, step: int) -> Summary | None:
+        """The top-level summary that covers a step."""
+        index = bisect_right(self.summaries, step, key=_first_step) - 1
+        if index >= 0 and self.summaries[index].last_step >= step:
+            return self.summaries[index]
+        return None
+
+    @property
+    def raw_from(self) -> int:
+        """The first step behind every summary: nothing from here on is covered."""
+        return self.summaries[-1].last_step + 1 if self.summaries else 0
+
+    def cut_from(self, reached: int, first: int) -> int:
+        """The safe cut point of a grid: the first step, not before `first`, whose running token sum has reached `reached`.
+
+        This is the one function that searches for boundaries; atoms make every edge between steps a safe one. Steps
+        before the window count as not reached: a window is loaded so that the cut is in it.
+        """
+        index = bisect_left(self.atoms, reached, key=_start)
+        return max(self.base + index, first)
+
+    def tail_from(self, steps: int) -> int:
+        """The first step of the newest `steps` steps."""
+        return max(0, self.steps - steps)
+
+    def span(self, first: int, last: int) -> int:
+        """The tokens of the steps first to last, both in the window, by running sums."""
+        if last < first:
+            return 0
+        return self.atom(last).end - self.atom(first).start
+
+    def view_tokens(self) -> int:
+        """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps."""
+        tokens = self.total + sum(s.tokens - s.covered_tokens for s in self.summaries)
+        return tokens + sum(self.atom(step).tokens for step in self.must_stay() if self.covering(step))
+
+
+def _first(atom: Atom) -> int:
+    return atom.first
+
+
+def _start(atom: Atom) -> int:
+    return atom.start
+
+
+def _first_step(summary: Summary) -> int:
+    return summary.first_step
+
+
+def top_level(summaries: list[Summary]) -> list[Summary]:
+    """Those of the live summaries that no other live one lists as its child, in order."""
+    below = {child for summary in summaries for child in summary.children}
+    return sorted((s for s in summaries if s.id not in below), key=_first_step)

@@ -1,0 +1,94 @@
+"""What an engine is: pure decisions over a view. It stores nothing, sends nothing and remembers nothing.
+
+An engine answers a plan; the laws check it; the session core does the rest. Third parties implement `Engine` and register it
+under the entry-point group `contextengine.engines`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from contextengine_server.context.plan import Declared, Plan
+from contextengine_server.context.view import View
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionGoal:
+    """What a compaction is asked for. Tokens in the reference encoding."""
+
+    available: int
+    """What the budget leaves for items."""
+    force: bool = False
+    """Compact below the threshold as well."""
+    to_threshold: bool = False
+    """Enough once the view is below the engine's threshold; else once it fits `available`."""
+    measured: int | None = None
+    """The view's tokens as the harness measured them."""
+    floor: int = 0
+    """What the smallest possible summary costs: nothing smaller is worth compacting."""
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionStep:
+    """One summary to be made: the steps it will cover and what it may cost."""
+
+    first: int
+    last: int
+    target_tokens: int
+    replaces: tuple[str, ...] = ()
+    """Live summaries that it stands in for from then on."""
+    previous: str = ""
+    """The text of the summary before it, for continuity."""
+    origin: str = "engine"
+
+
+@dataclass(slots=True, frozen=True)
+class NothingToDo:
+    """Why there is no compaction, in the words that hosts know as benign."""
+
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class Delegated:
+    """The host should compact these steps itself."""
+
+    first: int
+    last: int
+    target_tokens: int
+    instructions: str
+
+
+class Engine(Protocol):
+    """Pure decisions over a view. All tokens are in the reference encoding."""
+
+    id: str
+    name: str
+    version: str
+    owns_compaction: bool
+    threshold: float
+    """The utilization at which it wants to compact by itself; 0: never."""
+    declared: Declared
+    notices: bool
+    """True where ingesting means something to it; legacy's own ingest is a no-op."""
+    fingerprint: str
+    """Names its options, for the epoch."""
+
+    def reach(self, cell: int) -> int | None:
+        """How many uncovered tokens before the newest message a plan may need; None: all."""
+
+    def addition(self, view: View) -> str:
+        """What it adds to the system prompt; constant within an epoch."""
+
+    def plan(self, view: View, cell: int) -> Plan:
+        """What to show within `cell` tokens."""
+
+    def due(self, view: View, available: int, measured: int | None) -> bool:
+        """True where a compaction should be queued."""
+
+    def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
+        """The next summary to make. The view holds everything that is not covered."""
+
+    async def dispose(self) -> None:
+        """Releases what it holds. Called once, when the server drains or reloads."""

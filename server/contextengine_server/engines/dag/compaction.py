@@ -1,0 +1,57 @@
+"""What `dag` summarizes next: the oldest chunk of raw history outside the tail, on safe cut points."""
+
+from __future__ import annotations
+
+from contextengine_server.context.view import View
+
+from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from ..layout import uncovered
+from ..options import DagOptions
+
+
+def above(view: View, available: int, measured: int | None, threshold: float) -> bool:
+    """True where the view, by our estimate or the harness's, uses more than the threshold's share of what is available."""
+    return max(view.view_tokens(), measured or 0) > threshold * available
+
+
+def has_chunk(view: View, options: DagOptions) -> bool:
+    """True where raw history lies outside the tail."""
+    return _chunk(view, options) is not None
+
+
+def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> CompactionStep | NothingToDo:
+    """The next leaf, or why there is none."""
+    if not goal.force and not above(view, goal.available, goal.measured, options.context_threshold):
+        return NothingToDo("below threshold")
+    chunk = _chunk(view, options)
+    if chunk is None:
+        return NothingToDo("already compacted" if view.summaries else "nothing to compact")
+    first, last, tokens = chunk
+    if tokens <= goal.floor:
+        return NothingToDo("nothing to compact")
+    before = [summary for summary in view.summaries if summary.last_step < first]
+    return CompactionStep(
+        first, last, min(options.leaf_target_tokens, tokens - 1), previous=before[-1].text if before else ""
+    )
+
+
+def _chunk(view: View, options: DagOptions) -> tuple[int, int, int] | None:
+    """The oldest steps outside the tail that no summary covers, up to a leaf's size: (first, last, tokens to gain)."""
+    tail = view.tail_from(options.fresh_tail_turns)
+    stays = set(view.must_stay())
+    for run_first, run_last in uncovered(view):
+        first = next(
+            (step for step in range(run_first, min(run_last, tail - 1) + 1) if step not in stays), None
+        )
+        if first is None or not view.holds(first):
+            continue
+        last, gain = first, view.atom(first).tokens
+        for step in range(first + 1, min(run_last, tail - 1) + 1):
+            cost = 0 if step in stays else view.atom(step).tokens
+            if gain + cost > options.leaf_chunk_tokens:
+                break
+            last, gain = step, gain + cost
+        while last in stays:
+            last -= 1
+        return first, last, gain
+    return None

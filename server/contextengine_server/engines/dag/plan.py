@@ -1,0 +1,99 @@
+"""What `dag` shows: everything where it fits; else the oldest raw atoms go first, then the oldest summaries, then the tail's old end.
+
+The cut through the raw history moves in blocks: it is the first safe cut point whose running token sum reaches the next edge of a
+grid a quarter of the cell wide. So it stays put for many turns, and is found by one look-up. It only moves on: the running
+sum counts what is covered too, so that a compaction never brings back what was evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_server.context.budget import grid, next_block
+from contextengine_server.context.plan import Plan
+from contextengine_server.context.view import Summary, View
+
+from ..layout import Range, everything, lay_out
+
+USER_SHARE = 8
+"""At most this part of the cell is kept free for a user message that lies before the cut."""
+
+
+def plan(view: View, cell: int, tail_steps: int) -> Plan:
+    """The plan for a cell of the budget, in tokens of the reference encoding."""
+    if not view.steps or view.view_tokens() <= cell:
+        return Plan(everything(view))
+    tail = max(view.tail_from(tail_steps), view.raw_from)
+    cut = _grid_cut(view, cell)
+    if cut <= tail:
+        return _from(view, cut, view.summaries, f"grid cut at step {cut}")
+    summaries = _that_fit(view, cell, tail)
+    if summaries is not None:
+        return _from(view, tail, summaries, "law tail")
+    return _short_tail(view, cell, tail)
+
+
+def _from(view: View, cut: int, summaries: Sequence[Summary], rule: str, *, over: bool = False) -> Plan:
+    ranges: list[Range] = [(cut, view.steps - 1)] if cut < view.steps else []
+    return Plan(lay_out(view, ranges, summaries), cut=cut, rule=rule, over=over)
+
+
+def _kept_before(view: View, cut: int) -> int:
+    """The tokens of what law 4 keeps although it lies before the cut."""
+    return sum(view.atom(step).tokens for step in view.must_stay() if step < cut)
+
+
+def _kept_free(view: View, cut: int, cell: int) -> int:
+    """Room for what law 4 keeps before the cut. For the newest user message it is the largest one's, up to an eighth of the
+    cell, wherever the newest one stands: so the room only shrinks as the session goes on, and no eviction lifts."""
+    pinned = sum(view.atom(step).tokens for step in {*range(view.leading), *view.pinned} if step < cut)
+    reserved = min(view.user_peak, cell // USER_SHARE)
+    return max(pinned + reserved, _kept_before(view, cut))
+
+
+def _grid_cut(view: View, cell: int) -> int:
+    """The first step of the raw history that is shown, with every summary shown."""
+    block = grid(cell)
+    summaries = sum(summary.tokens for summary in view.summaries)
+    cut, known = view.raw_from, -1
+    # What law 4 keeps before the cut takes room, which may move the cut on: a few rounds settle it, since it only rises.
+    while cut != known and cut < view.steps:
+        known = cut
+        room = cell - summaries - _kept_free(view, cut, cell)
+        cut = view.cut_from(next_block(view.total - room, block), cut)
+    return cut
+
+
+def _that_fit(view: View, cell: int, tail: int) -> list[Summary] | None:
+    """The newest summaries that fit beside the whole tail; None where not even the tail fits."""
+    room = cell - _kept_before(view, tail) - view.span(tail, view.steps - 1)
+    if room < 0:
+        return None
+    kept: list[Summary] = []
+    for summary in reversed(view.summaries):
+        room -= summary.tokens
+        if room < 0:
+            break
+        kept.append(summary)
+    return kept[::-1]
+
+
+def _short_tail(view: View, cell: int, tail: int) -> Plan:
+    """Whole steps of the tail go from its old end, never the last."""
+    newest = view.steps - 1
+    cut = newest
+    tokens = (
+        _kept_before(view, newest) + view.atom(newest).tokens
+        if newest >= view.raw_from
+        else _kept_before(view, view.steps)
+    )
+    if newest < view.raw_from:
+        return _from(view, view.steps, (), "law budget", over=tokens > cell)
+    kept = set(view.must_stay())
+    while cut > tail:
+        cost = 0 if cut - 1 in kept else view.atom(cut - 1).tokens
+        if tokens + cost > cell:
+            break
+        tokens += cost
+        cut -= 1
+    return _from(view, cut, (), "law budget", over=tokens > cell)

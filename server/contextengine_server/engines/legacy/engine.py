@@ -1,0 +1,104 @@
+"""The `legacy` engine of OpenClaw, Genesis and FluffBuzz: what is there is shown; compaction is the runtime's affair.
+
+It never evicts: over budget it says so, and the harness compacts. The built-in runtime compaction makes one summary of the
+older messages and keeps the newest min(20,000 tokens, half the budget) as they are (OpenClaw: keepRecentTokens).
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from contextengine_server.context.plan import Declared, Plan
+from contextengine_server.context.view import View
+
+from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from ..layout import everything, lay_out, uncovered
+from ..options import LegacyOptions
+
+
+class LegacyEngine:
+    """Passes the view through."""
+
+    id = "legacy"
+    name = "Legacy Context Engine"
+    version = "1.0.0"
+    owns_compaction = False
+    threshold = 0.0
+    notices = False
+    declared = Declared(tail_steps=1, evicts=False)
+
+    def __init__(self, options: LegacyOptions) -> None:
+        self.options = options
+        self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
+
+    def reach(self, cell: int) -> int | None:
+        """Everything: nothing is ever evicted."""
+        return None
+
+    def addition(self, view: View) -> str:
+        """Nothing, as its original."""
+        return ""
+
+    def plan(self, view: View, cell: int) -> Plan:
+        """The whole view. Only a summary, never a message, gives way where it alone would break the budget."""
+        tokens = view.view_tokens()
+        if tokens <= cell:
+            return Plan(everything(view))
+        kept = list(view.summaries)
+        while kept and tokens > cell:
+            tokens -= kept.pop(0).tokens
+        if tokens <= cell:
+            return Plan(lay_out(view, uncovered(view), kept), rule="law budget")
+        return Plan(everything(view), over=True)
+
+    def due(self, view: View, available: int, measured: int | None) -> bool:
+        """Never by itself."""
+        return False
+
+    def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
+        """One summary over all but the newest part, in place of every summary before."""
+        if not goal.force and max(view.view_tokens(), goal.measured or 0) <= goal.available:
+            return NothingToDo("already under target")
+        first = next(
+            (step for step in range(view.leading, view.steps) if step not in set(view.pinned)), view.steps
+        )
+        last = self._keep_from(view, goal) - 1
+        if view.raw_from - 1 > last:
+            last = view.raw_from - 1
+        if last < first:
+            return NothingToDo("nothing to compact")
+        replaced = [summary for summary in view.summaries if summary.first_step >= first]
+        if replaced and replaced[-1].last_step >= last and len(replaced) == 1:
+            return NothingToDo("already compacted")
+        stays = set(view.must_stay())
+        gain = sum(s.tokens for s in replaced) + sum(
+            view.atom(step).tokens
+            for run_first, run_last in uncovered(view)
+            for step in range(max(run_first, first), min(run_last, last) + 1)
+            if step not in stays
+        )
+        if gain <= goal.floor:
+            return NothingToDo("nothing to compact")
+        room = goal.available - (view.view_tokens() - gain)
+        target = max(goal.floor, min(self.options.summary_max_tokens, room, gain - 1))
+        previous = "\n\n".join(summary.text for summary in replaced)
+        return CompactionStep(first, last, target, tuple(s.id for s in replaced), previous, origin="runtime")
+
+    def _keep_from(self, view: View, goal: CompactionGoal) -> int:
+        """The first step of the newest part that stays: as much as allowed, never less than the last step."""
+        newest = view.steps - 1
+        stays = set(view.must_stay())
+        fixed = sum(view.atom(step).tokens for step in stays)
+        limit = min(
+            self.options.keep_recent_tokens, goal.available // 2, max(0, goal.available - fixed - goal.floor)
+        )
+        cut, tokens = newest, 0 if newest in stays else view.atom(newest).tokens
+        while cut > view.raw_from:
+            cost = 0 if cut - 1 in stays else view.atom(cut - 1).tokens
+            if tokens + cost > limit:
+                break
+            tokens, cut = tokens + cost, cut - 1
+        return cut
+
+    async def dispose(self) -> None:
+        """Holds nothing."""

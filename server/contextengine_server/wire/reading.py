@@ -1,0 +1,182 @@
+"""Reading a message once, when it arrives: its traits, its content's hash, what is to be counted, its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.message import Traits
+from contextengine_server.errors import InvalidField
+from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
+
+OWN_PREFIX = "ce:"
+"""Ids of items that the service made; never stored when they come back."""
+
+PINNED = "pinned"
+HASH_BYTES = 16
+
+
+@dataclass(slots=True)
+class Incoming:
+    """A message that arrived, read."""
+
+    id: str
+    traits: Traits
+    hash: bytes
+    body: bytes
+    texts: list[str]
+    """What is to be counted as text."""
+    fixed_tokens: int
+    """What is estimated otherwise: framing, images, files."""
+    time_ms: int | None
+    tokens: int = 0
+    """Set once counted."""
+
+    @property
+    def own(self) -> bool:
+        """True for an item of the service that came back."""
+        return self.id.startswith(OWN_PREFIX)
+
+
+@lru_cache(maxsize=64)
+def _plain(role: int, part_count: int, pinned: bool) -> Traits:
+    return Traits(role=role, part_count=part_count, pinned=pinned)
+
+
+def is_pinned(message: pb.Message) -> bool:
+    """True where the message carries the label `pinned`, with any value but `false`."""
+    return bool(message.labels) and message.labels.get(PINNED, "false") != "false"
+
+
+def read_traits(message: pb.Message) -> Traits:
+    """What the laws must know of the message."""
+    calls: list[str] = []
+    results: list[tuple[int, str]] = []
+    sealed = False
+    reasoning = 0
+    for index, part in enumerate(message.parts):
+        kind = part.WhichOneof("kind")
+        if kind == "tool_call":
+            calls.append(part.tool_call.call_id)
+        elif kind == "tool_result":
+            results.append((index, part.tool_result.call_id))
+        elif kind == "reasoning":
+            reasoning += 1
+            sealed = sealed or bool(part.reasoning.signature or part.reasoning.redacted_data)
+    count = len(message.parts)
+    pinned = is_pinned(message)
+    if not calls and not results and not reasoning:
+        return _plain(message.role, count, pinned)
+    return Traits(
+        role=message.role,
+        part_count=count,
+        calls=tuple(calls) if message.role == pb.ROLE_ASSISTANT else (),
+        results=tuple(results),
+        sealed=sealed,
+        only_reasoning=reasoning > 0 and reasoning == count,
+        pinned=pinned,
+    )
+
+
+def content_hash(message: pb.Message) -> bytes:
+    """Names a message's content: role, name, parts. Not its times, usage, labels or native form."""
+    digest = blake2b(digest_size=HASH_BYTES)
+    digest.update(f"{message.role}\x1f{message.custom_role}\x1f{message.name}\x1f".encode())
+    for part in message.parts:
+        encoded = part.SerializeToString(deterministic=True)
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.digest()
+
+
+def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
+    """Adds what is to be counted as text; answers the tokens of what is estimated otherwise."""
+    fixed = 0
+    for part in parts:
+        kind = part.WhichOneof("kind")
+        if kind == "text":
+            texts.append(part.text.text)
+        elif kind == "tool_call":
+            texts.append(part.tool_call.name)
+            texts.append(part.tool_call.arguments_json.decode("utf-8", "replace"))
+        elif kind == "tool_result":
+            fixed += texts_of(part.tool_result.parts, texts)
+        elif kind == "reasoning":
+            texts.append(part.reasoning.text)
+            fixed += file_tokens(len(part.reasoning.redacted_data)) if part.reasoning.redacted_data else 0
+        elif kind == "image":
+            fixed += image_tokens(part.image.width or None, part.image.height or None, part.image.detail)
+        elif kind == "file":
+            size = len(part.file.data) or part.file.size_bytes
+            fixed += file_tokens(size if size > 0 else None)
+        elif kind == "opaque":
+            texts.append(part.opaque.json.decode("utf-8", "replace"))
+    return fixed
+
+
+def read(message: pb.Message, field: str) -> Incoming:
+    """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
+    _check(message, field)
+    texts: list[str] = []
+    fixed = MESSAGE_TOKENS + texts_of(message.parts, texts)
+    if message.name:
+        texts.append(message.name)
+        fixed += NAME_TOKENS
+    time_ms = None
+    if message.HasField("timestamp"):
+        time_ms = message.timestamp.seconds * 1000 + message.timestamp.nanos // 1_000_000
+    return Incoming(
+        id=message.id,
+        traits=read_traits(message),
+        hash=content_hash(message),
+        body=message.SerializeToString(deterministic=True),
+        texts=texts,
+        fixed_tokens=fixed,
+        time_ms=time_ms,
+    )
+
+
+MAX_ID_BYTES = 256
+MAX_FORMAT_BYTES = 64
+MAX_PARTS = 10_000
+_TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
+
+
+def _check(message: pb.Message, field: str) -> None:
+    if message.role == pb.ROLE_UNSPECIFIED:
+        raise InvalidField(f"{field}.role", "is required: say who speaks, for example ROLE_USER")
+    if message.role == pb.ROLE_CUSTOM and not message.custom_role:
+        raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
+    for name in ("id", "custom_role", "name", "idempotency_key"):
+        if len(getattr(message, name).encode()) > MAX_ID_BYTES:
+            raise InvalidField(f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it")
+    if len(message.parts) > MAX_PARTS:
+        raise InvalidField(
+            f"{field}.parts",
+            f"has {len(message.parts)} parts, at most {MAX_PARTS} are allowed: split the message",
+        )
+    if len(message.native.format.encode()) > MAX_FORMAT_BYTES:
+        raise InvalidField(f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it")
+    if message.HasField("timestamp"):
+        lowest, highest = _TIMESTAMP_RANGE
+        if (
+            not lowest <= message.timestamp.seconds <= highest
+            or not 0 <= message.timestamp.nanos < 1_000_000_000
+        ):
+            raise InvalidField(f"{field}.timestamp", "is no time between year 1 and 9999")
+    for index, part in enumerate(message.parts):
+        kind = part.WhichOneof("kind")
+        if kind == "tool_call":
+            if not part.tool_call.call_id:
+                raise InvalidField(
+                    f"{field}.parts[{index}].tool_call.call_id", "is required: results are paired by it"
+                )
+            if not part.tool_call.name:
+                raise InvalidField(f"{field}.parts[{index}].tool_call.name", "is required")
+        elif kind == "tool_result" and not part.tool_result.call_id:
+            raise InvalidField(
+                f"{field}.parts[{index}].tool_result.call_id", "is required: it names the call answered"
+            )
