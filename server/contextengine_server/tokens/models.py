@@ -14,8 +14,8 @@ The table is models.yaml. A factor is the tokens that a model's provider bills p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from importlib import resources
 
 import yaml
@@ -31,15 +31,6 @@ class ModelProfile:
     """
 
     model: str
-    provider: str
-    encoding: str
-    window: int | None
-    max_output: int | None
-    factor: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
     provider: str = ""
     encoding: str = ""
     window: int | None = None
@@ -47,6 +38,7 @@ class _Row:
     factor: float = 1.0
 
 
+@lru_cache(maxsize=256)
 def profile(model: str) -> ModelProfile:
     """What is known of `model`; of an unknown one nothing, and its factor is 1.0. Never fails.
 
@@ -54,20 +46,20 @@ def profile(model: str) -> ModelProfile:
     `openrouter/anthropic/claude-sonnet-4.5` and `claude-sonnet-4-5` are one model.
     """
     name = _plain(model)
-    row = next((row for prefix, row in _table() if _begins(name, prefix)), _Row())
-    return ModelProfile(model, row.provider, row.encoding, row.window, row.max_output, row.factor)
+    known = next((row for row in _table() if _begins(name, row.model)), ModelProfile(model))
+    return replace(known, model=model)
 
 
 @cache
-def _table() -> list[tuple[str, _Row]]:
-    """Prefixes and what they mean, the longest first."""
+def _table() -> list[ModelProfile]:
+    """The known models, each named by its prefix, the longest first."""
     text = resources.files(__package__).joinpath("models.yaml").read_text(encoding="utf-8")
     rows = [
-        (_plain(prefix), _Row(provider=provider, **{**group.get("defaults", {}), **facts}))
+        ModelProfile(_plain(prefix), provider, **{**group.get("defaults", {}), **facts})
         for provider, group in yaml.safe_load(text).items()
         for prefix, facts in group["models"].items()
     ]
-    return sorted(rows, key=lambda row: len(row[0]), reverse=True)
+    return sorted(rows, key=lambda row: len(row.model), reverse=True)
 
 
 def _plain(model: str) -> str:
