@@ -50,7 +50,7 @@ proto-check: setup ## Fail when the committed generated code is not what the pro
 
 proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compares with
 	mkdir -p $(dir $(RELEASED))
-	$(BUF) build -o $(RELEASED)
+	$(BUF) build --exclude-source-info -o $(RELEASED)
 
 lint: setup $(BUF) proto-check ## Style, types, protos
 	$(BIN)/ruff check .
