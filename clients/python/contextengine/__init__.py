@@ -1,0 +1,47 @@
+"""Client of contextengine, the service that decides what a language model sees.
+
+    from contextengine import Client, user
+
+    with Client() as client:
+        session = client.session(agent_id="support", session_id="case-1")
+        context = session.assemble(ingest=[user("Where is my order?")])
+        reply = call_model(context.messages)
+        session.after_turn([reply])
+
+`AsyncClient` is the same for asyncio. Messages, enums and requests are in `contextengine.types`, typed errors in
+`contextengine.errors`, conversions from and to provider formats in `contextengine.formats`.
+"""
+
+from .aio import AsyncClient
+from .aio_session import AsyncSession
+from .aio_transport import AsyncStream
+from .client import Client
+from .deltas import Assembly, DeltaMismatch
+from .errors import ContextEngineError
+from .ids import new_id, with_ids
+from .messages import assistant, system, text_of, tool_call, tool_result, user
+from .session import Session
+from .transport import Stream
+from .types import Message, SessionRef
+
+__all__ = [
+    "Assembly",
+    "AsyncClient",
+    "AsyncSession",
+    "AsyncStream",
+    "Client",
+    "ContextEngineError",
+    "DeltaMismatch",
+    "Message",
+    "Session",
+    "SessionRef",
+    "Stream",
+    "assistant",
+    "new_id",
+    "system",
+    "text_of",
+    "tool_call",
+    "tool_result",
+    "user",
+    "with_ids",
+]

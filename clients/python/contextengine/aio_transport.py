@@ -1,0 +1,111 @@
+"""The asyncio way to call: sends requests, and turns what gRPC raises into typed errors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message as ProtoMessage
+
+from .attempts import Attempts
+from .calls import Call
+from .connection import Connection
+from .errors import from_rpc_error
+from .requests import build
+
+Request = TypeVar("Request", bound=ProtoMessage)
+Response = TypeVar("Response", bound=ProtoMessage)
+
+
+class AsyncStream(Generic[Response]):
+    """Replies of a stream, one by one. As an async context manager it ends the call when left."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._replies = call.__aiter__()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Response:
+        try:
+            reply: Response = await self._replies.__anext__()
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        return reply
+
+    def cancel(self) -> None:
+        """Ends the call. Whoever waits for a reply gets asyncio.CancelledError."""
+        self._call.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+
+class AsyncConnection(Connection):
+    """A connection whose calls are awaited. It belongs to the event loop of its first call."""
+
+    _library: ClassVar[Any] = grpc.aio
+
+    async def close(self) -> None:
+        """Ends calls that run and closes the connection."""
+        await self._channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def unary(
+        self, call: Call[Request, Response], timeout: float | None = None, **fields: object
+    ) -> Response:
+        """One request, one reply."""
+        invoke = self._callable("unary_unary", call)
+        request = build(call.request, fields)
+        attempts = Attempts(self._timeout_of(call, timeout), time.monotonic)
+        while True:
+            try:
+                reply: Response = await invoke(
+                    request, timeout=attempts.remaining(), metadata=self._call_metadata()
+                )
+                return reply
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+                pause = attempts.pause(error)
+                if pause is None:
+                    raise error from raised
+            await asyncio.sleep(pause)
+
+    def unary_stream(
+        self, call: Call[Request, Response], timeout: float | None = None, **fields: object
+    ) -> AsyncStream[Response]:
+        """One request, many replies."""
+        request = build(call.request, fields)
+        invoke = self._callable("unary_stream", call)
+        return AsyncStream(invoke(request, **self._stream_arguments(call, timeout)))
+
+    async def stream_unary(
+        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+    ) -> Response:
+        """Many requests, one reply."""
+        invoke = self._callable("stream_unary", call)
+        try:
+            reply: Response = await invoke(iter(requests), **self._stream_arguments(call, timeout))
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        return reply
+
+    def stream_stream(
+        self, call: Call[Request, Response], requests: AsyncIterable[Request], timeout: float | None = None
+    ) -> AsyncStream[Response]:
+        """Requests and replies as they come."""
+        invoke = self._callable("stream_stream", call)
+        return AsyncStream(invoke(aiter(requests), **self._stream_arguments(call, timeout)))

@@ -1,0 +1,162 @@
+"""What a client is set to, and what gRPC is told because of it. Shared by both clients."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import grpc
+
+from .calls import CALLS, Call, service_config
+
+DEFAULT_TARGET = "127.0.0.1:50051"
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""The server's default limit."""
+KEEPALIVE_SECONDS = 310.0
+"""A gRPC server without settings of its own takes a ping every five minutes and hangs up on whoever pings more often."""
+
+MetadataProvider = Callable[[], Iterable[tuple[str, str]]]
+"""Called before every rpc; answers metadata to send along, for example `[("traceparent", "00-…")]`."""
+
+
+class Connection:
+    """A channel to a server and its settings."""
+
+    _library: ClassVar[Any]
+    """Who makes channels: grpc or grpc.aio."""
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        token: str = "",
+        tls: bool = False,
+        root_certificates: str | PathLike[str] | None = None,
+        credentials: grpc.ChannelCredentials | None = None,
+        insecure: bool = False,
+        timeouts: Mapping[str, float] | None = None,
+        metadata: MetadataProvider | None = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        keepalive: float = KEEPALIVE_SECONDS,
+        options: Sequence[tuple[str, str | int]] = (),
+    ) -> None:
+        """Connects at the first call.
+
+        target: where the server is, `host:port` or any gRPC target.
+        token: the bearer token. Empty: none. It goes unencrypted only to this machine, unless `insecure` is set.
+        tls: True for TLS with the system's root certificates.
+        root_certificates: a PEM file of root certificates for TLS. Implies `tls`.
+        credentials: gRPC's own channel credentials, for mTLS say. Excludes `tls` and `root_certificates`.
+        insecure: True lets the token travel unencrypted to another machine.
+        timeouts: deadlines in seconds by `Service.Rpc`, for example `{"ContextEngine.Compact": 60}`; math.inf: none.
+        metadata: called before every rpc, answers metadata to send along: the W3C `traceparent`, say.
+        max_message_bytes: the largest request or reply.
+        keepalive: seconds between pings on an idle connection.
+        options: further gRPC channel options; they win over those set here.
+
+        Raises ValueError for settings that contradict each other, OSError for certificates that cannot be read.
+        """
+        known = {call.name for call in CALLS}
+        unknown = sorted(set(timeouts or {}) - known)
+        if unknown:
+            raise ValueError(
+                f"timeouts: unknown rpc {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+            )
+        self._target = target
+        self._token = token
+        self._timeouts = dict(timeouts or {})
+        self._metadata = metadata
+        self._credentials = channel_credentials(tls, root_certificates, credentials)
+        if token and self._credentials is None and not insecure and not is_loopback(target):
+            raise ValueError(
+                f"the token would travel unencrypted to {target}: set tls or root_certificates, "
+                "or insecure=True where the network is trusted"
+            )
+        self._options = channel_options(max_message_bytes, keepalive, options)
+        self._callables: dict[str, Any] = {}
+
+    @cached_property
+    def _channel(self) -> Any:
+        """The channel, made at the first call: asyncio's belongs to the loop that runs then."""
+        if self._credentials is None:
+            return self._library.insecure_channel(self._target, self._options)
+        return self._library.secure_channel(self._target, self._credentials, self._options)
+
+    def _call_metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata of one rpc."""
+        provided = tuple(self._metadata()) if self._metadata is not None else ()
+        return (("authorization", f"Bearer {self._token}"), *provided) if self._token else provided
+
+    def _timeout_of(self, call: Call[Any, Any], timeout: float | None) -> float | None:
+        """The deadline of one rpc in seconds: its own argument, else the client's, else the default. None: none."""
+        if timeout is None:
+            timeout = self._timeouts.get(call.name, call.timeout)
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout is {timeout} seconds: it must be above 0")
+        return None if timeout is None or math.isinf(timeout) else timeout
+
+    def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
+        """How a streaming rpc is called, besides its requests."""
+        return {"timeout": self._timeout_of(call, timeout), "metadata": self._call_metadata()}
+
+    def _callable(self, kind: str, call: Call[Any, Any]) -> Any:
+        """gRPC's callable of an rpc, made once. `kind`: which method of the channel makes it, `unary_unary` say."""
+        found = self._callables.get(call.path)
+        if found is None:
+            found = getattr(self._channel, kind)(
+                call.path,
+                request_serializer=call.request.SerializeToString,
+                response_deserializer=call.response.FromString,
+            )
+            self._callables[call.path] = found
+        return found
+
+
+def channel_credentials(
+    tls: bool, root_certificates: str | PathLike[str] | None, credentials: grpc.ChannelCredentials | None
+) -> grpc.ChannelCredentials | None:
+    """The credentials of the channel. None: no TLS."""
+    if credentials is not None:
+        if tls or root_certificates is not None:
+            raise ValueError("credentials excludes tls and root_certificates: give one of them")
+        return credentials
+    if root_certificates is not None:
+        return grpc.ssl_channel_credentials(root_certificates=Path(root_certificates).read_bytes())
+    return grpc.ssl_channel_credentials() if tls else None
+
+
+def channel_options(
+    max_message_bytes: int, keepalive: float, options: Sequence[tuple[str, str | int]]
+) -> list[tuple[str, str | int]]:
+    """gRPC's channel arguments."""
+    return [
+        ("grpc.max_send_message_length", max_message_bytes),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.keepalive_time_ms", int(keepalive * 1000)),
+        ("grpc.service_config", service_config()),
+        # A restarted server is found again within the retries of one call.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 5_000),
+        *options,
+    ]
+
+
+def is_loopback(target: str) -> bool:
+    """Whether a gRPC target can only be this machine."""
+    if target.startswith(("unix:", "unix-abstract:")):
+        return True
+    address = target.rsplit("/", 1)[-1]
+    for scheme in ("dns:", "ipv4:", "ipv6:"):
+        address = address.removeprefix(scheme)
+    host = address.strip("[]") if address.endswith("]") else address.rpartition(":")[0] or address
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

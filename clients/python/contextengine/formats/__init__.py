@@ -1,0 +1,19 @@
+"""Conversions from and to the formats of providers and harnesses, and reading files of conversations."""
+
+from .anthropic import from_anthropic
+from .node import FormatError
+from .openai import from_openai, to_openai
+from .pi import from_pi
+from .transcript import ModelUpdate, Transcript, TranscriptError, read_transcript
+
+__all__ = [
+    "FormatError",
+    "ModelUpdate",
+    "Transcript",
+    "TranscriptError",
+    "from_anthropic",
+    "from_openai",
+    "from_pi",
+    "read_transcript",
+    "to_openai",
+]

@@ -1,0 +1,107 @@
+"""The blocking way to call: sends requests, and turns what gRPC raises into typed errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message as ProtoMessage
+
+from .attempts import Attempts
+from .calls import Call
+from .connection import Connection
+from .errors import from_rpc_error
+from .requests import build
+
+Request = TypeVar("Request", bound=ProtoMessage)
+Response = TypeVar("Response", bound=ProtoMessage)
+
+
+class Stream(Generic[Response]):
+    """Replies of a stream, one by one. As a context manager it ends the call when left."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Response:
+        try:
+            reply: Response = next(self._call)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        return reply
+
+    def cancel(self) -> None:
+        """Ends the call, from any thread. Whoever waits for a reply gets a ContextEngineError of code CANCELLED."""
+        self._call.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+
+
+class BlockingConnection(Connection):
+    """A connection whose calls wait for their replies. Safe to share between threads."""
+
+    _library: ClassVar[Any] = grpc
+
+    def close(self) -> None:
+        """Ends calls that run and closes the connection."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def unary(
+        self, call: Call[Request, Response], timeout: float | None = None, **fields: object
+    ) -> Response:
+        """One request, one reply."""
+        invoke = self._callable("unary_unary", call)
+        request = build(call.request, fields)
+        attempts = Attempts(self._timeout_of(call, timeout), time.monotonic)
+        while True:
+            try:
+                reply: Response = invoke(
+                    request, timeout=attempts.remaining(), metadata=self._call_metadata()
+                )
+                return reply
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+                pause = attempts.pause(error)
+                if pause is None:
+                    raise error from raised
+            time.sleep(pause)
+
+    def unary_stream(
+        self, call: Call[Request, Response], timeout: float | None = None, **fields: object
+    ) -> Stream[Response]:
+        """One request, many replies."""
+        request = build(call.request, fields)
+        return Stream(self._callable("unary_stream", call)(request, **self._stream_arguments(call, timeout)))
+
+    def stream_unary(
+        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+    ) -> Response:
+        """Many requests, one reply."""
+        invoke = self._callable("stream_unary", call)
+        try:
+            reply: Response = invoke(iter(requests), **self._stream_arguments(call, timeout))
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        return reply
+
+    def stream_stream(
+        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+    ) -> Stream[Response]:
+        """Requests and replies as they come."""
+        invoke = self._callable("stream_stream", call)
+        return Stream(invoke(iter(requests), **self._stream_arguments(call, timeout)))
