@@ -153,10 +153,12 @@ def is_loopback(target: str) -> bool:
     address = target.rsplit("/", 1)[-1]
     for scheme in ("dns:", "ipv4:", "ipv6:"):
         address = address.removeprefix(scheme)
-    host = address.strip("[]") if address.endswith("]") else address.rpartition(":")[0] or address
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    # With a port, without one, or an IPv6 address by itself.
+    for host in (address.rpartition(":")[0].strip("[]"), address.strip("[]")):
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            continue
+    return False

@@ -1,0 +1,115 @@
+"""Settings of a client: what is refused, what gRPC is told, and when to try again."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import grpc
+import pytest
+
+from contextengine import AsyncClient, Client
+from contextengine.attempts import Attempts
+from contextengine.calls import ASSEMBLE, CALLS, MAX_ATTEMPTS, WATCH, service_config
+from contextengine.connection import channel_options, is_loopback
+from contextengine.errors import ContextEngineError, LostRace, MessageConflict, Overloaded
+
+ABORTED = grpc.StatusCode.ABORTED
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["127.0.0.1:1", "localhost:1", "[::1]:1", "unix:/run/x", "dns:///localhost:1", "ipv4:127.0.0.1:1", "::1"],
+)
+def test_this_machine(target: str) -> None:
+    assert is_loopback(target)
+
+
+@pytest.mark.parametrize(
+    "target", ["10.0.0.1:1", "engine:50051", "dns:///engine.example:1", "[::]:1", "localhost.example:1"]
+)
+def test_another_machine(target: str) -> None:
+    assert not is_loopback(target)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_token_does_not_travel_unencrypted(kind: type[Client] | type[AsyncClient]) -> None:
+    with pytest.raises(ValueError, match="unencrypted to engine:1"):
+        kind("engine:1", token="secret")
+    kind("engine:1", token="secret", tls=True)
+    kind("engine:1", token="secret", insecure=True)
+    kind("engine:1")
+
+
+def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="credentials excludes"):
+        Client(credentials=grpc.ssl_channel_credentials(), tls=True)
+    with pytest.raises(FileNotFoundError):
+        Client(root_certificates=tmp_path / "none.pem")
+    with pytest.raises(ValueError, match=r"unknown rpc Assemble; known are .*ContextEngine\.Assemble"):
+        Client(timeouts={"Assemble": 1})
+
+
+def test_the_nearest_deadline_wins() -> None:
+    client = Client(timeouts={"ContextEngine.Assemble": 2, "Sessions.Watch": 3})
+    assert client._timeout_of(ASSEMBLE, 1) == 1
+    assert client._timeout_of(ASSEMBLE, None) == 2
+    assert client._timeout_of(WATCH, None) == 3
+    assert client._timeout_of(WATCH, math.inf) is None
+    assert Client()._timeout_of(ASSEMBLE, None) == ASSEMBLE.timeout
+    for bad in (0, -1, math.nan):
+        with pytest.raises(ValueError, match="above 0"):
+            client._timeout_of(ASSEMBLE, bad)
+
+
+def test_only_what_streams_without_end_has_no_deadline() -> None:
+    assert {call.name for call in CALLS if call.timeout is None} == {"Sessions.Watch", "Runtime.Attach"}
+
+
+def test_grpc_sends_again_only_what_is_safe() -> None:
+    (config,) = json.loads(service_config())["methodConfig"]
+    named = {f"{name['service'].rpartition('.')[2]}.{name['method']}" for name in config["name"]}
+    assert {call.name for call in CALLS} - named == {"ContextEngine.CallTool", "Runtime.Attach"}
+    assert config["retryPolicy"]["maxAttempts"] == MAX_ATTEMPTS == 4
+    assert config["retryPolicy"]["retryableStatusCodes"] == ["UNAVAILABLE"]
+
+
+def test_options_given_win() -> None:
+    options = channel_options(1000, 2.5, [("grpc.keepalive_time_ms", 7)])
+    assert ("grpc.max_receive_message_length", 1000) in options
+    assert dict(options)["grpc.keepalive_time_ms"] == 7
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def overloaded(retry_after: float | None) -> ContextEngineError:
+    return Overloaded("", code=EXHAUSTED, retry_after=retry_after)
+
+
+def test_the_server_says_when_to_try_again() -> None:
+    attempts = Attempts(10, Clock())
+    assert attempts.pause(overloaded(3.5)) == 3.5
+    assert attempts.pause(overloaded(None)) == 0.2
+    assert attempts.pause(LostRace("", code=ABORTED)) == 0.4
+    assert attempts.pause(overloaded(0)) is None, "four attempts were made"
+
+
+def test_only_what_may_help_and_comes_in_time_is_tried_again() -> None:
+    clock = Clock()
+    assert Attempts(None, clock).pause(MessageConflict("", code=ABORTED)) is None
+    assert Attempts(None, clock).pause(overloaded(3600)) == 3600
+    attempts = Attempts(10, clock)
+    clock.now += 8
+    assert attempts.remaining() == 2
+    assert attempts.pause(overloaded(2)) is None
+    clock.now += 8
+    assert attempts.remaining() == 0
