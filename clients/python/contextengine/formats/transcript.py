@@ -186,5 +186,5 @@ def _each(array: Span, text: str, read: Callable[[str], Message]) -> list[Messag
             messages.append(read(element.text))
         except FormatError as error:
             before = text.count("\n", 0, array.start + element.start)
-            raise FormatError(f"messages[{index}].{error}", before + error.line) from None
+            raise FormatError(f"messages[{index}]: {error}", before + error.line) from None
     return messages
