@@ -1,0 +1,1 @@
+"""Where rows are kept: the interface, the tables, the migrations, and a package for each database."""

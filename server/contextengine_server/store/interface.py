@@ -60,6 +60,7 @@ class MessageRow:
     body: bytes
     """The encoded message as it came."""
     created_revision: int
+    """The revision of the commit that brought it, so it never falls from one sequence to the next."""
     retired_revision: int = 0
     """0: in the view."""
     host_id: str = ""
@@ -79,6 +80,7 @@ class SummaryRow:
     """One stored summary over one contiguous range of sequences."""
 
     id: str
+    """Unique in its session for ever, retired ones included."""
     depth: int
     first_sequence: int
     last_sequence: int
@@ -149,7 +151,9 @@ class Commit:
     """One change of one session, all or nothing.
 
     The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that it does not exist),
-    then writes `head` and everything else.
+    then writes `head` and everything else: what is retired, then the shift, then facts, then new rows. So a shift moves no
+    row of its own commit, and facts have the last word. Where several things are wrong, an answered request id is told
+    before a lost race, and that before a duplicate host id.
     """
 
     head: SessionHead
@@ -159,19 +163,20 @@ class Commit:
     retire_after: int | None = None
     """Retire all live messages of this session with a sequence above this one, at `head.revision`."""
     retire_summaries: Sequence[str] = ()
-    """Retire these summaries, at `head.revision`."""
+    """Retire these live summaries, at `head.revision`."""
     summaries: Sequence[SummaryRow] = ()
     facts: Sequence[Facts] = ()
-    shift: tuple[int, int] | None = None
-    """(sequence, delta): add delta to `start` of every live message above the sequence, and to the spans of every live
-    summary that begins above it."""
+    """Of the session's own stored messages, retired ones included."""
+    shifts: Sequence[tuple[int, int]] = ()
+    """(sequence, delta), in order, over the rows as they were before this commit: add delta to `start` of every live message
+    above the sequence, and to the spans of every live summary that begins above it."""
     reply: StoredReply | None = None
     bind_key: bool = False
     """Make this the current session of `head.session_key`."""
     debt: Debt | None = None
     """Add this debt; where one of its kind is owed already, that one stays and only a changed hold is taken over."""
     settle_debt: str = ""
-    """Remove the debt of this kind."""
+    """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -194,7 +199,10 @@ class Deleted:
 
 @dataclass(slots=True, frozen=True)
 class Assignment:
-    """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session); empty names mean every one."""
+    """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session); empty names mean every one.
+
+    One for a session goes with the session when that is deleted.
+    """
 
     tenant: str
     agent: str
@@ -253,11 +261,16 @@ class StoreUnavailable(StoreError):
 
 
 class StoreRefused(StoreError):
-    """The database must not be opened: corrupt, newer than this program, or in use. The text says what to do."""
+    """The database must not be opened: damaged, of another program, newer than this one, in use, or out of reach. The text
+    says what to do."""
 
 
 class Store(Protocol):
-    """Rows of sessions. Every method names the scope or the tenant it works in; none reads across."""
+    """Rows of sessions. Every method names the scope or the tenant it works in, and none reads across, but those that serve
+    the process and answer no caller: `idle_sessions`, `claim_debt`, and `counts` without a tenant.
+
+    Every read and write raises StoreUnavailable where the database cannot be used now, or is closed.
+    """
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""
@@ -279,58 +292,82 @@ class Store(Protocol):
 
     async def commit(self, commit: Commit) -> None:
         """Writes one change durably; returns after it is. Many sessions' commits share one fsync, and one that fails
-        fails alone. Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable."""
+        fails alone. A caller that is cancelled while it waits does not take the change back.
+
+        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError where the commit is at odds
+        with itself or the rows: an incomplete scope, a sequence or summary id that is stored, facts of no stored message, a
+        summary to retire that is not live, `bind_key` without a key, a debt of another session."""
 
     async def messages(
-        self, scope: Scope, first: int = 1, last: int | None = None, *, as_of: int | None = None, retired: bool = False
+        self,
+        scope: Scope,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
     ) -> list[MessageRow]:
-        """The session's own messages with first <= sequence <= last, in order: live now, or as of a revision, or all."""
+        """The session's own messages with first <= sequence <= last, in order: live now, or live as of a revision, or with
+        `retired` all of either. Facts are always those of now."""
 
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
-        """Live messages with these host ids."""
+        """Live messages with these host ids, in order; an id that no live message has is passed over."""
 
     async def atom_from(self, scope: Scope, start: int) -> MessageRow | None:
         """The first live message that begins an atom with at least this running sum before it."""
 
     async def pinned_atoms(self, scope: Scope, before: int) -> list[list[MessageRow]]:
         """For every live atom that begins before a sequence and holds a pinned message: all its live messages, late
-        results included."""
+        results last. Atoms in the order of their first sequences; a pinned message that no atom shows is passed over."""
 
     async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
-        """All live messages of the atom that holds a sequence, late results included; empty where there is none."""
+        """All live messages of the atom that shows a sequence, late results last; empty where none does."""
 
-    async def summaries(self, scope: Scope, *, as_of: int | None = None, retired: bool = False) -> list[SummaryRow]:
-        """The session's own summaries ordered by first sequence, then depth: live now, or as of a revision, or all."""
+    async def summaries(
+        self, scope: Scope, *, as_of: int | None = None, retired: bool = False
+    ) -> list[SummaryRow]:
+        """The session's own summaries ordered by first sequence, then depth: live now, or live as of a revision, or with
+        `retired` all of either."""
 
     async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
         """What a request id was answered with."""
 
     async def list_sessions(
-        self, tenant: str, *, agent: str = "", session_key: str = "", limit: int, after: tuple[int, str, str] | None = None
+        self,
+        tenant: str,
+        *,
+        agent: str = "",
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str, str] | None = None,
     ) -> list[SessionHead]:
-        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of the last one seen."""
+        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of the last one seen. Ties fall
+        by agent, then session, both descending."""
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Sessions of every tenant that did not end and were last written before a time, oldest first."""
 
     async def dependents(self, scope: Scope) -> list[Scope]:
-        """Sessions that stand on this one directly."""
+        """Sessions that stand on this one directly, by name."""
 
     async def delete(self, scope: Scope, *, expected_revision: int | None, cascade: bool) -> Deleted:
         """Erases a session with everything derived from it, and with `cascade` all that stand on it, in one
-        transaction. Raises HasDependents, RevisionConflict."""
+        transaction. A session that is not there is erased already, unless a revision is expected. Raises HasDependents,
+        RevisionConflict."""
 
     async def add_debt(self, debt: Debt) -> None:
         """Records background work outside a commit; where one of its kind is owed already, that one stays."""
 
     async def debts(self, scope: Scope) -> list[Debt]:
-        """What a session owes."""
+        """What a session owes, oldest first."""
 
     async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-        """Leases the oldest debt that is due, neither held nor under a live lease. One job at a time per session."""
+        """Leases the oldest debt that is due, neither held nor under a live lease, and counts the attempt. One job at a time
+        per session: while one of its debts is under a live lease, its others are not due."""
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
-        """Extends a lease; False where it was lost."""
+        """Extends the lease that `claim_debt` answered with; False where it was lost: claimed again after it ran out, settled,
+        or deleted."""
 
     async def release_debt(
         self, debt: Debt, *, done: bool, not_before_ms: int = 0, error: str = "", held: bool = False
@@ -338,7 +375,7 @@ class Store(Protocol):
         """Ends a lease: removes the debt, or puts it back for later. Does nothing where the lease was lost."""
 
     async def assignments(self, tenant: str) -> list[Assignment]:
-        """What operators chose within a tenant."""
+        """What operators chose within a tenant, by agent, then session."""
 
     async def assign(self, assignment: Assignment) -> None:
         """Records a choice; one with no engine and no options removes it."""

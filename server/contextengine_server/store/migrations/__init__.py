@@ -1,0 +1,37 @@
+"""The way from every released schema to the present one. It goes forward only.
+
+`REVISIONS` is stated here so that a start can tell an up-to-date database without importing Alembic, which takes longer than
+all the rest of opening one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+    from alembic.config import Config
+
+REVISIONS = ("0001",)
+"""Every schema revision that this program knows, oldest first. The last is the present one."""
+
+HEAD = REVISIONS[-1]
+
+
+def config(scripts: Path = Path(__file__).parent) -> Config:
+    """Alembic's configuration for a directory of migrations."""
+    from alembic.config import Config
+
+    made = Config()
+    made.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    return made
+
+
+def upgrade(connection: sa.Connection, to: str = "head", scripts: Path = Path(__file__).parent) -> None:
+    """Brings a database to a revision, inside the transaction that the connection is in."""
+    from alembic import command
+
+    configuration = config(scripts)
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, to)

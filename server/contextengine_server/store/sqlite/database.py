@@ -1,0 +1,177 @@
+"""The file: who may open it, whether it is ours, whether it is whole, and what schema it has."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contextengine_server.store.interface import StoreRefused
+from contextengine_server.store.migrations import HEAD, REVISIONS
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+APPLICATION_ID = 0x43545845
+"""Marks the file as ours in its header (`PRAGMA application_id`): the letters CTXE."""
+
+_MAGIC = b"SQLite format 3\0"
+_WAIT_S = 5.0
+"""How long a connection waits for a lock that SQLite itself takes for a moment (recovery, checkpoint)."""
+
+_held: set[Path] = set()
+"""Locked by this process: the operating system's lock does not keep a process out of its own files."""
+_guard = threading.Lock()
+
+
+class FileLock:
+    """An operating-system lock on a file beside the database, held until released or until the process ends.
+
+    `lockf` and not `flock`: a forked worker process that outlives a killed server must not keep the database locked.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._path = database.with_name(database.name + ".lock")
+        with _guard:
+            if self._path in _held:
+                raise StoreRefused(
+                    f"{database} is open in this process already: use that store, or close it first"
+                )
+            self._fd = self._take(database)
+            _held.add(self._path)
+
+    def _take(self, database: Path) -> int:
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreRefused(
+                f"{database} cannot be locked ({error.strerror}: {self._path}):"
+                " its directory must exist and be writable"
+            ) from error
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(fd, 32).decode("ascii", "replace") or "unknown"
+            os.close(fd)
+            raise StoreRefused(
+                f"{database} is in use by process {holder}: talk to that server, or stop it first"
+            ) from error
+        os.truncate(fd, 0)
+        os.write(fd, str(os.getpid()).encode())
+        return fd
+
+    def release(self) -> None:
+        with _guard:
+            _held.discard(self._path)
+            os.close(self._fd)
+
+
+def prepare(path: Path) -> None:
+    """Makes the database where there is none and brings it to the present schema. Raises StoreRefused."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        start = b""
+    except OSError as error:
+        raise StoreRefused(
+            f"{path} cannot be read ({error.strerror}): give another path, or mend its rights"
+        ) from error
+    if start and start != _MAGIC:
+        raise StoreRefused(f"{path} is not an SQLite database: give another path, or restore a backup")
+    try:
+        revision = _revision(path)
+        if revision != HEAD:
+            _migrate(path)
+    except sqlite3.Error as error:
+        raise StoreRefused(_broken(path, error)) from error
+
+
+def _revision(path: Path) -> str | None:
+    """The schema's revision; None for an empty database. Raises StoreRefused where it is not ours or not known."""
+    db = connect(path)
+    try:
+        mark = db.execute("PRAGMA application_id").fetchone()[0]
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables and not mark:
+            return None
+        if mark != APPLICATION_ID or "alembic_version" not in tables:
+            raise StoreRefused(f"{path} is a database of another program: give another path")
+        revisions: list[str] = [name for (name,) in db.execute("SELECT version_num FROM alembic_version")]
+    finally:
+        db.close()
+    if len(revisions) != 1 or revisions[0] not in REVISIONS:
+        raise StoreRefused(
+            f"{path} has schema {', '.join(revisions) or 'none'}, and this program knows none newer than {HEAD}:"
+            " run the newer version that wrote it, or restore a backup made before the upgrade"
+        )
+    return revisions[0]
+
+
+def _migrate(path: Path) -> None:
+    """Every step to the present schema in one transaction: a database is upgraded whole or not at all."""
+    import sqlalchemy as sa  # takes longer than opening an up-to-date database
+
+    from contextengine_server.store import migrations
+
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    # The driver must leave transactions alone: by itself it would not begin one for DDL.
+    engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
+    sa.event.listen(engine, "begin", begin)
+    with engine.begin() as connection:
+        migrations.upgrade(connection)
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _broken(path: Path, error: sqlite3.Error) -> str:
+    """What is wrong with a database that cannot be opened, as far as SQLite can tell."""
+    try:
+        db = connect(path)
+        try:
+            findings = "; ".join(str(row[0]) for row in db.execute("PRAGMA quick_check(3)"))
+        finally:
+            db.close()
+    except sqlite3.Error as worse:
+        findings = str(worse)
+    if findings == "ok":
+        return f"{path} cannot be opened: {error}. Mend that (rights, free disk space), then start again"
+    return f"{path} is damaged ({error}; check: {findings}): restore a backup, or move the file away to begin anew"
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection that leaves transactions to its user and may change threads. The caller sees to one thread at a time."""
+    mode = "ro" if read_only else "rwc"
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=_WAIT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """The one connection that writes: what it committed is on disk."""
+    db = connect(path)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    # Pages: a checkpoint stops all writes for some ms, and pages written often are copied once. SQLite's 1,000 cost 10 %.
+    db.execute("PRAGMA wal_autocheckpoint = 4000")
+    db.execute(
+        "PRAGMA journal_size_limit = 67108864"
+    )  # bytes: what one huge commit made of the log is given back
+    # Savepoints keep what they may have to restore there; a file would be dearer than the write itself.
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA cache_size = -32768")  # KiB: the pages at the ends of many sessions' indexes
+    return db
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """A connection that only reads."""
+    return connect(path, read_only=True)

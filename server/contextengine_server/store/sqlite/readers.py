@@ -1,0 +1,48 @@
+"""A few threads that read, each with a connection of its own, so that reads wait neither for a write nor for one another."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Concatenate, ParamSpec, TypeVar
+
+from contextengine_server.store.interface import StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Readers:
+    """A pool over these connections, which it owns from now on."""
+
+    def __init__(self, connections: Sequence[sqlite3.Connection]) -> None:
+        self._connections = connections
+        self._free: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        for db in connections:
+            self._free.put(db)
+        self._threads = ThreadPoolExecutor(len(connections), thread_name_prefix="store-reader")
+
+    async def run(
+        self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Reads in a thread. Raises StoreUnavailable."""
+
+        def call() -> T:
+            db = self._free.get()
+            try:
+                return read(db, *args, **kwargs)
+            except sqlite3.Error as error:
+                raise StoreUnavailable(f"the database cannot be read now: {error}") from error
+            finally:
+                self._free.put(db)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def stop(self) -> None:
+        """Ends the threads after what they are at, then closes the connections."""
+        await asyncio.to_thread(self._threads.shutdown)
+        for db in self._connections:
+            db.close()

@@ -1,0 +1,267 @@
+"""The SQLite store: one process, one writer, a few readers, and the heads in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import (
+    Assignment,
+    Changes,
+    Commit,
+    Debt,
+    Deleted,
+    MessageRow,
+    SessionHead,
+    StoredReply,
+    StoreError,
+    StoreHealth,
+    StoreRefused,
+    StoreUnavailable,
+    SummaryRow,
+)
+from contextengine_server.store.migrations import HEAD
+
+from . import database, reads, writes
+from .readers import Readers
+from .remembered import Remembered
+from .writer import Writer
+
+T = TypeVar("T")
+
+_READERS = 3
+_HEADS = 20_000
+"""Heads and keys kept in memory, each: some tens of MB where their state is a KB."""
+
+
+class _Open:
+    """What an open store holds."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.lock = database.FileLock(path)
+        try:
+            database.prepare(path)
+            self.writer = Writer(database.connect_writer(path), loop)
+            self.readers = Readers([database.connect_reader(path) for _ in range(_READERS)])
+        except sqlite3.Error as error:
+            self.lock.release()
+            raise StoreRefused(f"{path} cannot be opened: {error}") from error
+        except BaseException:
+            self.lock.release()
+            raise
+        self.writer.start()
+
+    async def close(self) -> None:
+        await self.readers.stop()
+        await self.writer.stop()  # last: the last connection to leave folds the log into the database
+        self.lock.release()
+
+
+class SqliteStore:
+    """`Store` in one SQLite file. Use it on one event loop.
+
+    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on `<path>.lock` keeps other
+    processes out, which is what makes heads answerable from memory.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path).resolve()
+        self._open: _Open | None = None
+        self._heads: Remembered[Scope, SessionHead] = Remembered(_HEADS)
+        self._keys: Remembered[tuple[str, str, str], str] = Remembered(_HEADS)
+
+    # Life
+
+    async def open(self) -> None:
+        """Opens, locks and migrates the database. Raises StoreRefused."""
+        self._open = await asyncio.to_thread(_Open, self._path, asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        """Writes what is queued, then closes. Safe twice."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.close()
+            self._heads.clear()
+            self._keys.clear()
+
+    async def health(self) -> StoreHealth:
+        """How the store is: whether it reads, and whether the last write reached the disk."""
+        facts = {"path": str(self._path), "schema": HEAD}
+        opened = self._open
+        if opened is None:
+            return StoreHealth(False, "closed", facts)
+        try:
+            facts["journal"] = await self._read(
+                lambda db: str(db.execute("PRAGMA journal_mode").fetchone()[0])
+            )
+            facts["bytes"] = str(self._path.stat().st_size)
+            facts["log_bytes"] = str(self._path.with_name(self._path.name + "-wal").stat().st_size)
+            disk = os.statvfs(self._path)
+            facts["free_bytes"] = str(disk.f_bavail * disk.f_frsize)
+        except (StoreUnavailable, OSError) as error:
+            return StoreHealth(False, str(error), facts)
+        failure = opened.writer.failure
+        return StoreHealth(not failure, f"the last write failed: {failure}" if failure else "open", facts)
+
+    def _opened(self) -> _Open:
+        if self._open is None:
+            raise StoreUnavailable("the store is closed")
+        return self._open
+
+    async def _read(self, read: Callable[..., T], *args: object) -> T:
+        return await self._opened().readers.run(read, *args)
+
+    async def _write(
+        self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None] = lambda result: None
+    ) -> T:
+        return await self._opened().writer.submit(work, then)
+
+    # Sessions
+
+    async def head(self, scope: Scope) -> SessionHead | None:
+        """The session's head, from memory where it is warm; None where there is no such session."""
+        return await self._heads.get(scope, lambda: self._read(reads.head, scope))
+
+    async def current_session(self, tenant: str, agent: str, session_key: str) -> str | None:
+        """The id of the key's current session."""
+        key = (tenant, agent, session_key)
+        return await self._keys.get(key, lambda: self._read(reads.current_session, *key))
+
+    async def changes(self, scope: Scope, since: int) -> Changes | None:
+        """What changed since a revision; None where the session is gone."""
+        return await self._read(reads.changes, scope, since)
+
+    async def commit(self, commit: Commit) -> None:
+        """Writes one change durably. A caller that is cancelled does not take the change back.
+
+        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError where the commit
+        contradicts itself or the rows.
+        """
+        head = commit.head
+        if not head.scope.complete:
+            raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
+        if commit.bind_key and not head.session_key:
+            raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
+        if commit.debt is not None and commit.debt.scope != head.scope:
+            raise StoreError(f"{head.scope.session}: a debt of another session, {commit.debt.scope.session}")
+
+        def remember(_: None) -> None:
+            self._heads.put(head.scope, head)
+            if commit.bind_key:
+                self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
+
+        await self._write(lambda db: writes.commit(db, commit), remember)
+
+    async def list_sessions(
+        self,
+        tenant: str,
+        *,
+        agent: str = "",
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str, str] | None = None,
+    ) -> list[SessionHead]:
+        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of the last one seen."""
+        return await self._read(reads.list_sessions, tenant, agent, session_key, limit, after)
+
+    async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Sessions of every tenant that did not end and were last written before a time, oldest first."""
+        return await self._read(reads.idle_sessions, before_ms, limit)
+
+    async def dependents(self, scope: Scope) -> list[Scope]:
+        """Sessions that stand on this one directly."""
+        return await self._read(reads.dependents, scope)
+
+    async def delete(self, scope: Scope, *, expected_revision: int | None, cascade: bool) -> Deleted:
+        """Erases a session with everything derived from it. Raises HasDependents, RevisionConflict."""
+
+        def forget(deleted: Deleted) -> None:
+            for session in deleted.sessions:
+                self._heads.drop(scope._replace(session=session))
+            self._keys.clear()  # seldom, and which keys pointed there is not known here
+
+        return await self._write(lambda db: writes.delete(db, scope, expected_revision, cascade), forget)
+
+    # Messages and summaries
+
+    async def messages(
+        self,
+        scope: Scope,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """The session's own messages with first <= sequence <= last, in order: live now, or as of a revision, or all."""
+        return await self._read(reads.messages, scope, first, last, as_of, retired)
+
+    async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
+        """Live messages with these host ids, in order."""
+        return await self._read(reads.messages_by_host_id, scope, host_ids)
+
+    async def atom_from(self, scope: Scope, start: int) -> MessageRow | None:
+        """The first live message that begins an atom with at least this running sum before it."""
+        return await self._read(reads.atom_from, scope, start)
+
+    async def pinned_atoms(self, scope: Scope, before: int) -> list[list[MessageRow]]:
+        """For every live atom that begins before a sequence and holds a pinned message: all its live messages, late
+        results included."""
+        return await self._read(reads.pinned_atoms, scope, before)
+
+    async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
+        """All live messages of the atom that holds a sequence, late results included; empty where there is none."""
+        return await self._read(reads.atom_of, scope, sequence)
+
+    async def summaries(
+        self, scope: Scope, *, as_of: int | None = None, retired: bool = False
+    ) -> list[SummaryRow]:
+        """The session's own summaries ordered by first sequence, then depth: live now, or as of a revision, or all."""
+        return await self._read(reads.summaries, scope, as_of, retired)
+
+    async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
+        """What a request id was answered with."""
+        return await self._read(reads.reply, scope, request_id)
+
+    # Background work
+
+    async def add_debt(self, debt: Debt) -> None:
+        """Records background work outside a commit; where one of its kind is owed already, that one stays."""
+        await self._write(lambda db: writes.add_debt(db, debt))
+
+    async def debts(self, scope: Scope) -> list[Debt]:
+        """What a session owes, oldest first."""
+        return await self._read(reads.debts, scope)
+
+    async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
+        """Leases the oldest debt that is due, neither held nor under a live lease. One job at a time per session."""
+        return await self._write(lambda db: writes.claim_debt(db, owner, now_ms, lease_ms))
+
+    async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
+        """Extends a lease; False where it was lost."""
+        return await self._write(lambda db: writes.extend_debt(db, debt, until_ms))
+
+    async def release_debt(
+        self, debt: Debt, *, done: bool, not_before_ms: int = 0, error: str = "", held: bool = False
+    ) -> None:
+        """Ends a lease: removes the debt, or puts it back for later. Does nothing where the lease was lost."""
+        await self._write(lambda db: writes.release_debt(db, debt, done, not_before_ms, error, held))
+
+    # Operators
+
+    async def assignments(self, tenant: str) -> list[Assignment]:
+        """What operators chose within a tenant."""
+        return await self._read(reads.assignments, tenant)
+
+    async def assign(self, assignment: Assignment) -> None:
+        """Records a choice; one with no engine and no options removes it."""
+        await self._write(lambda db: writes.assign(db, assignment))
+
+    async def counts(self, tenant: str | None = None) -> dict[str, int]:
+        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
+        return await self._read(reads.counts, tenant)

@@ -1,0 +1,157 @@
+"""One thread that writes for everyone: whatever is queued goes into one transaction, so that many share one fsync."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from contextengine_server.store.interface import StoreUnavailable
+
+T = TypeVar("T")
+
+_GROUP = 256
+"""Writes in one transaction, at most: the first of them waits for the last."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One write and who waits for it."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    then: Callable[[Any], None]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """Owns the connection that writes. Work is submitted and answered on the event loop and done in the thread."""
+
+    def __init__(self, db: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
+        self._db = db
+        self._loop = loop
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self.failure = ""
+        """Why the last group could not be written; empty once one was."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def submit(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None]) -> asyncio.Future[T]:
+        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still waits for the future."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Job(work, then, future))
+        return future
+
+    async def stop(self) -> None:
+        """Writes what is queued, then ends the thread and closes the connection."""
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            jobs: list[_Job] = []
+            job = self._queue.get()
+            with suppress(queue.Empty):
+                while job is not None:
+                    jobs.append(job)
+                    if len(jobs) == _GROUP:
+                        break
+                    job = self._queue.get_nowait()
+                else:
+                    going = False
+            if jobs:
+                self._write(jobs)
+                # A closed loop has nobody left who waits.
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(_answer, jobs)
+        self._db.close()
+
+    def _write(self, jobs: Sequence[_Job]) -> None:
+        """Writes a group; afterwards each job has its result or its error.
+
+        First without savepoints, which would double the statements and with them the times that this thread gives up the
+        interpreter: with a busy event loop that is half of the throughput. Only where a job fails is the group written again,
+        each job in a savepoint, so that it fails alone. Where the database itself fails (disk full, I/O error), each job is
+        tried in a transaction of its own: a large one that does not fit must not fail those that do.
+        """
+        if self._transact(jobs, guarded=False) is None:
+            return
+        broken = self._transact(jobs, guarded=True)
+        if broken is None:
+            return
+        if len(jobs) > 1:
+            for job in jobs:
+                self._write([job])
+        else:
+            self.failure = str(broken)
+            jobs[0].error = StoreUnavailable(f"the database cannot be written now: {broken}")
+
+    def _transact(self, jobs: Sequence[_Job], *, guarded: bool) -> Exception | None:
+        """One transaction: None once it is durable, else what broke it. Nothing is written then."""
+        db = self._db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                if guarded:
+                    _guard(db, job)
+                else:
+                    job.result = job.work(db)
+            db.execute("COMMIT")
+        except Exception as error:
+            with suppress(sqlite3.Error):
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+            return error
+        self.failure = ""
+        return None
+
+
+def _guard(db: sqlite3.Connection, job: _Job) -> None:
+    """One job in a savepoint, so that its failure is its own."""
+    job.error = None
+    db.execute("SAVEPOINT job")
+    try:
+        job.result = job.work(db)
+    except Exception as error:
+        if _of_database(error):
+            raise
+        job.error = error
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
+
+
+def _of_database(error: Exception) -> bool:
+    """True where the database failed, and not the job: SQLite may have rolled the transaction back by itself then."""
+    own = (
+        sqlite3.IntegrityError,
+        sqlite3.DataError,
+        sqlite3.ProgrammingError,
+        sqlite3.InterfaceError,
+        sqlite3.NotSupportedError,
+    )
+    return isinstance(error, sqlite3.Error) and not isinstance(error, own)
+
+
+def _answer(jobs: Sequence[_Job]) -> None:
+    """On the loop: what is in memory follows, then whoever waits."""
+    for job in jobs:
+        if job.error is None:
+            job.then(job.result)
+        if not job.future.done():
+            if job.error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(job.error)
