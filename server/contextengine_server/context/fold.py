@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from .atom import Atom, Call
-from .message import Entry, Role, Shaper
+from .message import Entry, Form, Role, Shaper, Traits
 from .view import View
 
 
@@ -60,8 +60,6 @@ class Extension:
     late_mark: int = 0
     pinned: list[int] = field(default_factory=list)
     """Steps that hold a pinned message now."""
-    unpinned: list[int] = field(default_factory=list)
-    """Steps whose pinned atom moved."""
     abandoned: dict[str, list[int]] | None = None
     """The new table of abandoned calls, where it changed."""
 
@@ -148,10 +146,14 @@ class _Folder:
             self.out.user_step = atom.step
         if atom.user:
             self.out.user_peak = max(self.out.user_peak, atom.tokens)
+        self.pin(atom, entry)
+        self.note_facts(entry, atom.step, atom.start if atom.first == entry.sequence else None, None)
+
+    def pin(self, atom: Atom, entry: Entry) -> None:
+        """A pinned message keeps its whole atom."""
         if entry.traits.pinned and not atom.pinned:
             atom.pinned = True
             self.out.pinned.append(atom.step)
-        self.note_facts(entry, atom.step, atom.start if atom.first == entry.sequence else None, None)
 
     def note_facts(self, entry: Entry, step: int | None, start: int | None, late_of: int | None) -> None:
         self.out.facts[entry.sequence] = EntryFacts(entry.sequence, step, start, late_of)
@@ -170,41 +172,53 @@ class _Folder:
             atom = self.begin(entry)
         self.join(atom, entry, None)
         atom.growing = traits.only_reasoning and traits.role == Role.ASSISTANT
-        for index, call_id in enumerate(traits.calls):
-            atom.calls.append(Call(call_id, entry, index))
+        self.call(atom, entry)
 
     def add_results(self, entry: Entry) -> None:
         """A message that carries results, perhaps among other parts."""
         traits = entry.traits
-        open_ids: list[str] = []
-        if self.current is not None and not self.current.closed:
-            open_ids = [call.id for call in self.current.calls if not call.answered]
-        here: list[tuple[int, str]] = []
+        here: list[int] = []
         away: list[tuple[int, str]] = []
+        open_calls = self.open_calls(traits)
         for part, call_id in traits.results:
-            if call_id in open_ids:
-                open_ids.remove(call_id)
-                here.append((part, call_id))
+            if open_calls.get(call_id):
+                here.append(open_calls[call_id].pop(0))
             else:
                 away.append((part, call_id))
-        late = [(part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None]
         hidden = {part for part, _ in away}
         shown = tuple(index for index in range(traits.part_count) if index not in hidden)
 
         if here:
             atom = self.own()
             self.join(atom, entry, None if not hidden else shown)
-            for _, call_id in here:
-                next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
-            if len(traits.results) < traits.part_count:
+            for place in here:
+                atom.calls[place].answered = True
+            if not traits.only_results:
                 self.close()
         elif shown:
             atom = self.begin(entry)
             self.join(atom, entry, shown)
+            self.call(atom, entry)
+        late = [(part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None]
         if late:
             self.add_late(entry, late, alone=not here and not shown)
         if entry.sequence not in self.out.facts:
             self.drop(entry, "no open call with this id")
+
+    def open_calls(self, traits: Traits) -> dict[str, list[int]]:
+        """The places of the open calls, by id, that the results of a message with these traits may answer in their place. A
+        message that calls tools itself begins an atom: what it answers is late."""
+        places: dict[str, list[int]] = {}
+        if self.current is not None and not self.current.closed and not traits.calls:
+            for place, call in enumerate(self.current.calls):
+                if not call.answered:
+                    places.setdefault(call.id, []).append(place)
+        return places
+
+    @staticmethod
+    def call(atom: Atom, entry: Entry) -> None:
+        """The message's calls stand open from now on."""
+        atom.calls += [Call(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)]
 
     def drop(self, entry: Entry, rule: str) -> None:
         if self.current is None:
@@ -256,10 +270,12 @@ class _Folder:
     def add_late(self, entry: Entry, late: list[tuple[int, str]], alone: bool) -> None:
         """Results for abandoned calls: behind their calls, or as a note where the call is summarized by now."""
         notes: list[int] = []
+        newest = 0
         for part, call_id in late:
             first = self.abandoned_atom(call_id)
             if first is None:
                 continue  # a second late result of the same message for one call
+            newest = max(newest, first)
             if self.summarized(first, entry.created):
                 notes.append(part)
             else:
@@ -273,12 +289,13 @@ class _Folder:
                 atom.entries.append(entry)
                 next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
                 self.shift(atom, delta)
-                self.out.late_mark = entry.sequence
-                if alone:
-                    self.note_facts(entry, atom.step, None, atom.first)
+                self.pin(atom, entry)
+                self.out.late_mark = max(self.out.late_mark, entry.sequence)
+                if alone and first == newest:
+                    self.note_facts(entry, atom.step, None, first)
             self.answer(call_id)
         if notes:
-            self.add_note(entry, tuple(notes))
+            self.add_note(entry, tuple(notes), newest, alone)
 
     def summarized(self, first: int, created: int) -> bool:
         return any(lo <= first <= hi and since < created for lo, hi, since in self.view.leaves)
@@ -298,39 +315,26 @@ class _Folder:
         if known is not None:
             self.out.facts[atom.first] = EntryFacts(atom.first, atom.step, atom.start, known.late_of)
 
-    def add_note(self, entry: Entry, parts: tuple[int, ...]) -> None:
-        """A note is an atom of its own. It never parts open calls from their results: it stands before them."""
-        pending = self.current if self.current is not None and self.current.pending else None
+    def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
+        """A note is an atom of its own, or follows what else its message shows. It never parts open calls from their results,
+        nor reasoning from what it produced: it stands before them, at the beginning of their atom."""
         slot = self.shaper.note(entry, parts)
-        if pending is None:
-            atom = self.begin(entry)
+        current = self.current
+        if current is not None and not current.closed and (current.pending or current.growing):
+            atom = self.own()
+            atom.slots.insert(sum(1 for s in atom.slots if s.form == Form.NOTE), slot)
+            atom.tokens += slot.tokens
+            self.out.late_mark = max(self.out.late_mark, entry.sequence)
         else:
-            moved = self.own()
-            atom = Atom(step=moved.step, start=moved.start, first=entry.sequence)
-            self.out.replaced.pop(moved.step, None)
-            moved.step += 1
-            moved.start += slot.tokens
-            self.steps += 1
-            if moved.first in self.added:
-                self.out.added.insert(-1, atom)
-            else:
-                self.out.replaced[atom.step] = atom
-                self.out.added.append(moved)
-                self.added[moved.first] = moved
-            self.added[atom.first] = atom
-            if moved.user:
-                self.out.user_step = moved.step
-            if moved.pinned:
-                self.out.pinned.append(moved.step)
-                self.out.unpinned.append(atom.step)
-            for member in moved.entries:
-                start = moved.start if member.sequence == moved.first else None
-                self.note_facts(member, moved.step, start, None)
-        atom.note = atom.closed = True
-        atom.show(slot)
-        atom.entries.append(entry)
+            atom = self.begin(entry) if alone else self.own()
+            atom.show(slot)
+            atom.closed = True
         self.out.total += slot.tokens
-        self.note_facts(entry, atom.step, atom.start, None)
+        atom.note = True
+        if alone:
+            atom.entries.append(entry)
+            start = atom.start if atom.first == entry.sequence else None
+            self.note_facts(entry, atom.step, start, late_of)
 
 
 def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
@@ -363,7 +367,7 @@ def apply(view: View, change: Extension) -> None:
     view.user_step, view.user_peak = change.user_step, change.user_peak
     view.late_mark = change.late_mark
     if change.pinned:
-        view.pinned = sorted({*view.pinned, *change.pinned} - set(change.unpinned))
+        view.pinned = sorted({*view.pinned, *change.pinned})
     if change.abandoned is not None:
         view.abandoned = change.abandoned
     if change.entries:
@@ -378,3 +382,16 @@ def extended(view: View, change: Extension) -> View:
         copy.atoms = [atom.clone() for atom in copy.atoms]
     apply(copy, change)
     return copy
+
+
+def seal(view: View, entries: Sequence[Entry], late: Sequence[Entry], shaper: Shaper) -> None:
+    """Folds the messages of one old atom into an empty view. Something else followed the atom long ago, so its open calls are
+    abandoned; then come the results that were late."""
+    folder = _Folder(view, shaper)
+    for entry in entries:
+        folder.add(entry)
+    folder.close()
+    for entry in late:
+        folder.add(entry)
+    folder.out.entries = [*entries, *late]
+    apply(view, folder.out)

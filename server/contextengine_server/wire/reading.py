@@ -51,21 +51,33 @@ def is_pinned(message: pb.Message) -> bool:
     return bool(message.labels) and message.labels.get(PINNED, "false") != "false"
 
 
-def read_traits(message: pb.Message) -> Traits:
-    """What the laws must know of the message."""
-    calls: list[str] = []
+def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
+    """The calls that wait for a result from another message, and the results, as (part index, call id), that answer one.
+
+    A call that its own message answers (a tool that the provider runs) needs nothing from outside.
+    """
+    calls: list[pb.ToolCallPart] = []
     results: list[tuple[int, str]] = []
-    sealed = False
-    reasoning = 0
+    waiting: dict[str, list[int]] = {}
+    answered: set[int] = set()
     for index, part in enumerate(message.parts):
         kind = part.WhichOneof("kind")
         if kind == "tool_call":
-            calls.append(part.tool_call.call_id)
+            waiting.setdefault(part.tool_call.call_id, []).append(len(calls))
+            calls.append(part.tool_call)
         elif kind == "tool_result":
-            results.append((index, part.tool_result.call_id))
-        elif kind == "reasoning":
-            reasoning += 1
-            sealed = sealed or bool(part.reasoning.signature or part.reasoning.redacted_data)
+            call_id = part.tool_result.call_id
+            if waiting.get(call_id):
+                answered.add(waiting[call_id].pop(0))
+            else:
+                results.append((index, call_id))
+    return [call for place, call in enumerate(calls) if place not in answered], results
+
+
+def read_traits(message: pb.Message) -> Traits:
+    """What the laws must know of the message."""
+    calls, results = outward(message)
+    reasoning = [part.reasoning for part in message.parts if part.WhichOneof("kind") == "reasoning"]
     count = len(message.parts)
     pinned = is_pinned(message)
     if not calls and not results and not reasoning:
@@ -73,10 +85,10 @@ def read_traits(message: pb.Message) -> Traits:
     return Traits(
         role=message.role,
         part_count=count,
-        calls=tuple(calls) if message.role == pb.ROLE_ASSISTANT else (),
+        calls=tuple(call.call_id for call in calls),
         results=tuple(results),
-        sealed=sealed,
-        only_reasoning=reasoning > 0 and reasoning == count,
+        sealed=any(part.signature or part.redacted_data for part in reasoning),
+        only_reasoning=len(reasoning) == count,
         pinned=pinned,
     )
 
@@ -84,9 +96,10 @@ def read_traits(message: pb.Message) -> Traits:
 def content_hash(message: pb.Message) -> bytes:
     """Names a message's content: role, name, parts. Not its times, usage, labels or native form."""
     digest = blake2b(digest_size=HASH_BYTES)
-    digest.update(f"{message.role}\x1f{message.custom_role}\x1f{message.name}\x1f".encode())
-    for part in message.parts:
-        encoded = part.SerializeToString(deterministic=True)
+    digest.update(message.role.to_bytes(8, "big", signed=True))
+    names = (message.custom_role.encode(), message.name.encode())
+    parts = (part.SerializeToString(deterministic=True) for part in message.parts)
+    for encoded in (*names, *parts):
         digest.update(len(encoded).to_bytes(8, "big"))
         digest.update(encoded)
     return digest.digest()
@@ -117,14 +130,20 @@ def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
     return fixed
 
 
-def read(message: pb.Message, field: str) -> Incoming:
-    """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
-    _check(message, field)
+def countable(message: pb.Message) -> tuple[list[str], int]:
+    """The texts of a message that are to be counted, and the tokens of what is estimated otherwise."""
     texts: list[str] = []
     fixed = MESSAGE_TOKENS + texts_of(message.parts, texts)
     if message.name:
         texts.append(message.name)
         fixed += NAME_TOKENS
+    return texts, fixed
+
+
+def read(message: pb.Message, field: str) -> Incoming:
+    """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
+    _check(message, field)
+    texts, fixed = countable(message)
     time_ms = None
     if message.HasField("timestamp"):
         time_ms = message.timestamp.seconds * 1000 + message.timestamp.nanos // 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -12,10 +13,21 @@ from contextengine_server.store.interface import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .frames import frame, origin_live, origin_sequence, origin_summary, origin_synthetic, shown_hash
-from .reading import OWN_PREFIX, content_hash, texts_of
+from .reading import OWN_PREFIX, content_hash, countable, outward, texts_of
 
 NO_RESULT = "No result was recorded for this tool call."
 """What an abandoned call is answered with, as an error (contract §4)."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Opened:
+    """A decoded message."""
+
+    message: pb.Message
+    envelope: pb.Message
+    """All of it but its parts and its native form."""
+    calls: list[pb.ToolCallPart]
+    """Those that wait for a result from another message."""
 
 
 class WireShaper:
@@ -24,6 +36,7 @@ class WireShaper:
     def __init__(self, count: Callable[[str], int]) -> None:
         self.count = count
         self._no_result_tokens = cache(lambda: count(NO_RESULT))
+        self._newest: tuple[Entry, _Opened] | None = None
 
     def whole(self, entry: Entry) -> Slot:
         """The message as it came."""
@@ -33,18 +46,15 @@ class WireShaper:
 
     def parts(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Only these parts, and no native form."""
-        message = pb.Message.FromString(entry.body)
-        kept = [message.parts[index] for index in indexes]
+        opened = self._open(entry)
         shown = pb.Message()
-        shown.CopyFrom(message)
-        shown.ClearField("native")
-        del shown.parts[:]
-        shown.parts.extend(kept)
+        shown.CopyFrom(opened.envelope)
+        shown.parts.extend(opened.message.parts[index] for index in indexes)
         return self._changed(entry, shown, Form.SOME_PARTS, entry.id)
 
     def note(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Late results of calls that are summarized by now."""
-        message = pb.Message.FromString(entry.body)
+        message = self._open(entry).message
         shown = pb.Message(role=pb.ROLE_USER, id=f"{OWN_PREFIX}note:{entry.sequence}")
         for index in indexes:
             result = message.parts[index].tool_result
@@ -65,7 +75,7 @@ class WireShaper:
         message = pb.Message(id=f"{OWN_PREFIX}no-result:{entry.sequence}:{call}", role=pb.ROLE_TOOL)
         result = message.parts.add().tool_result
         result.call_id = call_id
-        result.name = _call_name(entry, call)
+        result.name = self._open(entry).calls[call].name
         result.is_error = True
         result.parts.add().text.text = NO_RESULT
         tokens = MESSAGE_TOKENS + self._no_result_tokens()
@@ -86,9 +96,19 @@ class WireShaper:
         encoded = frame(message.id, origin, digest, row.tokens, Form.VERBATIM, body, info)
         return Slot(0, Form.VERBATIM, row.tokens, digest, encoded)
 
+    def _open(self, entry: Entry) -> _Opened:
+        """The message, decoded. The last one is kept: a message of many calls or results is asked for each of them."""
+        if self._newest is None or self._newest[0] is not entry:
+            message = pb.Message.FromString(entry.body)
+            envelope = pb.Message.FromString(entry.body)
+            envelope.ClearField("parts")
+            envelope.ClearField("native")
+            self._newest = entry, _Opened(message, envelope, outward(message)[0])
+        return self._newest[1]
+
     def _changed(self, entry: Entry, shown: pb.Message, form: Form, item_id: str) -> Slot:
-        texts: list[str] = []
-        tokens = MESSAGE_TOKENS + texts_of(shown.parts, texts) + sum(map(self.count, texts))
+        texts, fixed = countable(shown)
+        tokens = fixed + sum(map(self.count, texts))
         origin = _origin(entry)
         body = shown.SerializeToString(deterministic=True)
         digest = shown_hash(content_hash(shown), origin, form)
@@ -122,9 +142,3 @@ def summary_info(row: SummaryRow | Summary) -> pb.SummaryInfo:
 
 def _origin(entry: Entry) -> bytes:
     return origin_live(entry.live_index) if entry.live_index >= 0 else origin_sequence(entry.sequence)
-
-
-def _call_name(entry: Entry, call: int) -> str:
-    message = pb.Message.FromString(entry.body)
-    calls = [part.tool_call for part in message.parts if part.WhichOneof("kind") == "tool_call"]
-    return calls[call].name if call < len(calls) and message.role == pb.ROLE_ASSISTANT else ""
