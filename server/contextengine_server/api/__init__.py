@@ -1,0 +1,1 @@
+"""Servicers, one per proto service, and what stands before each of their calls."""

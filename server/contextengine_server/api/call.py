@@ -1,0 +1,92 @@
+"""One call as its servicer sees it, and what is counted of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any, cast
+
+import grpc
+
+from contextengine_server.api.auth import LOCAL_OPERATOR, Caller
+from contextengine_server.api.contract import Rpc
+from contextengine_server.errors import DomainError
+from contextengine_server.telemetry.metrics import Counter, Metrics
+from contextengine_server.telemetry.tracing import NO_TRACE, Trace
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+METADATA: ContextVar[Metadata] = ContextVar("metadata", default=())
+"""The metadata of the call that the current task works on. gRPC reads them once to find the handler; asking it again would
+read them again, for 20 µs."""
+
+
+class Call:
+    """One call: who makes it, until when, and its trace. Handed to the servicer explicitly."""
+
+    __slots__ = ("caller", "context", "metadata", "rpc", "started", "stopped", "task", "trace")
+
+    def __init__(self, rpc: Rpc, context: Context) -> None:
+        self.rpc = rpc
+        self.context = context
+        """gRPC's side of the call. Servicers need it for nothing: the pipeline answers."""
+        self.metadata = METADATA.get()
+        """What the client sent along, keys in lower case."""
+        self.task = cast("asyncio.Task[object]", asyncio.current_task())
+        self.started = perf_counter()
+        self.caller: Caller = LOCAL_OPERATOR
+        self.trace: Trace = NO_TRACE
+        self.stopped: DomainError | None = None
+        """Why the server itself cancelled the work. None: it did not."""
+
+    @property
+    def peer(self) -> str:
+        """The other end as gRPC names it, for example `ipv4:127.0.0.1:40312`."""
+        return self.context.peer()
+
+    @property
+    def deadline(self) -> float | None:
+        """When the client stops waiting, in the event loop's `time()`. None: never."""
+        remaining = self.remaining()
+        return None if remaining is None else self.task.get_loop().time() + remaining
+
+    def remaining(self) -> float | None:
+        """Seconds left until the deadline, at least 0. None: there is none."""
+        return cast("float | None", self.context.time_remaining())
+
+    def stop(self, error: DomainError) -> None:
+        """Cancels the work; the call answers `error`."""
+        if self.stopped is None:
+            self.stopped = error
+            self.task.cancel()
+
+
+class Meter:
+    """The metrics of one rpc."""
+
+    __slots__ = ("_by_status", "_metrics", "latency", "received", "rpc", "sent")
+
+    def __init__(self, metrics: Metrics, rpc: Rpc) -> None:
+        self._metrics, self.rpc = metrics, rpc
+        label = {"rpc.method": rpc.method}
+        self.latency = metrics.histogram(
+            "contextengine.rpc.duration", "From a call's arrival to its reply", label
+        )
+        self.received = metrics.counter("contextengine.rpc.request.size", "Bytes of requests", label, "By")
+        self.sent = metrics.counter("contextengine.rpc.response.size", "Bytes of replies", label, "By")
+        self._by_status: dict[str, Counter] = {}
+        self._counter("OK")
+
+    def done(self, status: str, seconds: float) -> None:
+        """Counts a call by the name of its gRPC status."""
+        (self._by_status.get(status) or self._counter(status)).value += 1
+        self.latency.observe(seconds)
+
+    def _counter(self, status: str) -> Counter:
+        labels = {"rpc.method": self.rpc.method, "rpc.response.status_code": status}
+        counter = self._metrics.counter("contextengine.rpc.calls", "Calls answered", labels)
+        self._by_status[status] = counter
+        return counter

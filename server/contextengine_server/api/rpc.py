@@ -1,0 +1,222 @@
+"""The way of a call from its bytes to its servicer and back.
+
+One wrapper does it all, in this order: admission, trace, caller; size, parsing, the servicer's work, encoding;
+metrics and the status. Handlers are made from the protos' descriptors. Requests arrive as bytes, so that broken ones are
+answered by us, and replies may leave as bytes, so that a servicer that holds them encoded hands them over as they are.
+
+A servicer is a plain class whose methods are named like the rpcs, by `contract.attribute_name`:
+
+    async def assemble(self, request: AssembleRequest, call: Call) -> AssembleResponse | bytes
+    async def import_(self, requests: AsyncIterator[ImportRequest], call: Call) -> ImportResponse | bytes
+    async def watch(self, request: WatchRequest, call: Call) -> AsyncIterator[WatchResponse | bytes]   (a generator)
+
+Work is cancelled (CancelledError) when the client goes away, when the deadline passes (gRPC keeps the clock, and answers
+DEADLINE_EXCEEDED), and when the server drains and cannot wait longer. Whatever work raises is answered by `api.errors`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from time import perf_counter
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from contextengine_server.api import contract, errors, unserved
+from contextengine_server.api.admission import Admission
+from contextengine_server.api.auth import Authenticator, authorize
+from contextengine_server.api.call import Call, Context, Meter
+from contextengine_server.api.contract import Rpc
+from contextengine_server.errors import MalformedRequest, TooLarge
+from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.telemetry.tracing import Tracer
+
+__all__ = ["Call", "Pipeline", "Reply"]
+
+Reply = Message | bytes
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+CANCEL_NOTICE_S = 0.01
+"""gRPC ends the requests of a cancelled stream like those of a finished one, and says only then that it was cancelled.
+So a stream that ends is believed after this long; otherwise half an import could be taken for a whole one."""
+
+
+class Pipeline:
+    """What every call goes through. `max_message_bytes` holds for each request, each reply and each part of a stream."""
+
+    def __init__(
+        self,
+        *,
+        admission: Admission,
+        authenticator: Authenticator,
+        tracer: Tracer,
+        metrics: Metrics,
+        max_message_bytes: int,
+    ) -> None:
+        self._admission, self._authenticator, self._tracer = admission, authenticator, tracer
+        self._metrics, self._max_bytes = metrics, max_message_bytes
+
+    def handlers(self, servicers: Mapping[str, object]) -> dict[str, Handler]:
+        """A handler for every rpc of the contract, by its path.
+
+        `servicers` has the servicer of each full service name. An rpc without a method there must be in the table of
+        `unserved`, and none may be in both: ValueError.
+        """
+        served = {
+            rpc.method: work
+            for rpc in contract.rpcs()
+            if (work := getattr(servicers.get(rpc.service), rpc.attribute, None)) is not None
+        }
+        unserved.check(served, (rpc.method for rpc in contract.rpcs()))
+        return {f"/{rpc.method}": self._handler(rpc, served.get(rpc.method)) for rpc in contract.rpcs()}
+
+    def _handler(self, rpc: Rpc, work: Callable[..., Any] | None) -> Handler:
+        # Neither deserializers nor serializers are given: both ends of a handler are bytes.
+        meter = Meter(self._metrics, rpc)
+        if rpc.streams_out:
+            many = self._refusing(meter) if work is None else self._to_many(meter, work)
+            make = (
+                grpc.stream_stream_rpc_method_handler
+                if rpc.streams_in
+                else grpc.unary_stream_rpc_method_handler
+            )
+            return make(many)
+        if work is None:
+            one = self._refusing(meter)
+        elif rpc.streams_in:
+            one = self._many_to_one(meter, work)
+        else:
+            one = self._one_to_one(meter, work)
+        return (
+            grpc.stream_unary_rpc_method_handler if rpc.streams_in else grpc.unary_unary_rpc_method_handler
+        )(one)
+
+    def _one_to_one(
+        self, meter: Meter, work: Callable[[Message, Call], Awaitable[Reply]]
+    ) -> Callable[..., Any]:
+        async def handle(raw: bytes, context: Context) -> bytes:
+            call = Call(meter.rpc, context)
+            try:
+                self._enter(call)
+                reply = self._encode(await work(self._parse(raw, meter), call), meter)
+            except BaseException as error:
+                await self._fail(call, error, meter)
+            self._leave(call, "OK", meter)
+            return reply
+
+        return handle
+
+    def _many_to_one(
+        self, meter: Meter, work: Callable[[AsyncIterator[Message], Call], Awaitable[Reply]]
+    ) -> Callable[..., Any]:
+        async def handle(unused: object, context: Context) -> bytes:
+            call = Call(meter.rpc, context)
+            try:
+                self._enter(call)
+                async with aclosing(self._requests(context, meter)) as requests:
+                    reply = self._encode(await work(requests, call), meter)
+            except BaseException as error:
+                await self._fail(call, error, meter)
+            self._leave(call, "OK", meter)
+            return reply
+
+        return handle
+
+    def _to_many(
+        self, meter: Meter, work: Callable[[Any, Call], AsyncGenerator[Reply, None]]
+    ) -> Callable[..., Any]:
+        async def handle(raw: bytes, context: Context) -> None:
+            call = Call(meter.rpc, context)
+            try:
+                self._enter(call)
+                source = self._requests(context, meter) if meter.rpc.streams_in else self._parse(raw, meter)
+                async with aclosing(work(source, call)) as replies:
+                    async for reply in replies:
+                        await context.write(self._encode(reply, meter))
+            except BaseException as error:
+                await self._fail(call, error, meter)
+            self._leave(call, "OK", meter)
+
+        return handle
+
+    def _refusing(self, meter: Meter) -> Callable[..., Any]:
+        async def handle(unused: object, context: Context) -> None:
+            call = Call(meter.rpc, context)
+            try:
+                self._enter(call)
+                unserved.refuse(meter.rpc.method)
+            except BaseException as error:
+                await self._fail(call, error, meter)
+
+        return handle
+
+    def _enter(self, call: Call) -> None:
+        rpc = call.rpc
+        self._admission.enter(call, rpc.long_lived)
+        call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
+        call.caller = self._authenticator.caller(call.metadata)
+        if rpc.operator_only:
+            authorize(call.caller, rpc.method)
+
+    def _leave(self, call: Call, status: str, meter: Meter) -> None:
+        self._admission.leave(call, call.rpc.long_lived)
+        meter.done(status, perf_counter() - call.started)
+        call.trace.finish(status)
+
+    async def _fail(self, call: Call, error: BaseException, meter: Meter) -> NoReturn:
+        """Answers the call with what `error` means, by raising."""
+        if isinstance(error, asyncio.CancelledError):
+            if call.stopped is not None:
+                # The cancellation was ours, and the task goes on to answer.
+                call.task.uncancel()
+                error = call.stopped
+            elif call.task.cancelling():
+                # gRPC did it: the client went away, or the deadline passed, which gRPC keeps and answers by itself.
+                self._leave(call, "CANCELLED" if call.remaining() != 0 else "DEADLINE_EXCEEDED", meter)
+                raise error
+        elif isinstance(error, (grpc.aio.BaseError, KeyboardInterrupt, SystemExit)):
+            # The transport broke under a stream, or the process ends.
+            self._leave(call, "CANCELLED", meter)
+            raise error
+        status = errors.to_status(errors.as_domain_error(error, call.rpc.method, call.trace))
+        self._leave(call, status.code.name, meter)
+        await call.context.abort_with_status(status)
+
+    def _parse(self, raw: bytes, meter: Meter) -> Message:
+        size = len(raw)
+        meter.received.value += size
+        if size > self._max_bytes:
+            raise self._too_large(meter.rpc, "request", size, "send less at once")
+        kind = meter.rpc.request
+        try:
+            return kind.FromString(raw)
+        except DecodeError as error:
+            name = kind.DESCRIPTOR.full_name
+            raise MalformedRequest(
+                f"{meter.rpc.method}: {size} bytes are not a {name}: {str(error).rpartition(': ')[2]}",
+                metadata={"rpc": meter.rpc.method, "type": name},
+            ) from None
+
+    def _encode(self, reply: Reply, meter: Meter) -> bytes:
+        encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
+        size = len(encoded)
+        if size > self._max_bytes:
+            raise self._too_large(
+                meter.rpc, "reply", size, "ask for less at once: a smaller budget or page, or a delta"
+            )
+        meter.sent.value += size
+        return encoded
+
+    async def _requests(self, context: Context, meter: Meter) -> AsyncGenerator[Message, None]:
+        while (raw := await context.read()) is not grpc.aio.EOF:
+            yield self._parse(raw, meter)
+        await asyncio.sleep(CANCEL_NOTICE_S)
+
+    def _too_large(self, rpc: Rpc, what: str, size: int, advice: str) -> TooLarge:
+        return TooLarge(
+            f"{rpc.method}: the {what} has {size} bytes, the limit is {self._max_bytes} (max_message_bytes); {advice}",
+            metadata={"size": str(size), "limit": str(self._max_bytes)},
+        )

@@ -1,0 +1,300 @@
+"""The gRPC server: where it listens, with which limits, how healthy it says it is, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from contextengine_server.api import contract
+from contextengine_server.api.admission import Admission
+from contextengine_server.api.auth import (
+    Authenticator,
+    ConfigurationError,
+    TokenGrant,
+    check_exposure,
+    is_local,
+    split_address,
+)
+from contextengine_server.api.call import METADATA
+from contextengine_server.api.rpc import Pipeline
+from contextengine_server.telemetry.logs import get_logger
+from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.telemetry.tracing import Tracer
+
+HOOK_TIMEOUT_S = 10.0
+"""How long each thing that has to be done at the end may take: engines are disposed of within 10 s."""
+
+CLOSE_GRACE_S = 1.0
+"""For replies that are still being written, and for streams of health and reflection, when all calls are done."""
+
+Hook = Callable[[], Awaitable[object]]
+
+log = get_logger("contextengine.api")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """A PEM certificate chain and its unencrypted PEM key."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How to serve. Sizes in bytes, times in seconds unless named otherwise."""
+
+    address: str = "127.0.0.1:50051"
+    """HOST:PORT, [V6]:PORT or unix:PATH. Port 0: any that is free."""
+    tls: TlsFiles | None = None
+    tokens: tuple[TokenGrant, ...] = ()
+    insecure: bool = False
+    """Listen beyond loopback without TLS or tokens all the same."""
+    max_message_bytes: int = 64 * 1024 * 1024
+    """The largest request, reply, or part of a stream."""
+    max_concurrent_rpcs: int = 1_024
+    """Calls worked on at once; beyond it RESOURCE_EXHAUSTED with RetryInfo."""
+    max_long_lived_rpcs: int = 1_024
+    """Streams of Watch and Attach at once, counted apart."""
+    max_streams_per_connection: int = 1_024
+    """HTTP/2 streams of one connection; a client queues what is beyond."""
+    overload_retry_ms: int = 200
+    keepalive_s: float = 60.0
+    """How long a connection may be silent before it is pinged."""
+    keepalive_timeout_s: float = 20.0
+    """How long it may take to answer before it is closed."""
+
+
+class Server:
+    """Serves the contract on one address. Belongs to one event loop; started once, drained once.
+
+    `servicers` has the servicer of each full service name. Raises ConfigurationError or ValueError before anything listens
+    where options or servicers cannot be right.
+    """
+
+    def __init__(
+        self, options: ServerOptions, servicers: Mapping[str, object], *, tracer: Tracer, metrics: Metrics
+    ) -> None:
+        if not options.address.startswith("unix"):
+            split_address(options.address)
+        check_exposure(options.address, options.tls is not None, bool(options.tokens), options.insecure)
+        if options.insecure and not is_local(options.address):
+            log.warning(
+                "exposed", address=options.address, tls=options.tls is not None, tokens=len(options.tokens)
+            )
+        self._options = options
+        self._admission = Admission(
+            options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
+        )
+        metrics.gauge("contextengine.rpc.in_flight", lambda: self._admission.in_flight, "Calls in flight")
+        pipeline = Pipeline(
+            admission=self._admission,
+            authenticator=Authenticator(options.tokens),
+            tracer=tracer,
+            metrics=metrics,
+            max_message_bytes=options.max_message_bytes,
+        )
+        self._handlers = _Handlers(pipeline.handlers(servicers))
+        self._served = frozenset(servicers)
+        self._health = health.aio.HealthServicer()
+        self._hooks: list[tuple[str, Hook]] = []
+        self._server: grpc.aio.Server | None = None
+        self._drained: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listens and answers the port, 0 for a Unix socket. Raises ConfigurationError where it cannot."""
+        options = self._options
+        server = grpc.aio.server(handlers=[self._handlers], options=_channel_options(options))
+        others = cast(grpc.aio.Server, _GenericOnly(server))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, others)
+        names = (*contract.services(), health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(  # type: ignore[no-untyped-call]
+            reflection.aio.ReflectionServicer(names), others
+        )
+        for service in contract.services():
+            await self.set_serving(service, service in self._served)
+        port = _bind(server, options)
+        await server.start()
+        self._server = server
+        return 0 if options.address.startswith("unix") else port
+
+    async def set_serving(self, service: str, serving: bool) -> None:
+        """Sets the health of a service by its full name, or of the server as a whole by the empty name."""
+        status = health_pb2.HealthCheckResponse
+        await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
+
+    def on_drain(self, name: str, hook: Hook) -> None:
+        """Has `hook` run once when the server drains and its calls are done, in the order given, for at most 10 s."""
+        self._hooks.append((name, hook))
+
+    async def drain(self, grace_s: float) -> None:
+        """Ends well: no new calls, those in flight finish within `grace_s`, hooks run, the port closes. Safe twice."""
+        if self._drained is None:
+            self._drained = asyncio.create_task(self._drain(grace_s))
+        await asyncio.shield(self._drained)
+
+    async def wait_closed(self) -> None:
+        """Returns when the server has ended."""
+        if self._server is not None:
+            await self._server.wait_for_termination()
+
+    async def _drain(self, grace_s: float) -> None:
+        await self._health.enter_graceful_shutdown()
+        stopped = await self._admission.drain(grace_s)
+        if stopped:
+            log.warning("calls_cut_off", count=stopped, grace_s=grace_s)
+        for name, hook in self._hooks:
+            try:
+                async with asyncio.timeout(HOOK_TIMEOUT_S):
+                    await hook()
+            except TimeoutError:
+                log.error("drain_hook_too_slow", hook=name, limit_s=HOOK_TIMEOUT_S)
+            except Exception as error:
+                # One that fails must not keep the others from running.
+                log.error("drain_hook_failed", hook=name, exc_info=error)
+        if self._server is not None:
+            await self._server.stop(CLOSE_GRACE_S)
+
+
+class _Handlers(grpc.GenericRpcHandler):
+    """Looks a handler up by its path."""
+
+    def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
+        self._handlers = handlers
+
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        METADATA.set(handler_call_details.invocation_metadata)
+        return self._handlers.get(handler_call_details.method)
+
+
+class _GenericOnly:
+    """A server that takes generic handlers and forgets registered ones.
+
+    grpc.aio waits for each registered method by a future of its own and goes through all of them at every call; the
+    generated functions register their methods both ways.
+    """
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Any) -> None:
+        self._server.add_generic_rpc_handlers(handlers)
+
+    def add_registered_method_handlers(self, service_name: str, method_handlers: object) -> None:
+        return None
+
+
+def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
+    limit = options.max_message_bytes
+    return [
+        # A little above our own limit, which answers with what the limit is and how much was sent.
+        ("grpc.max_receive_message_length", limit + limit // 4 + 1024 * 1024),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", options.max_streams_per_connection),
+        # Two servers on one port would each get half of the calls, and neither would know.
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_time_ms", int(options.keepalive_s * 1000)),
+        ("grpc.keepalive_timeout_ms", int(options.keepalive_timeout_s * 1000)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # Clients may ping as often as every ten seconds, calls or not, without being sent away.
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ]
+
+
+def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
+    credentials = None if options.tls is None else _credentials(options.tls)
+    address = options.address
+    if address.startswith("unix:"):
+        _check_socket_path(address)
+    try:
+        if credentials is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, credentials)
+    except RuntimeError as error:
+        raise ConfigurationError(f"cannot listen on {address}: {_why_unbound(address)}") from error
+
+
+def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
+    """Reads a certificate and its key. Raises ConfigurationError that names the file and what is wrong with it."""
+    contents = []
+    for what, path in (("certificate", files.certificate), ("key", files.key)):
+        try:
+            contents.append(path.read_bytes())
+        except OSError as error:
+            raise ConfigurationError(f"TLS {what} {path}: cannot be read: {error.strerror}") from error
+        if b"-----BEGIN " not in contents[-1]:
+            raise ConfigurationError(f"TLS {what} {path}: is not a PEM file; it must begin with -----BEGIN")
+    certificate, key = contents
+
+    def refuse_password() -> str:
+        raise ConfigurationError(f"TLS key {files.key}: is encrypted; give a key without a passphrase")
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key, refuse_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigurationError(
+                f"TLS key {files.key} does not belong to the certificate {files.certificate}"
+            ) from error
+        raise ConfigurationError(
+            f"TLS certificate {files.certificate} and key {files.key} cannot be used: {error.reason}"
+        ) from error
+    return grpc.ssl_server_credentials([(key, certificate)])
+
+
+def _check_socket_path(address: str) -> None:
+    """gRPC replaces a socket file without asking whose it is: a server that still listens there must not lose it."""
+    path = address.removeprefix("unix:")
+    path = path.removeprefix("//") if path.startswith("//") else path
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise ConfigurationError(f"cannot listen on {address}: the path exists and is not a socket")
+    except OSError:
+        return  # not there, or binding will say why not
+    with socket.socket(socket.AF_UNIX) as probe:
+        if probe.connect_ex(path) == 0:
+            raise ConfigurationError(f"cannot listen on {address}: another process listens there")
+
+
+def _why_unbound(address: str) -> str:
+    """What the operating system says to the same address, since gRPC keeps it to itself."""
+    try:
+        if address.startswith("unix:"):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.bind(address.removeprefix("unix:").removeprefix("//"))
+            return "it could not be bound"
+        host, port = split_address(address)
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(target)
+            probe.listen(1)
+    except socket.gaierror as error:
+        return f"the host is not known: {error.strerror}"
+    except OSError as error:
+        match error.errno:
+            case errno.EADDRINUSE:
+                return "the port is in use by another process; stop that one or choose another port"
+            case errno.EACCES:
+                return "not permitted; ports below 1024 and other users' directories need more rights"
+            case errno.EADDRNOTAVAIL:
+                return "no interface of this machine has that address"
+            case _:
+                return error.strerror or str(error)
+    return "it could not be bound; try again"

@@ -1,0 +1,57 @@
+"""The rpcs that are part of the contract and not served by this version, and what will complete each.
+
+A table, so that an rpc is never missing by accident: with one that is neither served nor listed here, or both, the server
+does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from contextengine_server.errors import NotYetServed
+
+_PACKAGE = "contextengine.v1"
+_DAG = "the dag engine"
+_COMPRESSOR = "the compressor and layered engines"
+_SUBAGENTS = "subagents and projection"
+
+UNSERVED = {
+    f"{_PACKAGE}.ContextEngine/CommitCompaction": _DAG,
+    f"{_PACKAGE}.ContextEngine/ListTools": _DAG,
+    f"{_PACKAGE}.ContextEngine/CallTool": _DAG,
+    f"{_PACKAGE}.Recall/Search": _DAG,
+    f"{_PACKAGE}.Recall/Inspect": _DAG,
+    f"{_PACKAGE}.Recall/Expand": _DAG,
+    f"{_PACKAGE}.Runtime/Attach": _DAG,
+    f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
+    f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
+    f"{_PACKAGE}.ContextEngine/RollbackSubagentSpawn": _SUBAGENTS,
+    f"{_PACKAGE}.ContextEngine/EndSubagent": _SUBAGENTS,
+    f"{_PACKAGE}.Projection/Project": _SUBAGENTS,
+}
+"""Method to what completes it."""
+
+
+def refuse(method: str) -> NoReturn:
+    """Raises NotYetServed for a method of the table."""
+    completed_by = UNSERVED[method]
+    raise NotYetServed(
+        f"{method} is part of the contract and not served by this version; it comes with {completed_by}",
+        metadata={"rpc": method, "completed_by": completed_by},
+    )
+
+
+def check(served: Iterable[str], contract: Iterable[str]) -> None:
+    """Raises ValueError unless each method of the contract is either served or in the table, and none is unknown."""
+    done, known = set(served), set(contract)
+    problems = [
+        *(
+            f"{method} is neither served nor in api/unserved.py"
+            for method in sorted(known - done - UNSERVED.keys())
+        ),
+        *(f"{method} is served and in api/unserved.py" for method in sorted(done & UNSERVED.keys())),
+        *(f"{method} is not an rpc of the contract" for method in sorted((done | UNSERVED.keys()) - known)),
+    ]
+    if problems:
+        raise ValueError("; ".join(problems))
