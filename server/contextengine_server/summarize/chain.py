@@ -1,0 +1,94 @@
+"""One summarizer after the other, until one gives a summary that deserves the name; at the end the note that counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from contextengine_server.summarize.count_only import count_only
+from contextengine_server.summarize.request import (
+    Summarizer,
+    SummarizerFailed,
+    SummaryRequest,
+    SummaryResult,
+)
+
+# Both are matched at the beginning alone: a summary may well speak of an error or of what was refused.
+_REFUSAL = re.compile(
+    r"""\W*(
+    (i['’]?m|i\ am|we['’]?re)\ (very\ |so\ |really\ )?(sorry|afraid|unable\ to|not\ able\ to)\b
+  | ((sorry|my\ apologies|apologies|unfortunately)\W+(but\ )?)?
+    (i|we)\ (can['’]?t|cannot|can\ not|won['’]?t|will\ not|am\ unable\ to)\ (\w+\ ){0,2}
+    (help|assist|provide|comply|fulfil|summari|generate|create|process|continue|complete|answer|share|do\ (that|this))
+  | as\ an?\ (ai|(large\ )?language\ model)\b
+  | (很|非常)?(抱歉|对不起) | 我(无法|不能) | 作为(一个|一名)?(ai|人工智能|语言模型)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ERROR = re.compile(
+    r"""\W*(
+    (\w+\.)*\w*(error|exception)\b\s*[:(\d\[]
+  | "?error"?\s*[:=]
+  | traceback\ \(most\ recent\ call\ last\)
+  | (an?\ )?((internal|unknown|unexpected)\ )?(server\ )?error\ (has\ )?occurr?ed
+  | (http(/[\d.]+)?\ +)?(status\ (code\ )?)?[45]\d\d\W+(bad|un|pay|forb|not\ |too|internal|service|gateway|request\ time)
+  | (internal\ server\ error|bad\ gateway|service\ unavailable|gateway\ time-?out|too\ many\ requests)\b
+  | (rate\ limit|quota|(maximum\ |model['’]?s\ )?context[ _](length|window))\W+(\w+\W+){0,4}(exceed|reach|is\ \d)
+  | (the\ )?request\ (was\ )?timed?\ ?out | connection\ (reset|refused|error|aborted)
+  | <!doctype | <html
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+class SummarizerChain:
+    """Tries summarizers in order, each of which bounds its own time. Always answers: what none of them manages, the
+    note that counts does. `count` counts tokens in the reference encoding.
+    """
+
+    name = "chain"
+
+    def __init__(self, summarizers: Sequence[Summarizer], count: Callable[[str], int]) -> None:
+        self._summarizers = tuple(summarizers)
+        self._count = count
+
+    async def summarize(self, request: SummaryRequest) -> SummaryResult:
+        """The first summary that is acceptable, with what was refused before it. Only cancellation is raised."""
+        refused: list[tuple[str, str]] = []
+        for summarizer in self._summarizers:
+            try:
+                result = await summarizer.summarize(request)
+            except SummarizerFailed as error:
+                refused.append((summarizer.name, str(error)))
+                continue
+            except Exception as error:
+                # The type alone: an error's text may quote the messages, and this is logged.
+                refused.append((summarizer.name, type(error).__name__))
+                continue
+            text = clean(result.text)
+            tokens = self._count(text)
+            reason = unacceptable(text, tokens, request)
+            if reason is None:
+                return replace(result, text=text, tokens=tokens, refused=tuple(refused))
+            refused.append((summarizer.name, reason))
+        return replace(count_only(request, self._count), refused=tuple(refused))
+
+
+def clean(text: str) -> str:
+    """`text` without white space around it, and without what UTF-8 or a terminal cannot carry."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", text).strip()
+
+
+def unacceptable(text: str, tokens: int, request: SummaryRequest) -> str | None:
+    """Why `text` must not become a summary; None where it may."""
+    if not re.search(r"\w", text):
+        return "empty"
+    if _REFUSAL.match(text):
+        return "refusal"
+    if _ERROR.match(text):
+        return "error text"
+    if tokens >= request.source_tokens:
+        return f"not smaller than its source: {tokens} tokens for {request.source_tokens}"
+    return None

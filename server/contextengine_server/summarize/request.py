@@ -1,0 +1,72 @@
+"""What a summarizer is asked, what it answers, and what it is. Plain values that travel to worker processes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Protocol
+
+LENGTH = struct.Struct(">Q")
+"""The length before each pickle between the server and its workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMessage:
+    """A message, or a summary, that is to be summarized, as text."""
+
+    role: str
+    """`user`, `assistant`, `tool`, `system`, `developer`, `custom`; or `summary` for a summary of lesser depth."""
+    text: str
+    sequence: int
+    """Its sequence; of a summary, the first that it covers."""
+    name: str = ""
+    """The tool's name of a result, the name of a custom role; else empty."""
+    time_ms: int | None = None
+    """Milliseconds since 1970 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """One summary to be made."""
+
+    messages: tuple[SourceMessage, ...]
+    """What to summarize, in order of sequence."""
+    source_tokens: int
+    """What the messages cost in the view now. A summary that is not smaller is refused."""
+    target_tokens: int
+    """What the summary may cost."""
+    focus: str = ""
+    """What it should dwell on. Steers, and is never itself part of a summary."""
+    previous_summary: str = ""
+    """The text of the summary before it, for continuity."""
+    depth: int = 0
+    """0: over messages; n + 1: over summaries of depth n."""
+    language: str = ""
+    """The session's language as a BCP 47 tag, where it is known. An extractive summary quotes, and so needs no hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryResult:
+    """A summary."""
+
+    text: str
+    tokens: int
+    summarizer: str
+    """The name of the one that made it."""
+    fallback: bool = False
+    """True for the note that counts: every summarizer failed."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """(summarizer, reason) of each that was tried before, in order. Reasons carry no text of messages."""
+
+
+class Summarizer(Protocol):
+    """Makes summaries. One that cannot raises; the chain goes on to the next."""
+
+    name: str
+
+    async def summarize(self, request: SummaryRequest) -> SummaryResult:
+        """The summary. Raises SummarizerFailed, or whatever went wrong."""
+
+
+class SummarizerFailed(Exception):
+    """A summarizer could not. The text says why, without text of messages."""

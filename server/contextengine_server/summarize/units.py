@@ -1,0 +1,230 @@
+"""Messages cut into units, the pieces that an extractive summary chooses from, and what each holds that matters.
+
+Pure and deterministic: no set is ever walked, so the hash seed of a process changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from contextengine_server.summarize.request import SourceMessage
+
+MAX_MESSAGE_CHARS = 64 * 1024
+"""Of a longer message the head and the tail are read. It keeps the time of a summary in proportion to its messages."""
+
+_TAIL_CHARS = 16 * 1024
+_LONG = 280
+_PIECE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence or a line of a message."""
+
+    message: int
+    """Index of its message in the request."""
+    position: int
+    """Its place in the message; neighbours differ by one."""
+    text: str
+    line: bool
+    """True for a line of code or output, or of a list; False for a sentence of prose."""
+    weight: float
+    """How much what it holds matters, by who said it, where, and in which words."""
+    own: float
+    """What it is worth whatever it holds: a request, a question, a decision, an error."""
+    crowd: float
+    """How much each unit shown of its message lowers the worth of its others."""
+    holds: tuple[tuple[str, float], ...]
+    """What it holds that is worth having once, with its worth: names, numbers, paths, words."""
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[A-Z0-9`*])|(?<=[。！？；…])\s*")
+_CUT = re.compile(r"[,;，、:}\]]\s*|\s+")
+_FENCE = re.compile(r"\s*(```|~~~)")
+_LIST = re.compile(r"\s*([-*+•]|\d+[.)、]|#{1,6})\s")
+
+_DECISION = re.compile(
+    r"\b(decid\w+|decision|agreed?|conclu\w+|chos\w+|choose|instead of|rather than|confirm\w*|approv\w+|must( not)?|never"
+    r"|always|do not|don['’]t|prefer\w*|require\w*|resolved?|fixed|root cause|because|turns? out|the plan|we will|we['’]ll"
+    r"|let['’]?s|going to|rename\w*|deadline|remember|favou?rite|allerg\w+|important)\b"
+    r"|决定|同意|确认|必须|不要|不能|总是|从不|选择|采用|改为|改成|方案|偏好|喜欢|更喜欢|计划|需要|结论|已修复|因为|记住|截止|约定",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"[?？]|\b(todo|fixme|open question|pending|blocked|next steps?|remaining|not yet|unclear|to be decided|waiting for)\b"
+    r"|待办|未解决|下一步|尚未|还没|待定|阻塞|吗\b|请问",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"(^|[,;:.] )(and |also |then |now |next |ok(ay)? |so |but |first |finally |actually |please )*(please|check|fix|add|make|change"
+    r"|implement|write|read|run|find|show|tell|explain|remove|delete|update|create|use|try|test|move|rename|look|give|list|stop"
+    r"|send|book|cancel|keep|put|set|build|investigate|commit|continue|open|close|search|compare|summari[sz]e)\b"
+    r"|\b(can|could|would|will) you\b|\bi (need|want|would like|['’]d like)\b|\bi['’]d like\b|\bwe (need|should|have) to\b"
+    r"|请|帮我|帮忙|麻烦|我想|我要|给我",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\b\w*(error|exception)\b|\b(fail(ed|ure|s|ing)?|traceback|panic(ked)?|fatal|denied|refused|not found|timed? ?out|invalid"
+    r"|cannot|unable|aborted|segfault|errno)\b|\bexit(ed)?( with)?( code| status)?[ :=]+\d+|\bexit_?code\W+\d+"
+    r"|错误|失败|异常|报错|超时|拒绝|无法",
+    re.IGNORECASE,
+)
+_DEFINITION = re.compile(
+    r"\s*(export |public |private |async |static |pub )*(def|class|function|func|fn|interface|type|struct|enum|const|import|from"
+    r"|package|module|create table|select|insert|update|alter)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[{}\[\]<>;=\\|\"]")
+_COMMAND = re.compile(
+    r"\s*([$>#%] |sudo |git |npm |npx |pnpm |yarn |pip |python3? |pytest |make |docker |kubectl |curl |cargo |go |uv |ssh |cd |rm )"
+)
+_PLEASANTRY = re.compile(
+    r"\W*((ok(ay)?|sure|thanks?|thank you|great|got it|you['’]re welcome|hello|hi|hey|perfect|awesome|alright|of course|certainly"
+    r"|absolutely|no problem|sounds good|glad|happy to)\b[^.!?。]{0,60}"
+    r"|(好的|谢谢|你好|嗯|是的|不客气|没问题|当然)[^。！？]{0,12})[.!?。！]*\s*",
+    re.IGNORECASE,
+)
+
+_OUTPUT = 0.4
+"""What code and the output of tools count beside what an assistant says."""
+
+_WORTH = {
+    "url": 2.0,
+    "mail": 2.5,
+    "path": 1.6,
+    "file": 1.6,
+    "code": 1.2,
+    "date": 1.8,
+    "hash": 1.6,
+    "number": 1.2,
+    "constant": 1.4,
+    "symbol": 1.0,
+    "name": 0.9,
+    "acronym": 0.7,
+    "word": 0.1,
+    "han": 0.12,
+}
+_HOLDS = re.compile(
+    r"""
+    (?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s<>"'`)\]}，。]+)
+  | (?P<mail>[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64})
+  | (?P<code>`[^`\n]{1,80}`)
+  | (?P<path>(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@-]{1,80}/){1,24}[\w.@*-]{1,80})
+  | (?P<file>\b[\w-]{1,60}\.(?:py|pyi|tsx?|jsx?|mjs|md|rst|json5?|ya?ml|toml|lock|sql|sh|rs|go|java|kt|rb|php|cs?|h|cpp|hpp
+      |txt|csv|log|proto|html|css|xml|ini|cfg|env|db|pdf|png|jpg)\b)
+  | (?P<date>\b\d{4}-\d{2}-\d{2}(?:[T\ ]\d{2}:\d{2}(?::\d{2})?)?|\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?
+      |\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\ \d{1,2}(?:st|nd|rd|th)?\b(?:,?\ \d{4})?)
+  | (?P<hash>\b(?=[a-f]*\d)[0-9a-f]{7,40}(?:-[0-9a-f]{4,12}){0,4}\b)
+  | (?P<number>[$€£¥#]?(?<![\w.])\d[\d,.:%/x-]{0,20}\w{0,12})
+  | (?P<constant>\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?=\w*\d)(?=\w*[A-Z])[A-Z0-9]{4,16}\b)
+  | (?P<symbol>\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b)
+  | (?P<name>(?<=[a-z,;:]\ )[A-Z][\w’'-]{1,30}(?:\ [A-Z][\w’'-]{1,30}){0,4})
+  | (?P<acronym>\b[A-Z]{2,8}\b)
+  | (?P<han>[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]{2,})
+  | (?P<word>[^\W\d_]{4,40})
+    """,
+    re.VERBOSE,
+)
+_COMMON = frozenset(
+    """
+    about after also because been before being could does done each from have here into just like made make more most
+    need okay only other over please really same should some such sure than thanks that their them then there these they
+    think this those very want were what when where which while will with would yeah your
+    """.split()  # noqa: SIM905 (a list of sixty quoted words reads worse)
+)
+
+
+def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
+    """All units of the messages, in order; of a text that repeats, the first."""
+    units: list[Unit] = []
+    seen: set[str] = set()
+    users = [index for index, message in enumerate(messages) if message.role == "user"]
+    for index, message in enumerate(messages):
+        edge = bool(users) and index in (users[0], users[-1])
+        for position, (text, line, first) in enumerate(_pieces(message)):
+            folded = text.casefold()
+            if folded in seen or not re.search(r"\w", text):
+                continue
+            seen.add(folded)
+            weight, own = _matters(message.role, text, first, edge)
+            crowd = 0.25 if message.role == "tool" else 0.0
+            units.append(Unit(index, position, text, line, weight, own, crowd, holds(text)))
+    return units
+
+
+def holds(text: str) -> tuple[tuple[str, float], ...]:
+    """What a text holds that matters, each once, with its worth."""
+    found: dict[str, float] = {}
+    for match in _HOLDS.finditer(text):
+        kind = match.lastgroup or "word"
+        piece = match[0].strip(".,:;-'’`").casefold()
+        if kind == "han":
+            # Chinese has no spaces: two characters at a time are the nearest thing to a word.
+            for at in range(len(piece) - 1):
+                found.setdefault(piece[at : at + 2], _WORTH["han"])
+        elif piece and piece not in _COMMON:
+            found.setdefault(piece, _WORTH[kind])
+    return tuple(found.items())
+
+
+def _matters(role: str, text: str, first: bool, edge: bool) -> tuple[float, float]:
+    """The weight and the own worth of a unit."""
+    if _PLEASANTRY.fullmatch(text):
+        return 0.1, 0.0
+    code = role != "user" and len(_CODE.findall(text)) > len(text) * 0.06
+    said = role == "user" or not (code or role == "tool")
+    weight = _OUTPUT if code else {"user": 2.5, "summary": 1.2, "tool": _OUTPUT}.get(role, 1.0)
+    signs, own = 1.0, 0.0
+    if _ERROR.search(text):
+        signs, own = signs + 0.6, own + 0.8
+    if said and _DECISION.search(text):
+        signs, own = signs + 0.6, own + 0.2
+    if said and _OPEN.search(text):
+        signs, own = signs + (0.6 if role == "user" else 0.3), own + 0.2
+    if role == "user" and _REQUEST.search(text):
+        own += 0.7
+    if not said and _DEFINITION.match(text):
+        signs += 0.3
+    if _COMMAND.match(text):
+        signs += 0.4
+    if first:
+        # The first words say what the rest is about: a user's request, a command, the head of an output.
+        signs += 1.0 if edge else 0.5
+    return weight * signs, own
+
+
+def _pieces(message: SourceMessage) -> Iterator[tuple[str, bool, bool]]:
+    """(text, is a line, is the first of its message)."""
+    text = message.text
+    if len(text) > MAX_MESSAGE_CHARS:
+        text = text[: MAX_MESSAGE_CHARS - _TAIL_CHARS] + "\n…\n" + text[-_TAIL_CHARS:]
+    first = True
+    fenced = False
+    for row in text.splitlines():
+        if _FENCE.match(row):
+            fenced = not fenced
+            continue
+        line = fenced or message.role in ("tool", "summary") or bool(_LIST.match(row))
+        parts = [row] if line else _SENTENCE.split(row)
+        # In a summary, indentation says what belongs to the line above it.
+        indent = "  " if message.role == "summary" and row.startswith("  ") else ""
+        for part in parts:
+            for piece in _short(part.strip()):
+                yield indent + piece, line, first
+                first = False
+
+
+def _short(text: str) -> Iterator[str]:
+    """A long text in pieces, cut where a clause, a field or at least a word ends."""
+    start = 0
+    while len(text) - start > _LONG:
+        end = start + _LONG
+        for match in _CUT.finditer(text, start + _PIECE, start + _LONG):
+            end = match.end()
+            break
+        yield text[start:end].strip()
+        start = end
+    if text[start:].strip():
+        yield text[start:].strip()
