@@ -81,8 +81,9 @@ class Engine(Protocol):
     def addition(self, view: View) -> str:
         """What it adds to the system prompt; constant within an epoch."""
 
-    def plan(self, view: View, cell: int) -> Plan:
-        """What to show within `cell` tokens."""
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+        """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for items. What the beginning
+        of the list depends on should follow the cell, which is steady, rather than the reserve, which is not."""
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """True where a compaction should be queued."""

@@ -151,8 +151,8 @@ class Commit:
     """One change of one session, all or nothing.
 
     The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that it does not exist),
-    then writes `head` and everything else: what is retired, then the shift, then facts, then new rows. So a shift moves no
-    row of its own commit, and facts have the last word. Where several things are wrong, an answered request id is told
+    then writes `head` and everything else: what is retired, then shifts, then facts, then new rows. So a shift moves no row
+    of its own commit, and facts have the last word. Where several things are wrong, an answered request id is told
     before a lost race, and that before a duplicate host id.
     """
 

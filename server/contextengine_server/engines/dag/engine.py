@@ -45,9 +45,9 @@ class DagEngine:
         """The uncertainty clause where the view has summaries."""
         return ADDITION if view.summaries else ""
 
-    def plan(self, view: View, cell: int) -> Plan:
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """See `dag.plan`."""
-        return plan(view, cell, self.options.fresh_tail_turns)
+        return plan(view, cell, reserved, self.options.fresh_tail_turns)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """True above the threshold, where there is a chunk to take."""

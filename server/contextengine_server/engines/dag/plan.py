@@ -19,18 +19,19 @@ USER_SHARE = 8
 """At most this part of the cell is kept free for a user message that lies before the cut."""
 
 
-def plan(view: View, cell: int, tail_steps: int) -> Plan:
-    """The plan for a cell of the budget, in tokens of the reference encoding."""
-    if not view.steps or view.view_tokens() <= cell:
+def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
+    """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the reference encoding."""
+    room = cell - reserved
+    if not view.steps or view.view_tokens() <= room:
         return Plan(everything(view))
     tail = max(view.tail_from(tail_steps), view.raw_from)
-    cut = _grid_cut(view, cell)
+    cut = _grid_cut(view, cell, room)
     if cut <= tail:
         return _from(view, cut, view.summaries, f"grid cut at step {cut}")
-    summaries = _that_fit(view, cell, tail)
+    summaries = _that_fit(view, room, tail)
     if summaries is not None:
         return _from(view, tail, summaries, "law tail")
-    return _short_tail(view, cell, tail)
+    return _short_tail(view, room, tail)
 
 
 def _from(view: View, cut: int, summaries: Sequence[Summary], rule: str, *, over: bool = False) -> Plan:
@@ -51,7 +52,7 @@ def _kept_free(view: View, cut: int, cell: int) -> int:
     return max(pinned + reserved, _kept_before(view, cut))
 
 
-def _grid_cut(view: View, cell: int) -> int:
+def _grid_cut(view: View, cell: int, room: int) -> int:
     """The first step of the raw history that is shown, with every summary shown."""
     block = grid(cell)
     summaries = sum(summary.tokens for summary in view.summaries)
@@ -59,26 +60,28 @@ def _grid_cut(view: View, cell: int) -> int:
     # What law 4 keeps before the cut takes room, which may move the cut on: a few rounds settle it, since it only rises.
     while cut != known and cut < view.steps:
         known = cut
-        room = cell - summaries - _kept_free(view, cut, cell)
-        cut = view.cut_from(next_block(view.total - room, block), cut)
+        free = room - summaries - _kept_free(view, cut, cell)
+        cut = view.cut_from(next_block(view.total - free, block), cut)
     return cut
 
 
-def _that_fit(view: View, cell: int, tail: int) -> list[Summary] | None:
+def _that_fit(view: View, room: int, tail: int) -> list[Summary] | None:
     """The newest summaries that fit beside the whole tail; None where not even the tail fits."""
-    room = cell - _kept_before(view, tail) - view.span(tail, view.steps - 1)
-    if room < 0:
+    if tail < view.base:
+        return None  # the window holds more than a cell, and the tail is longer than the window
+    left = room - _kept_before(view, tail) - view.span(tail, view.steps - 1)
+    if left < 0:
         return None
     kept: list[Summary] = []
     for summary in reversed(view.summaries):
-        room -= summary.tokens
-        if room < 0:
+        left -= summary.tokens
+        if left < 0:
             break
         kept.append(summary)
     return kept[::-1]
 
 
-def _short_tail(view: View, cell: int, tail: int) -> Plan:
+def _short_tail(view: View, room: int, tail: int) -> Plan:
     """Whole steps of the tail go from its old end, never the last."""
     newest = view.steps - 1
     cut = newest
@@ -88,12 +91,12 @@ def _short_tail(view: View, cell: int, tail: int) -> Plan:
         else _kept_before(view, view.steps)
     )
     if newest < view.raw_from:
-        return _from(view, view.steps, (), "law budget", over=tokens > cell)
+        return _from(view, view.steps, (), "law budget", over=tokens > room)
     kept = set(view.must_stay())
-    while cut > tail:
+    while cut > max(tail, view.base):
         cost = 0 if cut - 1 in kept else view.atom(cut - 1).tokens
-        if tokens + cost > cell:
+        if tokens + cost > room:
             break
         tokens += cost
         cut -= 1
-    return _from(view, cut, (), "law budget", over=tokens > cell)
+    return _from(view, cut, (), "law budget", over=tokens > room)

@@ -39,15 +39,16 @@ class LegacyEngine:
         """Nothing, as its original."""
         return ""
 
-    def plan(self, view: View, cell: int) -> Plan:
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """The whole view. Only a summary, never a message, gives way where it alone would break the budget."""
         tokens = view.view_tokens()
-        if tokens <= cell:
+        room = cell - reserved
+        if tokens <= room:
             return Plan(everything(view))
         kept = list(view.summaries)
-        while kept and tokens > cell:
+        while kept and tokens > room:
             tokens -= kept.pop(0).tokens
-        if tokens <= cell:
+        if tokens <= room:
             return Plan(lay_out(view, uncovered(view), kept), rule="law budget")
         return Plan(everything(view), over=True)
 

@@ -1,0 +1,115 @@
+"""Which engines there are. One authoritative table; resolution fails closed and the error lists the ids that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from contextengine_server.errors import InvalidField, UnknownEngine
+
+from .contract import Engine
+from .dag import DagEngine
+from .legacy import LegacyEngine
+from .options import DagOptions, LegacyOptions
+
+DEFAULT = "dag"
+HOST_DEFAULT = "legacy"
+"""What a blank or `none` slot in a host's configuration means (OpenClaw §5.1)."""
+
+
+@dataclass(slots=True, frozen=True)
+class Registration:
+    """An engine that can be chosen."""
+
+    id: str
+    owner: str
+    options: type[BaseModel]
+    make: Callable[[Any], Engine]
+
+
+class InvalidEngine(ValueError):
+    """What a factory made is not an engine."""
+
+
+class Registry:
+    """The engines by id, and their instances by options."""
+
+    def __init__(self, configured: Mapping[str, BaseModel]) -> None:
+        self._known: dict[str, Registration] = {}
+        self._configured = dict(configured)
+        self._instances: dict[tuple[str, str], Engine] = {}
+        self.register(Registration("dag", "core", DagOptions, DagEngine))
+        self.register(Registration("legacy", "core", LegacyOptions, LegacyEngine))
+
+    def register(self, registration: Registration) -> None:
+        """Adds an engine. An id that is taken is refused, naming its owner."""
+        known = self._known.get(registration.id)
+        if known is not None:
+            raise ValueError(f"engine id {registration.id!r} is registered already by {known.owner}")
+        self._known[registration.id] = registration
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids that exist, sorted."""
+        return sorted(self._known)
+
+    def registration(self, engine_id: str) -> Registration:
+        """The engine's registration. Raises UnknownEngine."""
+        known = self._known.get(engine_id)
+        if known is None:
+            raise UnknownEngine(
+                f"engine {engine_id!r} is not registered. Available engines: {', '.join(self.ids) or '(none)'}",
+                metadata={"engine": engine_id, "available": ",".join(self.ids)},
+            )
+        return known
+
+    def options(self, engine_id: str, overrides: Mapping[str, Any], field: str = "options_json") -> BaseModel:
+        """The configured options with overrides, validated. Raises InvalidField, UnknownEngine."""
+        registration = self.registration(engine_id)
+        base = self._configured.get(engine_id) or registration.options()
+        if not overrides:
+            return base
+        known = {name: info.alias or name for name, info in registration.options.model_fields.items()}
+        by_alias = {alias: name for name, alias in known.items()}
+        unknown = [name for name in overrides if name not in known and name not in by_alias]
+        if unknown:
+            raise InvalidField(
+                field, f"unknown option {unknown[0]!r} of {engine_id}; there are: {', '.join(known.values())}"
+            )
+        merged = base.model_dump() | {by_alias.get(name, name): value for name, value in overrides.items()}
+        try:
+            return registration.options.model_validate(merged)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            raise InvalidField(field, f"{known.get(name, name)}: {first['msg']}") from error
+
+    def engine(self, engine_id: str, options: BaseModel) -> Engine:
+        """The engine with these options, made once. Raises UnknownEngine, InvalidEngine."""
+        key = (engine_id, options.model_dump_json())
+        made = self._instances.get(key)
+        if made is None:
+            made = self.registration(engine_id).make(options)
+            check_contract(engine_id, made)
+            self._instances[key] = made
+        return made
+
+    def instances(self) -> list[Engine]:
+        """Every engine that was made, to be disposed of once each."""
+        return list(self._instances.values())
+
+
+_MEMBERS = ("reach", "addition", "plan", "due", "compaction", "dispose")
+_FACTS = ("id", "name", "version", "owns_compaction", "threshold", "declared", "notices", "fingerprint")
+
+
+def check_contract(engine_id: str, made: object) -> None:
+    """Raises InvalidEngine, listing what is missing."""
+    missing = [f"missing {name}" for name in _FACTS if getattr(made, name, None) is None]
+    missing += [f"missing {name}()" for name in _MEMBERS if not callable(getattr(made, name, None))]
+    missing += [f"blank {name}" for name in ("id", "name") if not str(getattr(made, name, "x")).strip()]
+    if missing:
+        raise InvalidEngine(f"engine {engine_id!r} is no valid engine: {', '.join(missing)}")

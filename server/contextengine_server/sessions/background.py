@@ -1,0 +1,144 @@
+"""Work in the background. The debt row is the only record of it, claimed by lease; a wake-up merely saves waiting.
+
+One job at a time per session. What is committed stays committed when a job is cancelled; what is owed stays owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import orjson
+import structlog
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import Debt
+
+from .budgeting import BudgetSpec, budget_of, target
+from .changing import end
+from .compacting import Wanted, compact
+from .core import Address, SessionCore
+from .warm import Session
+
+COMPACT = "compact"
+LEASE_MS = 60_000
+IDLE_POLL_S = 1.0
+PASSES = 8
+"""Passes of one job, so that other sessions get their turn."""
+RETRY_MS = (1_000, 10_000, 60_000, 600_000)
+MAX_SWEEP = 100
+
+log = structlog.get_logger("contextengine.background")
+
+
+class Background:
+    """Claims debts and works them off, one at a time each worker."""
+
+    def __init__(
+        self, core: SessionCore, owner: str, workers: int = 1, idle_end_ms: int | None = None
+    ) -> None:
+        self.core = core
+        self.owner = owner
+        self.workers = workers
+        self.idle_end_ms = idle_end_ms
+        self.running: dict[Scope, int] = {}
+        """Sessions whose job runs here, with the time it began."""
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        core.wake_background = self._wake.set
+
+    def start(self) -> None:
+        """Starts the workers."""
+        self._tasks = [
+            asyncio.create_task(self._work(), name=f"background-{index}") for index in range(self.workers)
+        ]
+        if self.idle_end_ms is not None:
+            self._tasks.append(asyncio.create_task(self._sweep(self.idle_end_ms), name="idle-sweep"))
+
+    async def stop(self) -> None:
+        """Cancels what runs. Committed passes stay; the lease is given back, so that the next start goes on."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        self._tasks = []
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                debt = await self.core.store.claim_debt(self.owner, self.core.clock_ms(), LEASE_MS)
+                if debt is not None:
+                    await self._job(debt)
+                    continue
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                log.exception("background work failed")
+            self._wake.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), IDLE_POLL_S)
+
+    async def _job(self, debt: Debt) -> None:
+        self.running[debt.scope] = self.core.clock_ms()
+        keeper = asyncio.create_task(self._keep(debt))
+        try:
+            more = await self._compact(debt)
+        except asyncio.CancelledError:
+            await self.core.store.release_debt(debt, done=False)
+            raise
+        except Exception as error:
+            wait = RETRY_MS[min(debt.attempts, len(RETRY_MS) - 1)]
+            log.warning(
+                "compaction failed", session=debt.scope.session, error=type(error).__name__, retry_ms=wait
+            )
+            await self.core.store.release_debt(
+                debt, done=False, not_before_ms=self.core.clock_ms() + wait, error=type(error).__name__
+            )
+        else:
+            await self.core.store.release_debt(debt, done=not more)
+        finally:
+            keeper.cancel()
+            self.running.pop(debt.scope, None)
+
+    async def _keep(self, debt: Debt) -> None:
+        while True:
+            await asyncio.sleep(LEASE_MS / 3000)
+            await self.core.store.extend_debt(debt, self.core.clock_ms() + LEASE_MS)
+
+    async def _compact(self, debt: Debt) -> bool:
+        """One job; True where there is more to do."""
+        core, scope = self.core, debt.scope
+        selected = await core.select(scope)
+        if not selected.engine.owns_compaction or await core.store.head(scope) is None:
+            return False
+        async with core.session(scope) as session:
+            if session.state.held:
+                return False
+            available = orjson.loads(debt.payload).get("available") or available_of(core, session)
+            async with session.compaction:
+                wanted = Wanted(available, to_threshold=True, passes=PASSES)
+                done = await compact(core, Address(scope), selected.engine, wanted)
+        return len(done.summaries) >= PASSES
+
+    async def _sweep(self, idle_ms: int) -> None:
+        """Ends sessions that nobody wrote to for long."""
+        while True:
+            await asyncio.sleep(min(60.0, max(idle_ms / 4000, 0.2)))
+            for head in await self.core.store.idle_sessions(self.core.clock_ms() - idle_ms, MAX_SWEEP):
+                async with self.core.session(head.scope, lock=True) as session:
+                    if session.head is not None and session.head.updated_ms <= self.core.clock_ms() - idle_ms:
+                        await end(self.core, session, Address(head.scope), None, session.revision)
+
+
+def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = None) -> int:
+    """What a budget leaves for messages, in the reference encoding; by default the session's own window."""
+    aim = target(session, "", "")
+    return max(1, budget_of(spec or BudgetSpec(), aim, session.state, core.defaults).reference)
+
+
+async def queue_compaction(core: SessionCore, scope: Scope, available: int, cause: str = "") -> None:
+    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker."""
+    payload = orjson.dumps({"available": available})
+    await core.store.add_debt(Debt(scope, COMPACT, core.clock_ms(), cause=cause, payload=payload))
+    core.wake_background()

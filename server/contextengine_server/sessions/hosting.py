@@ -1,0 +1,82 @@
+"""A harness's own compaction, reported with RecordHostChange{COMPACTED}: a range is shown as its summary from now on."""
+
+from __future__ import annotations
+
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import CompactionStep
+from contextengine_server.errors import InvalidField
+from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.summarize.request import SummaryResult
+
+from .changing import Changed, Draft, change
+from .compacting import compacted_head, entries_of, gain_of, summary_row
+from .core import Address, SessionCore
+from .state import SessionState
+from .warm import Session
+from .writing import Request
+
+
+async def host_compaction(
+    core: SessionCore, session: Session, address: Address, request: Request, first: int, last: int, text: str
+) -> tuple[Changed, SummaryRow | None]:
+    """Records the harness's summary over a range of sequences, moved inward to safe cut points. The session is locked."""
+    head = core.require(session)
+    if not text.strip():
+        raise InvalidField("compacted.summary", "is required: the text that stands for the range from now on")
+    if not 1 <= first <= last <= head.last_sequence:
+        raise InvalidField(
+            "compacted.first_sequence",
+            f"the range {first} to {last} is not within the session's sequences 1 to {head.last_sequence}",
+        )
+    await core.fresh(session, None)
+    made: list[SummaryRow] = []
+
+    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
+        made.clear()
+        step = _inward(session.view, first, last)
+        entries = entries_of(session.view, step)
+        gain = gain_of(session.view, step)
+        summary = SummaryResult(text, 0, "host")
+        row = summary_row(core, session.view, step, entries, gain, summary, head)
+        made.append(row)
+        return Draft(
+            state,
+            compacted_head(head, session, step, state),
+            summaries=[row],
+            retire_summaries=step.replaces,
+            numbers={"first": row.first_sequence, "last": row.last_sequence},
+            reload=True,
+        )
+
+    done = await change(core, session, address, edit, request=request)
+    return done, made[0] if made and not done.repeated else None
+
+
+def _inward(view: View, first: int, last: int) -> CompactionStep:
+    """The whole atoms within the range, outside the leading messages and what is pending."""
+    newest = view.steps - 2 if view.atoms and view.atoms[-1].pending else view.steps - 1
+    steps = [
+        atom.step
+        for atom in view.atoms
+        if atom.first >= first
+        and _last_in_place(view, atom.step) <= last
+        and view.leading <= atom.step <= newest
+    ]
+    # A summary that reaches over an edge of the range keeps what it covers.
+    for summary in view.summaries:
+        inside = [step for step in steps if summary.first_step <= step <= summary.last_step]
+        if inside and len(inside) < summary.last_step - summary.first_step + 1:
+            steps = [step for step in steps if step not in inside]
+    if not steps:
+        raise InvalidField(
+            "compacted.first_sequence",
+            f"no whole step lies within {first} to {last}: a range must hold at least one message with its results",
+        )
+    replaces = tuple(s.id for s in view.summaries if steps[0] <= s.first_step and s.last_step <= steps[-1])
+    return CompactionStep(steps[0], steps[-1], 0, replaces, origin="host")
+
+
+def _last_in_place(view: View, step: int) -> int:
+    behind = view.atom(step + 1).first if step + 1 < view.steps else None
+    inside = [e.sequence for e in view.atom(step).entries if behind is None or e.sequence < behind]
+    return max(inside, default=view.atom(step).first)

@@ -1,0 +1,167 @@
+"""Reading a session from the store into a view: the whole of it, or the window that a plan may need.
+
+Rows read are in proportion to the window: one look-up of the running sum finds where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.fold import apply, extend, seal
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary, View, top_level
+from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
+from contextengine_server.wire.shaping import WireShaper
+
+from .rows import entry_of, summary_of
+from .state import SessionState
+
+
+async def load(
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    shaper: WireShaper,
+    reach: int | None,
+    since: int | None = None,
+) -> tuple[View, list[Summary]]:
+    """The view at the head's revision, and every live summary.
+
+    `reach`: how many uncovered tokens before the newest message the window must hold; None: all. `since`: the window must begin
+    at or before this sequence.
+    """
+    summaries = await _summaries(store, head, shaper)
+    view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
+    place_summaries(view, summaries)
+    first = None
+    if reach is not None and since is None and not head.parent_session:
+        first = await _window_start(store, head, view, reach)
+    if first is None:
+        rows = await _all_rows(store, head)
+        _fold(view, rows, shaper)
+    else:
+        rows = await store.messages(head.scope, first.sequence)
+        assert first.step is not None
+        assert first.start is not None
+        view.base, view.total = first.step, first.start
+        _fold(view, rows, shaper)
+        await _anchor(store, head, state, view, first.sequence, shaper)
+        facts = state.view
+        view.leading, view.leading_open = facts.leading, facts.leading_open
+        view.user_step, view.user_peak = facts.user_step, facts.user_peak
+        view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
+        view.late_mark = facts.late_mark
+    view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
+    view.last_sequence, view.message_count = head.last_sequence, head.message_count
+    return view, summaries
+
+
+def place_summaries(view: View, live: list[Summary]) -> None:
+    """Brings the live summaries into a view."""
+    view.summaries = top_level(live)
+    view.leaves = [(s.first_sequence, s.last_sequence, s.created) for s in live if s.depth == 0]
+
+
+async def load_as_of(store: Store, head: SessionHead, revision: int, shaper: WireShaper) -> View:
+    """The whole view as it was at a revision."""
+    summaries = await _summaries(store, head, shaper, as_of=revision)
+    view = View(scope=head.scope, revision=revision, incarnation=head.incarnation)
+    place_summaries(view, summaries)
+    _fold(view, await _all_rows(store, head, as_of=revision), shaper)
+    return view
+
+
+async def lineage_rows(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[tuple[Scope, MessageRow]]:
+    """All rows of the view with the session that stores each: those of the session it continues, up to that moment, first."""
+    inherited: list[tuple[Scope, MessageRow]] = []
+    if inherits(head, as_of):
+        parent = await store.head(head.scope._replace(session=head.parent_session))
+        if parent is not None:
+            rows = await lineage_rows(store, parent, as_of=head.parent_revision)
+            inherited = [(scope, row) for scope, row in rows if row.sequence <= head.parent_sequence]
+    own = await store.messages(head.scope, as_of=as_of)
+    return [*inherited, *((head.scope, row) for row in own)]
+
+
+def inherits(head: SessionHead, as_of: int | None = None) -> bool:
+    """True where the view begins with the rows of the session that this one continues: until the first reset."""
+    if not head.parent_session:
+        return False
+    detached = SessionState.decode(head.state).detached
+    return not detached or (as_of is not None and as_of < detached)
+
+
+async def _all_rows(store: Store, head: SessionHead, *, as_of: int | None = None) -> list[MessageRow]:
+    return [row for _, row in await lineage_rows(store, head, as_of=as_of)]
+
+
+async def _summaries(
+    store: Store, head: SessionHead, shaper: WireShaper, *, as_of: int | None = None
+) -> list[Summary]:
+    return [summary_of(row, shaper) for row in await lineage_summaries(store, head, as_of=as_of)]
+
+
+async def lineage_summaries(store: Store, head: SessionHead, *, as_of: int | None = None) -> list[SummaryRow]:
+    """All live summaries of the view, those of the session it continues first."""
+    inherited: list[SummaryRow] = []
+    if inherits(head, as_of):
+        parent = await store.head(head.scope._replace(session=head.parent_session))
+        if parent is not None:
+            rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
+            inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]
+    return [*inherited, *await store.summaries(head.scope, as_of=as_of)]
+
+
+def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
+    if rows:
+        apply(view, extend(view, [entry_of(row) for row in rows], shaper))
+
+
+async def _window_start(store: Store, head: SessionHead, view: View, reach: int) -> MessageRow | None:
+    """The row that begins the window; None where the window is the whole view."""
+    position, missing = head.message_tokens, reach
+    for summary in reversed(view.summaries):
+        gap = position - summary.span_end
+        if gap >= missing:
+            break
+        missing -= max(gap, 0)
+        position = summary.span_start
+    position -= missing
+    if position <= 0:
+        return None
+    row = await store.atom_from(head.scope, position)
+    return row if row is not None and row.step else None
+
+
+async def _anchor(
+    store: Store, head: SessionHead, state: SessionState, view: View, before: int, shaper: WireShaper
+) -> None:
+    """Reads the atoms before the window that every assembly needs."""
+    facts = state.view
+    groups: list[list[MessageRow]] = []
+    if facts.leading_last:
+        for row in await store.messages(head.scope, 1, min(facts.leading_last, before - 1)):
+            groups.append([row])
+    groups += await store.pinned_atoms(head.scope, before)
+    if facts.user_first and facts.user_first < before:
+        groups.append(await store.atom_of(head.scope, facts.user_first))
+    for group in groups:
+        atom = _single(head.scope, group, shaper)
+        if atom is not None:
+            view.anchors[atom.step] = atom
+            if atom.pinned:
+                view.pinned = sorted({*view.pinned, atom.step})
+
+
+def _single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | None:
+    """One atom from its rows, late results included."""
+    begin = next((row for row in rows if row.start is not None), None)
+    if begin is None or begin.step is None or begin.start is None:
+        return None
+    view = View(scope=scope, base=begin.step, total=begin.start, leading_open=False)
+    in_place = [entry_of(row) for row in rows if row.late_of is None]
+    seal(view, in_place, [entry_of(row) for row in rows if row.late_of is not None], shaper)
+    return view.atoms[0] if view.atoms else None

@@ -1,0 +1,158 @@
+"""Between rows and the core: stored messages as entries, entries as rows, summaries as items of the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.fold import Extension, apply, extend
+from contextengine_server.context.message import Entry
+from contextengine_server.context.summary_text import SummaryFacts, render, verify
+from contextengine_server.context.view import Summary, View
+from contextengine_server.errors import CorruptRow
+from contextengine_server.store.interface import Facts, MessageRow, SummaryRow
+from contextengine_server.tokens import MESSAGE_TOKENS
+from contextengine_server.wire.reading import read_traits
+from contextengine_server.wire.shaping import WireShaper
+
+
+def entry_of(row: MessageRow) -> Entry:
+    """A stored message as the core holds it."""
+    try:
+        traits = read_traits(pb.Message.FromString(row.body))
+    except ValueError as error:
+        raise CorruptRow(
+            f"message {row.sequence} cannot be read: restore the database from a backup"
+        ) from error
+    return Entry(
+        row.sequence,
+        row.host_id,
+        traits,
+        row.tokens,
+        row.content_hash,
+        row.body,
+        row.created_revision,
+        row.time_ms,
+    )
+
+
+def row_of(entry: Entry, change: Extension) -> MessageRow:
+    """A new message with its facts, to be stored."""
+    facts = change.facts[entry.sequence]
+    return MessageRow(
+        sequence=entry.sequence,
+        role=entry.traits.role,
+        tokens=entry.tokens,
+        content_hash=entry.hash,
+        body=entry.body,
+        created_revision=entry.created,
+        host_id=entry.id,
+        time_ms=entry.time_ms,
+        pinned=entry.traits.pinned,
+        step=facts.step,
+        start=facts.start,
+        late_of=facts.late_of,
+    )
+
+
+def changed_facts(change: Extension, new: Iterable[int]) -> list[Facts]:
+    """Facts of older rows that an extension changed."""
+    fresh = set(new)
+    return [
+        Facts(f.sequence, f.step, f.start, f.late_of)
+        for f in change.facts.values()
+        if f.sequence not in fresh
+    ]
+
+
+def summary_facts(row: SummaryRow) -> SummaryFacts:
+    """What the row says, for the summary's header."""
+    return SummaryFacts(
+        id=row.id,
+        depth=row.depth,
+        descendant_count=row.message_count,
+        first_sequence=row.first_sequence,
+        last_sequence=row.last_sequence,
+        start_ms=row.start_ms,
+        end_ms=row.end_ms,
+        fallback=row.fallback,
+    )
+
+
+def rendered(row: SummaryRow) -> str:
+    """The summary as it is shown, held to law 7."""
+    facts = summary_facts(row)
+    text = render(facts, row.text)
+    wrong = verify(facts, text)
+    if wrong is not None:
+        raise CorruptRow(f"summary {row.id} cannot be shown honestly: {wrong}")
+    return text
+
+
+def summary_cost(row: SummaryRow, shaper: WireShaper) -> int:
+    """What showing a summary costs."""
+    return MESSAGE_TOKENS + shaper.count(rendered(row))
+
+
+def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
+    """A live summary as the view holds it."""
+    return Summary(
+        id=row.id,
+        depth=row.depth,
+        first_sequence=row.first_sequence,
+        last_sequence=row.last_sequence,
+        first_step=row.first_step,
+        last_step=row.last_step,
+        span_start=row.span_start,
+        span_end=row.span_end,
+        message_count=row.message_count,
+        created=row.created_revision,
+        generation=row.generation,
+        slot=shaper.summary(row, rendered(row)),
+        children=row.children,
+        start_ms=row.start_ms,
+        end_ms=row.end_ms,
+        text=row.text,
+        origin=row.origin,
+        summarizer=row.summarizer,
+        fallback=row.fallback,
+    )
+
+
+def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts]]:
+    """The view with nothing behind a sequence, folded again, and the facts of stored messages that differ by it. The view given
+    is whole."""
+    entries = [entry for atom in view.atoms for entry in atom.entries]
+    entries += [entry for atom in view.atoms for entry, _ in atom.dropped]
+    entries.sort(key=lambda entry: entry.sequence)
+    kept = [entry for entry in entries if entry.sequence <= after]
+    again = View(scope=view.scope, incarnation=view.incarnation, reset_mark=view.reset_mark)
+    again.summaries = [s for s in view.summaries if s.last_sequence <= after]
+    again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]
+    if kept:
+        apply(again, extend(again, kept, shaper))
+    before, now = _facts_by_sequence(view), _facts_by_sequence(again)
+    return again, [facts for sequence, facts in now.items() if before.get(sequence) != facts]
+
+
+def _facts_by_sequence(view: View) -> dict[int, Facts]:
+    facts: dict[int, Facts] = {}
+    for atom in view.atoms:
+        for entry in atom.entries:
+            begins = entry.sequence == atom.first
+            late = (
+                not begins
+                and any(slot.sequence == entry.sequence for slot in atom.slots)
+                and _is_late(view, atom, entry)
+            )
+            facts[entry.sequence] = Facts(
+                entry.sequence, atom.step, atom.start if begins else None, atom.first if late else None
+            )
+    return facts
+
+
+def _is_late(view: View, atom: Atom, entry: Entry) -> bool:
+    """True where another atom began between the atom and the message."""
+    following = atom.step + 1
+    return following < view.steps and view.atom(following).first < entry.sequence

@@ -1,0 +1,152 @@
+"""Runs: what was joined for an epoch, so that an assembly after an append costs in proportion to what was appended.
+
+Within an epoch the earlier list is a prefix of the later (law 10), and of its steps only the newest may still change. A run holds
+the frames and hash chain of all but the newest step.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from contextengine_server.context.laws.prefix import SEED, chain
+from contextengine_server.context.message import Slot
+from contextengine_server.context.plan import Keep, Plan, Segment, segment_slots
+from contextengine_server.context.view import View
+
+MAX_RUNS = 4
+"""Epochs of a session that are kept at a time: models or budgets that take turns."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The beginning of the lists of one epoch."""
+
+    frames: list[bytes] = field(default_factory=list)
+    links: list[bytes] = field(default_factory=lambda: [SEED])
+    """links[n] names the first n items."""
+    sums: list[int] = field(default_factory=lambda: [0])
+    """sums[n]: the tokens of the first n items."""
+    at: dict[bytes, int] = field(default_factory=lambda: {SEED: 0})
+    """Each link's n."""
+    next_step: int = -1
+    """The step that the last range goes on with; -1: nothing is joined yet."""
+
+    def add(self, slot: Slot) -> None:
+        """Goes on with one more item."""
+        link = chain(self.links[-1], slot.hash)
+        self.frames.append(slot.frame)
+        self.links.append(link)
+        self.sums.append(self.sums[-1] + slot.tokens)
+        self.at[link] = len(self.frames)
+
+
+@dataclass(slots=True)
+class Joined:
+    """A whole list: a run, and what follows it."""
+
+    run: Run
+    count: int
+    """How many items of the run belong to the list."""
+    frames: list[bytes]
+    """What follows them."""
+    links: list[bytes]
+    """The links behind each of `frames`."""
+    sums: list[int]
+
+    @property
+    def total(self) -> int:
+        """The list's length."""
+        return self.count + len(self.frames)
+
+    @property
+    def context_hash(self) -> bytes:
+        """Names the whole list."""
+        return self.links[-1] if self.links else self.run.links[self.count]
+
+    def held(self, known: bytes) -> int | None:
+        """How many items the list named by `known` has, where this list begins with it."""
+        at = self.run.at.get(known)
+        if at is not None and at <= self.count:
+            return at
+        for index, link in enumerate(self.links):
+            if link == known:
+                return self.count + index + 1
+        return None
+
+    def after(self, count: int) -> bytes:
+        """The frames behind the first `count` items, joined."""
+        if count >= self.count:
+            return b"".join(self.frames[count - self.count :])
+        run = (
+            self.run.frames[count : self.count]
+            if count or self.count != len(self.run.frames)
+            else self.run.frames
+        )
+        return b"".join((*run, *self.frames))
+
+    def tokens_of(self, count: int) -> int:
+        """The tokens of the first `count` items."""
+        if count <= self.count:
+            return self.run.sums[count]
+        return self.sums[count - self.count - 1]
+
+
+class Runs:
+    """The runs of a session, the least recently used leaves first."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._runs.clear()
+
+    @property
+    def size(self) -> int:
+        """Bytes held besides the frames themselves, about."""
+        return sum(250 * len(run.frames) for run in self._runs.values())
+
+    def join(self, epoch: str, plan: Plan, view: View) -> Joined:
+        """The list of a plan, going on from what was joined for its epoch."""
+        run = self._runs.get(epoch)
+        if run is None:
+            run = self._runs[epoch] = Run()
+            if len(self._runs) > MAX_RUNS:
+                self._runs.popitem(last=False)
+        else:
+            self._runs.move_to_end(epoch)
+        segments = plan.segments
+        last = segments[-1] if segments else None
+        if not isinstance(last, Keep) or last.last != view.steps - 1:
+            return _fresh(segments, view)
+        newest = view.steps - 1
+        if run.next_step < 0:
+            for segment in segments[:-1]:
+                for slot in segment_slots(segment, view):
+                    run.add(slot)
+            run.next_step = last.first
+        for step in range(run.next_step, newest):
+            for slot in view.atom(step).slots:
+                run.add(slot)
+        run.next_step = max(run.next_step, newest)
+        return _follow(run, view.atom(newest).slots)
+
+
+def _fresh(segments: tuple[Segment, ...], view: View) -> Joined:
+    """A list that does not end with the newest steps: joined from nothing."""
+    return _follow(Run(), [slot for segment in segments for slot in segment_slots(segment, view)])
+
+
+def _follow(run: Run, slots: list[Slot]) -> Joined:
+    frames, links, sums = [], [], []
+    link, total = run.links[-1], run.sums[-1]
+    for slot in slots:
+        link = chain(link, slot.hash)
+        total += slot.tokens
+        frames.append(slot.frame)
+        links.append(link)
+        sums.append(total)
+    return Joined(run, len(run.frames), frames, links, sums)

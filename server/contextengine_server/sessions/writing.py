@@ -1,0 +1,279 @@
+"""Storing messages (contract §2): identity by host id, all or nothing, and the turn's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from hashlib import blake2b
+
+import orjson
+
+from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
+from contextengine_server.context.message import Entry
+from contextengine_server.errors import MessageConflict, RequestIdReused, TooLarge, Violation
+from contextengine_server.store.interface import (
+    Commit,
+    DuplicateHostIds,
+    DuplicateRequest,
+    RevisionConflict,
+    StoredReply,
+)
+from contextengine_server.wire.reading import Incoming
+
+from .core import Address, SessionCore
+from .rows import changed_facts, row_of
+from .state import SessionState, facts_after
+from .warm import ENTRY_OVERHEAD, Session
+
+
+class Disposition(IntEnum):
+    """What became of a message, by the wire's numbers."""
+
+    STORED = 1
+    DUPLICATE = 2
+    CONFLICT = 3
+
+
+@dataclass(slots=True)
+class Stored:
+    """What became of one message."""
+
+    index: int
+    id: str
+    sequence: int
+    disposition: Disposition
+    hash: bytes
+    tokens: int
+    conflicting: bytes = b""
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of a write."""
+
+    stored: list[Stored]
+    revision: int
+    repeated: bool = False
+    """True where the request id was known: this is what was answered before."""
+    created: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Request:
+    """A request that is answered once, by its id."""
+
+    id: str
+    digest: bytes
+
+
+def request_of(request_id: str, rpc: str, messages: Sequence[Incoming], salt: bytes = b"") -> Request | None:
+    """The request's identity: its id, and a digest of what it asks."""
+    if not request_id:
+        return None
+    whole = blake2b(rpc.encode() + b"\x1f" + salt, digest_size=16)
+    for message in messages:
+        whole.update(message.hash)
+        whole.update(message.id.encode())
+    return Request(f"{rpc}:{request_id}", whole.digest())
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What a batch would do to the session as it is now."""
+
+    stored: list[Stored]
+    entries: list[Entry]
+    change: Extension | None
+
+
+async def append(
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    incoming: Sequence[Incoming],
+    *,
+    field_name: str = "messages",
+    refuse_conflicts: bool,
+    request: Request | None = None,
+    edit: Callable[[SessionState], None] | None = None,
+) -> Written:
+    """Stores messages under the session's lock, which the caller holds. Tokens are counted already.
+
+    `edit` changes the session's state in the same commit, which is then made even where no message is new.
+    """
+    if request is not None and session.head is not None:
+        known = await core.store.reply(session.scope, request.id)
+        if known is not None:
+            return _repeat(known, request)
+    tries = 0
+    while True:
+        try:
+            plan = _plan(core, session, incoming, field_name, refuse_conflicts)
+            if not plan.entries and edit is None and not address.bind and request is None:
+                return Written(plan.stored, session.revision)
+            return await _commit(core, session, address, plan, request, edit)
+        except NeedsHistory as need:
+            await core.fresh(session, None, since=need.sequence)
+        except DuplicateHostIds as duplicate:
+            rows = await core.store.messages_by_host_id(session.scope, duplicate.ids)
+            session.ids.update({row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows})
+        except DuplicateRequest as duplicate_request:
+            assert request is not None
+            return _repeat(duplicate_request.stored, request)
+        except RevisionConflict:
+            tries += 1
+            await core.lost_race(session, tries)
+
+
+def _plan(
+    core: SessionCore, session: Session, incoming: Sequence[Incoming], field_name: str, refuse_conflicts: bool
+) -> _Plan:
+    stored: list[Stored] = []
+    entries: list[Entry] = []
+    fresh: dict[str, Entry] = {}
+    sequence = session.head.last_sequence if session.head is not None else 0
+    revision = session.revision + 1
+    for index, message in enumerate(incoming):
+        if message.own:
+            stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
+            continue
+        known = session.ids.get(message.id) if message.id else None
+        if known is None and message.id in fresh:
+            before = fresh[message.id]
+            known = (before.sequence, before.hash, before.tokens)
+        if known is not None:
+            same = known[1] == message.hash
+            if not same and refuse_conflicts:
+                raise _conflict(field_name, index, message, known[1])
+            disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
+            stored.append(
+                Stored(
+                    index,
+                    message.id,
+                    known[0],
+                    disposition,
+                    known[1],
+                    known[2],
+                    b"" if same else message.hash,
+                )
+            )
+            continue
+        sequence += 1
+        entry = Entry(
+            sequence,
+            message.id,
+            message.traits,
+            message.tokens,
+            message.hash,
+            message.body,
+            revision,
+            message.time_ms,
+        )
+        entries.append(entry)
+        if message.id:
+            fresh[message.id] = entry
+        stored.append(Stored(index, message.id, sequence, Disposition.STORED, message.hash, message.tokens))
+    limit = core.limits.max_session_messages
+    if entries and session.view.message_count + len(entries) > limit:
+        raise TooLarge(
+            f"the session would have more than {limit} messages: rotate to a new session (session_key with a new session_id)",
+            metadata={"limit": str(limit)},
+        )
+    return _Plan(stored, entries, extend(session.view, entries, core.shaper) if entries else None)
+
+
+async def _commit(
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    plan: _Plan,
+    request: Request | None,
+    edit: Callable[[SessionState], None] | None,
+) -> Written:
+    created = session.head is None
+    change = plan.change
+    state = session.state.copy()
+    if edit is not None:
+        edit(state)
+    head = core.next_head(session, address)
+    if change is not None:
+        state.view = facts_after(session.view, change, state.view)
+        if change.late:
+            state.view.reopened = head.revision
+        head = replace(
+            head,
+            last_sequence=plan.entries[-1].sequence,
+            message_count=session.view.message_count + len(plan.entries),
+            message_tokens=change.total,
+        )
+    head = replace(head, state=state.encode())
+    written = Written(plan.stored, head.revision, created=created)
+    await core.commit(
+        Commit(
+            head=head,
+            expected_revision=session.revision,
+            messages=[row_of(entry, change) for entry in plan.entries] if change is not None else (),
+            facts=changed_facts(change, [entry.sequence for entry in plan.entries])
+            if change is not None
+            else (),
+            shifts=change.shifts if change is not None else (),
+            reply=StoredReply(request.id, request.digest, _encode(written)) if request is not None else None,
+            bind_key=address.bind,
+        )
+    )
+    if change is not None:
+        apply(session.view, change)
+        session.ids.update({e.id: (e.sequence, e.hash, e.tokens) for e in plan.entries if e.id})
+        core.warm.grown(session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries))
+    session.advance(head, state)
+    _announce(core, session, written)
+    return written
+
+
+def _announce(core: SessionCore, session: Session, written: Written) -> None:
+    scope = session.scope
+    if written.created:
+        core.events.emit("session:created", *scope, revision=written.revision)
+    stored = [item for item in written.stored if item.disposition == Disposition.STORED]
+    if stored:
+        counts = {"messages": len(stored), "tokens": sum(item.tokens for item in stored)}
+        core.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
+
+
+def _conflict(field_name: str, index: int, message: Incoming, stored_hash: bytes) -> MessageConflict:
+    return MessageConflict(
+        f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under a new id",
+        violations=[Violation(f"{field_name}[{index}].id", "is stored with other content")],
+        metadata={
+            "index": str(index),
+            "id": message.id,
+            "stored_hash": stored_hash.hex(),
+            "sent_hash": message.hash.hex(),
+        },
+    )
+
+
+def _encode(written: Written) -> bytes:
+    rows = [
+        (s.index, s.id, s.sequence, int(s.disposition), s.hash.hex(), s.tokens, s.conflicting.hex())
+        for s in written.stored
+    ]
+    return orjson.dumps({"revision": written.revision, "stored": rows})
+
+
+def _repeat(known: StoredReply, request: Request) -> Written:
+    """What was answered before. Raises RequestIdReused where another request had the id."""
+    if known.digest != request.digest:
+        raise RequestIdReused(
+            "request_id: was used for another request: every request needs an id of its own",
+            violations=[Violation("request_id", "was used for another request")],
+        )
+    raw = orjson.loads(known.reply)
+    stored = [
+        Stored(
+            index, host_id, sequence, Disposition(how), bytes.fromhex(digest), tokens, bytes.fromhex(other)
+        )
+        for index, host_id, sequence, how, digest, tokens, other in raw["stored"]
+    ]
+    return Written(stored, raw["revision"], repeated=True)
