@@ -1,0 +1,32 @@
+"""What operators chose."""
+
+from __future__ import annotations
+
+from contextengine_server.store.interface import Assignment, Store
+
+from .conftest import Backend
+
+
+async def test_choices_are_kept_changed_and_removed(store: Store, backend: Backend) -> None:
+    tenant = Assignment("acme", "", "", "dag", b'{"a":1}')
+    agent = Assignment("acme", "main", "", "legacy")
+    session = Assignment("acme", "main", "s1", "", b'{"tail":3}')
+    for choice in (session, agent, tenant, Assignment("other", "", "", "legacy")):
+        await store.assign(choice)
+    assert await store.assignments("acme") == [tenant, agent, session]
+
+    await store.assign(Assignment("acme", "main", "", "dag", b"[]"))
+    await store.assign(Assignment("acme", "", "", "", b"{}"))
+    await store.assign(Assignment("acme", "main", "unknown"))
+    expected = [Assignment("acme", "main", "", "dag", b"[]"), session]
+    assert await store.assignments("acme") == expected
+    await store.assign(Assignment("acme", "main", "s1", "", b""))
+    assert await store.assignments("acme") == expected[:1]
+    assert await store.assignments("none") == []
+
+    await store.close()
+    again = backend.store()
+    await again.open()
+    assert await again.assignments("acme") == expected[:1]
+    assert await again.assignments("other") == [Assignment("other", "", "", "legacy")]
+    await again.close()
