@@ -65,6 +65,8 @@ class Pipeline:
         `servicers` has the servicer of each full service name. An rpc without a method there must be in the table of
         `unserved`, and none may be in both: ValueError.
         """
+        if strangers := servicers.keys() - set(contract.services()):
+            raise ValueError(f"no such service in the contract: {', '.join(sorted(strangers))}")
         served = {
             rpc.method: work
             for rpc in contract.rpcs()

@@ -122,6 +122,8 @@ class Span(Trace):
         return {"trace_id": f"{self.trace_id:032x}", "span_id": f"{self.span_id:016x}"}
 
     def finish(self, status: str) -> None:
+        if self.end:
+            return
         self.attributes["rpc.response.status_code"] = status
         if status != "OK":
             self.attributes["error.type"] = status

@@ -1,0 +1,169 @@
+"""Wire to domain: what a request says, checked and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.overflow import limit_in
+from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
+from contextengine_server.sessions.budgeting import BudgetSpec
+from contextengine_server.sessions.changing import HostFacts, Report
+from contextengine_server.sessions.core import Ref, SessionCore
+from contextengine_server.tokens import MESSAGE_TOKENS
+from contextengine_server.wire.reading import Incoming, read, texts_of
+
+MAX_TOKENS = 2**53
+"""More tokens than any window: a count above is a mistake."""
+
+_PARTS = ("output_reserve", "safety_margin", "rot_buffer")
+
+
+def ref_of(session: message_pb2.SessionRef) -> Ref:
+    """How the request names the session."""
+    return Ref(session.agent_id, session.session_id, session.session_key)
+
+
+def incoming(core: SessionCore, messages: Sequence[message_pb2.Message], field: str) -> list[Incoming]:
+    """The messages, read. Raises InvalidField and TooLarge, naming the message."""
+    limit = core.limits.max_batch_messages
+    if len(messages) > limit:
+        raise TooLarge(
+            f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them in several calls",
+            metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
+        )
+    return [incoming_one(core, message, f"{field}[{index}]") for index, message in enumerate(messages)]
+
+
+def incoming_one(core: SessionCore, message: message_pb2.Message, field: str) -> Incoming:
+    """One message, read."""
+    result = read(message, field)
+    limit = core.limits.max_message_bytes
+    if len(result.body) > limit:
+        raise TooLarge(
+            f"{field}: has {len(result.body)} bytes, at most {limit} are taken: store large content elsewhere and refer to it",
+            metadata={"limit": str(limit), "size": str(len(result.body)), "field": field},
+        )
+    return result
+
+
+def request_id(value: str, field: str = "request_id") -> str:
+    """A request id, checked."""
+    if len(value.encode()) > 256:
+        raise InvalidField(field, "is longer than 256 bytes: shorten it")
+    return value
+
+
+def required(value: str, field: str, why: str) -> str:
+    """A field that must be given."""
+    if not value:
+        raise InvalidField(field, f"is required: {why}")
+    return request_id(value, field)
+
+
+def not_negative(value: int, field: str) -> int:
+    """A count, checked."""
+    if not 0 <= value <= MAX_TOKENS:
+        raise InvalidField(field, f"is {value}: give 0 to {MAX_TOKENS}")
+    return value
+
+
+async def tokens_of(core: SessionCore, texts: list[str]) -> int:
+    """The tokens of texts, small ones here, long ones in threads."""
+    small = core.counter.count_small(texts)
+    return small if small is not None else sum(await core.counter.count_many(texts))
+
+
+async def prompt_tokens(core: SessionCore, parts: Sequence[message_pb2.Part]) -> int:
+    """What this turn's prompt costs as a message."""
+    if not parts:
+        return 0
+    texts: list[str] = []
+    return MESSAGE_TOKENS + texts_of(parts, texts) + await tokens_of(core, texts)
+
+
+async def tool_tokens(core: SessionCore, tools: Sequence[budget_pb2.ToolDefinition]) -> int:
+    """What tool definitions cost."""
+    texts: list[str] = []
+    for tool in tools:
+        texts += (tool.name, tool.description, tool.input_schema_json.decode("utf-8", "replace"))
+    return await tokens_of(core, texts)
+
+
+async def budget_spec(
+    core: SessionCore, budget: budget_pb2.Budget, tools: Sequence[budget_pb2.ToolDefinition] = ()
+) -> BudgetSpec:
+    """What the request says of its budget; texts and definitions are counted."""
+    kind = budget.WhichOneof("kind")
+    if kind == "message_tokens":
+        return BudgetSpec(message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"))
+    window = budget.window
+    given = {}
+    for name in _PARTS:
+        if window.HasField(name):
+            given[name] = not_negative(getattr(window, name), f"budget.window.{name}")
+    if window.HasField("tool_tokens"):
+        if window.tools:
+            raise ContradictoryFields(
+                ["budget.window.tool_tokens", "budget.window.tools"],
+                "give the tokens or the definitions to count, not both",
+            )
+        given["tools"] = not_negative(window.tool_tokens, "budget.window.tool_tokens")
+    else:
+        given["tools_counted"] = await tool_tokens(core, window.tools or tools)
+    if window.WhichOneof("system_prompt") == "system_prompt_text":
+        given["system_counted"] = await tokens_of(core, [window.system_prompt_text])
+    else:
+        given["system_prompt"] = not_negative(
+            window.system_prompt_tokens, "budget.window.system_prompt_tokens"
+        )
+    if window.HasField("window"):
+        given["window"] = not_negative(window.window, "budget.window.window")
+    return BudgetSpec(**given)
+
+
+def host_facts(host: host_pb2.HostInfo) -> HostFacts:
+    """The host as it introduced itself."""
+    return HostFacts(host.SerializeToString(deterministic=True), tuple(host.capabilities))
+
+
+def report_of(
+    usage: message_pb2.Usage | None,
+    *,
+    sent: int = 0,
+    overflow: lifecycle_pb2.ReportUsageRequest.Overflow | None = None,
+) -> Report:
+    """What the provider billed, or refused."""
+    limit = 0
+    if overflow is not None:
+        limit = overflow_limit(overflow)
+    if usage is None:
+        return Report(overflow_limit=limit)
+    for name in (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+        "total_tokens",
+    ):
+        not_negative(getattr(usage, name), f"usage.{name}")
+    return Report(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        cost_micro_usd=usage.cost_micro_usd,
+        total_tokens=usage.total_tokens,
+        billed=True,
+        sent=sent,
+        overflow_limit=limit,
+    )
+
+
+def overflow_limit(overflow: lifecycle_pb2.ReportUsageRequest.Overflow) -> int:
+    """The limit that the provider named: as a number, else as its text says."""
+    if overflow.HasField("limit_tokens"):
+        return not_negative(overflow.limit_tokens, "overflow.limit_tokens")
+    return limit_in(overflow.text)

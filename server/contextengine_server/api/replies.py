@@ -1,0 +1,235 @@
+"""Domain to wire: what a call answers. An assembly is written by joining frames behind the other fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_proto.v1 import assemble_pb2 as out
+from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.context import epoch as epochs
+from contextengine_server.context.plan import Reshaped, Summarized
+from contextengine_server.engines.contract import Engine
+from contextengine_server.sessions.assembling import OVER_BUDGET, Assembly
+from contextengine_server.sessions.explaining import Decision, Kind, explain
+from contextengine_server.sessions.selection import Failure
+from contextengine_server.sessions.writing import Stored
+from contextengine_server.wire.frames import origin_sequence
+
+MAX_BIGGEST = 10
+
+
+def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
+    """What an engine says of itself."""
+    keep = engine_info_pb2.HOST_AUTO_COMPACTION_KEEP
+    disable = engine_info_pb2.HOST_AUTO_COMPACTION_DISABLE
+    return engine_info_pb2.EngineInfo(
+        id=engine.id,
+        version=engine.version,
+        name=engine.name,
+        owns_compaction=engine.owns_compaction,
+        host_auto_compaction=disable if engine.owns_compaction else keep,
+        tail_steps=engine.declared.tail_steps,
+        forms=sorted(int(form) for form in engine.declared.forms),  # type: ignore[misc]
+        compaction_threshold=engine.threshold,
+        turn_maintenance_mode="background",
+    )
+
+
+def failure(failed: Failure) -> lifecycle_pb2.EngineFailure:
+    """An engine's first failure."""
+    said = lifecycle_pb2.EngineFailure(
+        engine_id=failed.engine_id, operation=failed.operation, reason=failed.reason, count=failed.count
+    )
+    said.time.FromMilliseconds(failed.time_ms)
+    return said
+
+
+def stored_messages(stored: Sequence[Stored]) -> list[message_pb2.StoredMessage]:
+    """What became of messages."""
+    return [
+        message_pb2.StoredMessage(
+            index=item.index,
+            id=item.id,
+            sequence=item.sequence,
+            disposition=int(item.disposition),  # type: ignore[arg-type]
+            content_hash=item.hash,
+            tokens=item.tokens,
+            conflicting_hash=item.conflicting,
+        )
+        for item in stored
+    ]
+
+
+def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
+    """The budget in parts."""
+    budget, factor = assembly.budget, assembly.budget.factor
+    addition, prompt = round(assembly.addition_tokens * factor), round(assembly.prompt_tokens * factor)
+    return budget_pb2.BudgetReport(
+        window=budget.window,
+        window_assumed=budget.assumed,
+        window_source=budget.source,
+        system_prompt=budget.system_prompt,
+        tools=budget.tools,
+        output_reserve=budget.output_reserve,
+        safety_margin=budget.safety_margin,
+        rot_buffer=budget.rot_buffer,
+        available=budget.available,
+        system_prompt_addition=addition,
+        prompt=prompt,
+        messages=max(0, budget.available - addition - prompt),
+        cell=assembly.cell,
+        model_factor=factor,
+        estimate_method=assembly.method,
+        utilization=assembly.view.view_tokens() * factor / max(1, budget.available),
+        compaction_threshold=assembly.engine.threshold,
+    )
+
+
+def encode(
+    assembly: Assembly,
+    known_hash: bytes,
+    known_epoch: str,
+    *,
+    explained: bool,
+    tools: Sequence[budget_pb2.ToolDefinition],
+) -> bytes:
+    """The reply, encoded: the fields, then the frames of the items that the caller does not hold."""
+    joined = assembly.joined
+    held = joined.held(known_hash) if known_hash else None
+    reused = held or 0
+    reply = out.AssembleResponse(
+        outcome=assembly.outcome,  # type: ignore[arg-type]
+        outcome_reason=assembly.outcome_reason,
+        estimated_tokens=assembly.estimated,
+        system_prompt_addition=assembly.addition,
+        prompt_authority=out.PROMPT_AUTHORITY_ASSEMBLED,
+        context_projection=out.ContextProjection(
+            mode=out.ContextProjection.MODE_PER_TURN,
+            epoch=assembly.epoch,
+            fingerprint=assembly.engine.fingerprint,
+        ),
+        budget=budget_report(assembly),
+        cache=out.CacheReport(
+            reused_count=reused,
+            total_count=joined.total,
+            first_changed_index=reused,
+            delta=held is not None,
+            epoch_cause=int(epochs.cause(known_epoch, assembly.epoch)) if known_epoch else 0,  # type: ignore[arg-type]
+            reused_tokens=joined.tokens_of(reused),
+        ),
+        revision=assembly.view.revision,
+        assembly_id=assembly_id(assembly),
+        engine_id=assembly.engine.id,
+        engine_version=assembly.engine.version,
+        stored=stored_messages(assembly.stored),
+        metrics=metrics(assembly),
+        visible_tools=tools,
+        context_hash=joined.context_hash,
+    )
+    if assembly.outcome == OVER_BUDGET:
+        reply.biggest.extend(biggest(assembly))
+    if explained:
+        decisions = explain(assembly)
+        reply.decisions.extend(decision(item) for item in decisions)
+        count(reply.metrics, decisions)
+    return reply.SerializeToString() + joined.after(reused)
+
+
+def assembly_id(assembly: Assembly) -> str:
+    """Names an assembly and says what it was estimated at, so that nothing must be remembered of it."""
+    return f"a1.{assembly.view.revision}.{assembly.tokens + assembly.addition_tokens}.{assembly.joined.context_hash.hex()[:16]}"
+
+
+def estimated_in(name: str) -> int:
+    """What an assembly was estimated at, in the reference encoding with no factor; 0 where the name is not one of ours."""
+    parts = name.split(".")
+    if len(parts) != 4 or parts[0] != "a1" or not parts[2].isdecimal() or len(parts[2]) > 15:
+        return 0
+    return int(parts[2])
+
+
+def metrics(assembly: Assembly) -> out.AssembleMetrics:
+    """Counts that cost nothing to know."""
+    view = assembly.view
+    loaded = view.view_tokens()
+    return out.AssembleMetrics(
+        tokens_loaded=loaded,
+        tokens_evicted=max(0, loaded - assembly.tokens),
+        tokens_compacted=sum(s.covered_tokens for s in view.summaries),
+        budget_utilization=(assembly.tokens + assembly.addition_tokens + assembly.prompt_tokens)
+        / max(1, assembly.budget.reference),
+        session_depth=view.message_count,
+        messages_compacted=sum(s.message_count for s in view.summaries),
+    )
+
+
+def count(said: out.AssembleMetrics, decisions: Sequence[Decision]) -> None:
+    """Counts that the decisions tell."""
+    said.messages_evicted = sum(1 for item in decisions if item.kind is Kind.EVICTED)
+    said.synthetic_results = sum(item.synthetic_count for item in decisions)
+    said.session_tool_results = sum(len(item.entry.traits.results) for item in decisions)
+
+
+def decision(item: Decision) -> out.Decision:
+    """One decision."""
+    said = out.Decision(
+        sequence=item.entry.sequence if item.entry.live_index < 0 else 0,
+        kind=int(item.kind),  # type: ignore[arg-type]
+        rule=item.rule,
+        tokens=item.tokens,
+        summary_id=item.summary_id,
+        synthetic_count=item.synthetic_count,
+        id=item.entry.id,
+        role=item.entry.traits.role,  # type: ignore[arg-type]
+        form=int(item.form),  # type: ignore[arg-type]
+    )
+    if item.item_index is not None:
+        said.item_index = item.item_index
+    return said
+
+
+def biggest(assembly: Assembly) -> list[out.BigItem]:
+    """The biggest items of a list that exceeds its budget, largest first, and why each cannot go."""
+    items: list[tuple[int, int, out.BigItem]] = []
+    index = 0
+    for segment in assembly.plan.segments:
+        if isinstance(segment, Summarized):
+            origin = message_pb2.Origin(summary_id=segment.summary.id)
+            items.append(
+                (-segment.summary.tokens, index, _big(index, origin, segment.summary.tokens, "never evicted"))
+            )
+            index += 1
+            continue
+        for step in range(segment.first, segment.last + 1):
+            rule = _why(assembly, step)
+            for slot in assembly.view.atom(step).slots:
+                shown = segment.slots.get(slot.sequence, slot) if isinstance(segment, Reshaped) else slot
+                if shown.synthetic:
+                    origin = message_pb2.Origin(synthetic="no result was recorded")
+                else:
+                    origin = message_pb2.Origin.FromString(origin_sequence(max(0, shown.sequence)))
+                items.append((-shown.tokens, index, _big(index, origin, shown.tokens, rule)))
+                index += 1
+    items.sort(key=_by_size)
+    return [item for _, _, item in items[:MAX_BIGGEST]]
+
+
+def _by_size(item: tuple[int, int, out.BigItem]) -> tuple[int, int]:
+    return item[0], item[1]
+
+
+def _big(index: int, origin: message_pb2.Origin, tokens: int, rule: str) -> out.BigItem:
+    return out.BigItem(index=index, origin=origin, tokens=tokens, rule=rule)
+
+
+def _why(assembly: Assembly, step: int) -> str:
+    view = assembly.view
+    if step < view.leading:
+        return "leading"
+    if step in view.pinned:
+        return "pinned"
+    if step == view.user_step:
+        return "last user message"
+    if step == view.steps - 1:
+        return "pending" if view.atoms[-1].pending else "last step"
+    return "never evicted"

@@ -1,0 +1,206 @@
+"""How many calls at once, until when, and what becomes of them when a client or the server goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from contextengine_proto.v1 import assemble_pb2, lifecycle_pb2, sessions_pb2
+from contextengine_server.api import server as api_server
+from contextengine_server.api.server import ServerOptions
+from tests.integration.api_infra.house import Seen, failure, house, nothing
+
+REQUEST = assemble_pb2.AssembleRequest()
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def forever(request, call):
+    await asyncio.Event().wait()
+
+
+async def soon(seen: Seen, event: str = "cancelled") -> None:
+    await asyncio.wait_for(getattr(seen, event).wait(), 5)
+
+
+async def test_beyond_the_limit_callers_are_told_when_to_come_back():
+    options = ServerOptions(address="127.0.0.1:0", max_concurrent_rpcs=1, overload_retry_ms=350)
+    async with house(forever, options=options) as h:
+        first = h.engine.Assemble(REQUEST)
+        await soon(h.seen, "started")
+        refused = await failure(h.engine.GetStatus(lifecycle_pb2.GetStatusRequest()))
+        first.cancel()
+        await soon(h.seen)
+        for _ in range(100):
+            if not h.metrics.snapshot()["contextengine.rpc.in_flight"]:
+                break
+            await asyncio.sleep(0.01)
+        assert (await h.engine.GetStatus(lifecycle_pb2.GetStatusRequest())).revision == 7
+    assert refused.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (refused.reason, refused.retry_ms, refused.metadata) == ("OVERLOADED", 350, {"limit": "1"})
+
+
+async def test_watchers_do_not_use_up_the_places_of_calls():
+    options = ServerOptions(address="127.0.0.1:0", max_concurrent_rpcs=1, max_long_lived_rpcs=1)
+    async with house(options=options) as h:
+        watch = h.sessions.Watch(sessions_pb2.WatchRequest())
+        await watch.read()
+        assert (await h.engine.Assemble(REQUEST)).revision == 3
+        refused = await failure(h.sessions.Watch(sessions_pb2.WatchRequest()).read())
+        watch.cancel()
+    assert refused.reason == "OVERLOADED"
+
+
+async def test_a_client_that_goes_away_cancels_the_work():
+    async with house(forever) as h:
+        call = h.engine.Assemble(REQUEST)
+        await soon(h.seen, "started")
+        call.cancel()
+        await soon(h.seen)
+        await asyncio.sleep(0.05)
+        found = h.metrics.snapshot()
+    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=CANCELLED"
+    assert found[f"contextengine.rpc.calls{{{key}}}"] == 1
+    assert not h.seen.finished.is_set()
+
+
+async def test_a_watcher_that_goes_away_ends_its_generator():
+    async with house() as h:
+        watch = h.sessions.Watch(sessions_pb2.WatchRequest())
+        await watch.read()
+        watch.cancel()
+        await soon(h.seen, "finished")
+
+
+async def test_half_a_stream_of_requests_is_never_taken_for_a_whole_one():
+    async with house() as h:
+        for _ in range(40):
+            h.seen.started.clear()
+            stream = h.sessions.Import()
+            await stream.write(sessions_pb2.ImportRequest())
+            await soon(h.seen, "started")
+            stream.cancel()
+        await asyncio.sleep(0.1)
+        assert not h.seen.finished.is_set()
+
+
+async def test_the_deadline_reaches_the_work():
+    async with house(forever) as h:
+        failed = await failure(h.engine.Assemble(REQUEST, timeout=0.2))
+        await soon(h.seen)
+        call = h.seen.calls[0]
+        await asyncio.sleep(0.05)
+        found = h.metrics.snapshot()
+    assert failed.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert call.remaining() == 0
+    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=DEADLINE_EXCEEDED"
+    assert found[f"contextengine.rpc.calls{{{key}}}"] == 1
+
+
+async def test_work_knows_how_long_it_may_take():
+    times = []
+
+    async def look(request, call):
+        times.append((call.remaining(), call.deadline and call.deadline - asyncio.get_running_loop().time()))
+        return await nothing(request, call)
+
+    async with house(look) as h:
+        await h.engine.Assemble(REQUEST, timeout=30)
+        await h.engine.Assemble(REQUEST)
+    (remaining, until), never = times
+    assert 20 < remaining <= 30
+    assert 20 < until <= 30
+    assert never == (None, None)
+
+
+async def test_draining_lets_calls_finish_and_takes_no_new_ones():
+    release = asyncio.Event()
+
+    async def until_released(request, call):
+        await release.wait()
+        return await nothing(request, call)
+
+    order = []
+
+    async def dispose():
+        order.append("engines")
+
+    async def fail():
+        order.append("broken")
+        raise RuntimeError("a hook that fails")
+
+    async def close():
+        order.append("store")
+
+    async with house(until_released) as h:
+        for name, hook in (("engines", dispose), ("broken", fail), ("store", close)):
+            h.server.on_drain(name, hook)
+        running = h.engine.Assemble(REQUEST)
+        watch = h.sessions.Watch(sessions_pb2.WatchRequest())
+        await watch.read()
+        drain = asyncio.create_task(h.server.drain(5))
+        ended = await failure(watch.read())
+        refused = await failure(h.engine.GetStatus(lifecycle_pb2.GetStatusRequest()))
+        statuses = [
+            (await h.health.Check(health_pb2.HealthCheckRequest(service=name))).status
+            for name in ("", "contextengine.v1.ContextEngine")
+        ]
+        assert not order
+        release.set()
+        assert (await running).revision == 3
+        await drain
+        await h.server.drain(5)
+    for failed in (ended, refused):
+        assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+        assert failed.retry_ms
+    assert statuses == [NOT_SERVING, NOT_SERVING]
+    assert order == ["engines", "broken", "store"]
+
+
+async def test_what_outlasts_the_grace_is_stopped_and_told_so():
+    async with house(forever) as h:
+        call = asyncio.create_task(failure(h.engine.Assemble(REQUEST)))
+        await soon(h.seen, "started")
+        await h.server.drain(0.1)
+        failed = await call
+    assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+    assert h.seen.cancelled.is_set()
+
+
+async def test_a_hook_that_hangs_does_not_keep_the_server(monkeypatch):
+    monkeypatch.setattr(api_server, "HOOK_TIMEOUT_S", 0.05)
+    done = []
+
+    async def hang():
+        await asyncio.Event().wait()
+
+    async def last():
+        done.append(True)
+
+    async with house() as h:
+        h.server.on_drain("hanging", hang)
+        h.server.on_drain("last", last)
+        began = time.monotonic()
+        await h.server.drain(0)
+    assert done
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("service", ["ContextEngine", "Sessions", "Engines"])
+async def test_each_service_has_its_health(service):
+    name = f"contextengine.v1.{service}"
+    async with house() as h:
+
+        async def status(which: str) -> int:
+            reply = await h.health.Check(health_pb2.HealthCheckRequest(service=which))
+            return int(reply.status)
+
+        assert [await status(""), await status(name)] == [SERVING, SERVING]
+        assert await status("contextengine.v1.Projection") == NOT_SERVING
+        await h.server.set_serving(name, False)
+        assert [await status(""), await status(name)] == [SERVING, NOT_SERVING]
+        assert (await failure(status("contextengine.v1.Nothing"))).code is grpc.StatusCode.NOT_FOUND

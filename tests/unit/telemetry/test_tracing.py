@@ -1,0 +1,108 @@
+"""The sampling decision, and that nothing is there where it says no."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from contextengine_server.telemetry.tracing import MAX_VALUE_CHARS, NO_TRACE, Span, Tracer, parse_traceparent
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_traceparent_is_read():
+    parent = parse_traceparent(TRACEPARENT)
+    assert parent == (0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, True)
+    unsampled = parse_traceparent(TRACEPARENT[:-2] + "00")
+    assert unsampled
+    assert not unsampled.sampled
+    later = parse_traceparent("cc" + TRACEPARENT[2:] + "-what-comes-later")
+    assert later
+    assert later.sampled
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "00",
+        TRACEPARENT.upper(),
+        TRACEPARENT + "-more",
+        "ff" + TRACEPARENT[2:],
+        "cc" + TRACEPARENT[2:] + "more",
+        TRACEPARENT.replace("-", "_"),
+        "00-" + "0" * 32 + TRACEPARENT[35:],
+        TRACEPARENT[:36] + "0" * 16 + "-01",
+        TRACEPARENT[:-2] + "0g",
+        TRACEPARENT[:3] + " " + TRACEPARENT[4:],
+        TRACEPARENT.encode(),
+    ],
+)
+def test_what_is_no_traceparent_decides_nothing(value):
+    assert parse_traceparent(value) is None
+
+
+def test_where_nothing_is_sampled_nothing_is_made():
+    asked: list[str] = []
+
+    def peer() -> str:
+        asked.append("who is there")
+        return ""
+
+    tracer = Tracer(0.0, lambda span: None)
+    for trace in (
+        Tracer().begin("a.B/C", [("traceparent", TRACEPARENT)], lambda: "x"),
+        tracer.begin("a.B/C", [("traceparent", TRACEPARENT[:-2] + "00")], peer),
+        tracer.begin("a.B/C", [], peer),
+        tracer.background("compact"),
+    ):
+        assert trace is NO_TRACE
+        with trace.span("load") as inner:
+            inner.set("key", 1)
+        assert inner is NO_TRACE
+        assert trace.traceparent() is None
+        assert trace.ids() == {}
+    assert not asked
+
+
+def test_background_work_is_traced_where_its_cause_was():
+    tracer = Tracer(0.0, lambda span: None)
+    linked = tracer.background("compact", TRACEPARENT)
+    assert isinstance(linked, Span)
+    assert linked.link == parse_traceparent(TRACEPARENT)
+    always = Tracer(1.0, lambda span: None)
+    assert always.background("compact", TRACEPARENT[:-2] + "00") is NO_TRACE
+    assert always.background("compact").sampled
+
+
+def test_a_span_is_handed_over_once_and_carries_no_long_text():
+    spans: list[Span] = []
+    trace = Tracer(1.0, spans.append).begin("a.B/C", [], lambda: "ipv6:%5B::1%5D:4000")
+
+    def load() -> None:
+        with trace.span("load") as span:
+            span.set("note", "x" * 5_000)
+            raise KeyError("a user's text")
+
+    with pytest.raises(KeyError):
+        load()
+    trace.finish("DEADLINE_EXCEEDED")
+    trace.finish("OK")
+    load_span, served = spans
+    assert load_span.attributes == {"note": "x" * MAX_VALUE_CHARS, "error.type": "KeyError"}
+    assert served.attributes["network.peer.address"] == "::1"
+    assert served.attributes["network.peer.port"] == 4000
+    assert served.attributes["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
+    assert served.error
+    parent = parse_traceparent(trace.traceparent() or "")
+    assert parent == (served.trace_id, served.span_id, True)
+
+
+def test_opentelemetry_is_imported_only_where_something_is_exported():
+    program = (
+        "import sys, contextengine_server.api.server, contextengine_server.telemetry.export;"
+        "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
