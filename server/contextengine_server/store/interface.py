@@ -332,6 +332,9 @@ class Store(Protocol):
     async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
         """What a request id was answered with."""
 
+    async def remember(self, scope: Scope, reply: StoredReply) -> None:
+        """Keeps an answer outside a commit; the first one under an id stays."""
+
     async def list_sessions(
         self,
         tenant: str,

@@ -1,0 +1,173 @@
+"""How the writer writes: durably, many commits to a transaction, each failing alone; and what a full disk does."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import (
+    Commit,
+    DuplicateHostIds,
+    MessageRow,
+    SessionHead,
+    StoreUnavailable,
+)
+from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.store.sqlite.writer import Writer
+
+
+def commit(session: str, revision: int = 1, size: int = 100, host_id: str = "") -> Commit:
+    """The commit that brings a session to a revision with one message."""
+    head = SessionHead(Scope("acme", "main", session), "i", revision, revision)
+    row = MessageRow(revision, 1, 1, b"h" * 32, b"x" * size, revision, host_id=host_id)
+    return Commit(head, revision - 1, messages=[row])
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def writer_of(store: SqliteStore) -> Writer:
+    assert store._open is not None
+    return store._open.writer
+
+
+@contextmanager
+def held(store: SqliteStore):
+    """The writer is busy, so that what comes meanwhile is one group."""
+    going = threading.Event()
+    writer_of(store).submit(lambda db: going.wait(30), lambda result: None)
+    try:
+        yield
+    finally:
+        going.set()
+
+
+async def test_what_is_acknowledged_is_on_disk(store: SqliteStore) -> None:
+    def pragmas(db: sqlite3.Connection) -> list[object]:
+        return [
+            db.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "fullfsync")
+        ]
+
+    mode, synchronous, _ = await writer_of(store).submit(pragmas, lambda result: None)
+    assert (mode, synchronous) == ("wal", 2)  # FULL: the log is synced at every COMMIT
+
+
+async def test_commits_that_wait_share_a_transaction(store: SqliteStore) -> None:
+    statements: list[str] = []
+    writer_of(store)._db.set_trace_callback(statements.append)
+    with held(store):
+        tasks = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(100)]
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*tasks)
+    assert statements.count("COMMIT") <= 2  # that of the holder, and theirs
+    assert not any("SAVEPOINT" in statement for statement in statements)
+    assert (await store.counts())["messages"] == 100
+
+
+async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> None:
+    await store.commit(commit("taken", host_id="a"))
+    statements: list[str] = []
+    with held(store):
+        writer_of(store)._db.set_trace_callback(statements.append)
+        tasks = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(20)]
+        tasks += [asyncio.create_task(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)]
+        await asyncio.sleep(0.05)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert outcomes[:20] == [None] * 20
+    assert all(isinstance(outcome, DuplicateHostIds) for outcome in outcomes[20:])
+    assert statements.count("COMMIT") <= 2
+    assert statements.count("ROLLBACK") == 1
+
+
+async def test_a_defect_of_one_caller_is_its_own(store: SqliteStore) -> None:
+    with held(store):
+        good = asyncio.create_task(store.commit(commit("good")))
+        broken = replace(commit("bad"), messages=[replace(commit("bad").messages[0], tokens=2**63)])
+        bad = asyncio.create_task(store.commit(broken))
+        await asyncio.sleep(0.05)
+    await good
+    with pytest.raises(OverflowError):
+        await bad
+    assert await store.head(Scope("acme", "main", "bad")) is None
+    assert (await store.health()).ok is True
+
+
+@contextmanager
+def disk_full(store: SqliteStore, spare: int):
+    """No file may grow further than the log by this many bytes: the operating system itself refuses to write."""
+    log = store._path.with_name(store._path.name + "-wal")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + spare, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_full_disk_refuses_and_changes_nothing(store: SqliteStore) -> None:
+    await store.commit(commit("a"))
+    before = await store.head(Scope("acme", "main", "a"))
+    with disk_full(store, 0):
+        outcomes = await asyncio.gather(
+            store.commit(commit("a", 2)), store.commit(commit("b")), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 2
+        assert "cannot be written now" in str(outcomes[0])
+        health = await store.health()
+        assert health.ok is False
+        assert "the last write failed" in health.detail
+        assert await store.head(Scope("acme", "main", "a")) == before  # from memory
+        assert [row.sequence for row in await store.messages(Scope("acme", "main", "a"))] == [1]
+        assert await store.head(Scope("acme", "main", "b")) is None
+    await store.commit(commit("a", 2))
+    await store.commit(commit("b"))
+    assert (await store.health()).ok is True
+    assert [row.sequence for row in await store.messages(Scope("acme", "main", "a"))] == [1, 2]
+
+
+async def test_what_does_not_fit_fails_alone(store: SqliteStore) -> None:
+    await store.commit(commit("a"))
+    with disk_full(store, 400_000):
+        with held(store):
+            small = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(3)]
+            large = asyncio.create_task(store.commit(commit("large", size=2_000_000)))
+            small += [asyncio.create_task(store.commit(commit(f"t{n}"))) for n in range(3)]
+            await asyncio.sleep(0.05)
+        await asyncio.gather(*small)
+        with pytest.raises(StoreUnavailable):
+            await large
+    assert await store.head(Scope("acme", "main", "large")) is None
+    assert (await store.counts())["messages"] == 7
+
+
+async def test_a_damaged_page_is_told_and_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    for n in range(1, 400):
+        await store.commit(commit("a", n, size=1000))
+    await store.close()
+    content = bytearray(path.read_bytes())
+    for page in range(40, len(content) // 4096):  # behind the schema, so that it opens
+        content[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
+    path.write_bytes(content)
+    await store.open()
+    with pytest.raises(StoreUnavailable, match="malformed"):
+        await store.messages(Scope("acme", "main", "a"))
+    await store.close()
