@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from contextengine_server.context.budget import BudgetRules
 from contextengine_server.engines.fields import (
     Bytes,
     Ratio,
@@ -268,6 +269,13 @@ class BudgetSettings(Group):
         lt=1,
         description="Share of the window kept free because attention fades in long contexts.",
     )
+
+    @property
+    def rules(self) -> BudgetRules:
+        """The reserves, as the budget algebra takes them."""
+        return BudgetRules(
+            self.output_reserve, self.safety_margin_ratio, self.safety_margin_min, self.rot_buffer_ratio
+        )
 
 
 class TracesSettings(Group):

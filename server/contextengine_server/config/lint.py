@@ -1,0 +1,213 @@
+"""Checks across settings, for doctor and before the server starts: what no single value can tell."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from contextengine_server.config.settings import BudgetSettings, Settings
+from contextengine_server.context.budget import ImpossibleBudget, window_budget
+
+WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
+"""Context windows of models in use, for which the budget is worked out."""
+
+_SMALL = 16_000
+"""Below this window the default reserves may give way; from it on they should not have to."""
+
+_TURN = 2_000
+"""Tokens that a turn with one tool call easily adds between two checks of the trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: how it is, and what to do."""
+
+    name: str
+    """What was checked: the path of a setting or of a group."""
+    status: Literal["ok", "warning", "error"]
+    """An error keeps the server from starting or from being of use."""
+    found: str
+    advice: str = ""
+
+
+def config_lint(settings: Settings) -> list[Finding]:
+    """Every check, in the order of the settings."""
+    return [
+        *_trust(settings),
+        *_tls(settings),
+        *_sizes(settings),
+        *_windows(settings.budget),
+        *_triggers(settings),
+    ]
+
+
+def refusals(settings: Settings) -> list[Finding]:
+    """Why the server must not start with these settings; empty where it may."""
+    return [finding for finding in (*_trust(settings), *_tls(settings)) if finding.status == "error"]
+
+
+def available(budget: BudgetSettings, window: int) -> int:
+    """What a window without system prompt and tools leaves for messages; 0 where the settings leave nothing."""
+    if budget.window_cap is not None:
+        window = min(window, budget.window_cap)
+    try:
+        return window_budget(window, source="settings", rules=budget.rules).available
+    except ImpossibleBudget:
+        return 0
+
+
+def _reserves(budget: BudgetSettings, window: int) -> int:
+    """What output reserve, safety margin and rot buffer come to in a window, before any of them gives way."""
+    if budget.window_cap is not None:
+        window = min(window, budget.window_cap)
+    margin = max(budget.safety_margin_ratio * window, budget.safety_margin_min)
+    return math.ceil(budget.output_reserve + margin + budget.rot_buffer_ratio * window)
+
+
+def _trust(settings: Settings) -> Iterator[Finding]:
+    server, tokens = settings.server, settings.auth.tokens
+    if server.is_loopback:
+        callers = f"{len(tokens)} tokens" if tokens else "no credentials: every caller is tenant `default`"
+        yield Finding("server.address", "ok", f"{server.address} is this machine alone; {callers}")
+    elif server.tls.enabled and tokens:
+        yield Finding("server.address", "ok", f"{server.address} with TLS and {len(tokens)} tokens")
+    else:
+        missing = [
+            *([] if server.tls.enabled else ["server.tls.cert_file and server.tls.key_file"]),
+            *([] if tokens else ["auth.tokens"]),
+        ]
+        what = f"{server.address} is open to the network without {' and '.join(missing)}"
+        if server.insecure:
+            yield Finding(
+                "server.address",
+                "warning",
+                f"{what}, as server.insecure allows",
+                f"Set {' and '.join(missing)}.",
+            )
+        else:
+            advice = f"Set {' and '.join(missing)}, or listen on 127.0.0.1, or say --insecure where a proxy checks callers."
+            yield Finding("server.address", "error", what, advice)
+    if tokens and not any(token.role == "operator" for token in tokens):
+        yield Finding(
+            "auth.tokens",
+            "warning",
+            "no token has the role operator, so nobody can assign an engine",
+            "Add a token with role: operator.",
+        )
+
+
+def _tls(settings: Settings) -> Iterator[Finding]:
+    tls = settings.server.tls
+    if not tls.enabled:
+        return
+    unreadable = []
+    for name in ("cert_file", "key_file", "client_ca_file"):
+        path = getattr(tls, name)
+        if path and not os.access(path, os.R_OK):
+            unreadable.append(name)
+            yield Finding(
+                f"server.tls.{name}",
+                "error",
+                f"{path} cannot be read",
+                "Correct the path or the file's permissions.",
+            )
+    if not unreadable:
+        yield Finding(
+            "server.tls",
+            "ok",
+            "the files are there" + (", clients are checked" if tls.client_ca_file else ""),
+        )
+
+
+def _sizes(settings: Settings) -> Iterator[Finding]:
+    wire, message = settings.server.max_message_bytes, settings.sessions.max_message_bytes
+    if message > wire:
+        yield Finding(
+            "sessions.max_message_bytes",
+            "warning",
+            f"a message of {message:,} bytes may be stored, and none above {wire:,} bytes can arrive",
+            "Raise server.max_message_bytes or lower sessions.max_message_bytes.",
+        )
+    if settings.sessions.cache_bytes < wire:
+        yield Finding(
+            "sessions.cache_bytes",
+            "warning",
+            f"{settings.sessions.cache_bytes:,} bytes hold no session as large as one request of {wire:,} bytes",
+            "Raise sessions.cache_bytes above server.max_message_bytes.",
+        )
+
+
+def _windows(budget: BudgetSettings) -> Iterator[Finding]:
+    default = min(budget.default_window, budget.window_cap or budget.default_window)
+    left = ", ".join(f"{window // 1000:,}k: {available(budget, window):,}" for window in WINDOWS)
+    found = f"left for messages, by window: {left}"
+    giving_way = [
+        window for window in WINDOWS if _reserves(budget, window) >= min(window, budget.window_cap or window)
+    ]
+    if _reserves(budget, default) >= default:
+        yield Finding(
+            "budget",
+            "error",
+            f"the reserves come to {_reserves(budget, default):,} of the default window of {default:,} tokens",
+            "Lower output_reserve, the margin or the rot buffer, or raise default_window or window_cap.",
+        )
+    elif giving_way and giving_way[-1] >= _SMALL:
+        yield Finding(
+            "budget",
+            "warning",
+            f"the reserves come to all of a window of {giving_way[-1]:,} tokens and have to give way; {found}",
+            "Lower output_reserve, the margin or the rot buffer.",
+        )
+    else:
+        yield Finding("budget", "ok", found)
+
+
+def _triggers(settings: Settings) -> Iterator[Finding]:
+    dag, legacy = settings.engine.dag, settings.engine.legacy
+    budget = available(settings.budget, settings.budget.default_window)
+    trigger = int(dag.context_threshold * budget)
+    if budget - trigger < _TURN:
+        yield Finding(
+            "engine.dag.contextThreshold",
+            "warning",
+            f"between the trigger at {trigger:,} and the limit of {budget:,} tokens there is hardly room for a turn",
+            "Lower it, so that compaction comes before eviction.",
+        )
+    else:
+        yield Finding(
+            "engine.dag.contextThreshold",
+            "ok",
+            f"compacts at {trigger:,} of {budget:,} tokens in the default window",
+        )
+    if dag.leaf_target_tokens * 2 > dag.leaf_chunk_tokens:
+        yield Finding(
+            "engine.dag.leafTargetTokens",
+            "warning",
+            f"a summary of {dag.leaf_target_tokens:,} tokens hardly shrinks a chunk of {dag.leaf_chunk_tokens:,}",
+            "Set it to at most half of leafChunkTokens.",
+        )
+    if dag.condensed_target_tokens >= dag.condensed_min_fanout * dag.leaf_target_tokens:
+        yield Finding(
+            "engine.dag.condensedTargetTokens",
+            "warning",
+            f"{dag.condensed_min_fanout} leaves of {dag.leaf_target_tokens:,} tokens do not shrink to"
+            f" {dag.condensed_target_tokens:,}",
+            "Set it below condensedMinFanout times leafTargetTokens.",
+        )
+    if dag.leaf_chunk_tokens > trigger:
+        yield Finding(
+            "engine.dag.leafChunkTokens",
+            "warning",
+            f"a chunk of {dag.leaf_chunk_tokens:,} tokens is never full before the trigger at {trigger:,}",
+            "Lower it below the trigger.",
+        )
+    if legacy.summary_max_tokens * 2 > budget:
+        yield Finding(
+            "engine.legacy.summaryMaxTokens",
+            "warning",
+            f"the summary may take {legacy.summary_max_tokens:,} of {budget:,} tokens",
+            "Set it to at most half of what the default window leaves for messages.",
+        )

@@ -1,0 +1,89 @@
+"""A host's configuration while it is taken over: its leaves, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from contextengine_server.config.settings import Settings
+from contextengine_server.engines.fields import OptionsError, merge, parse
+
+Path = tuple[str, ...]
+
+COMING = {"pipeline": "Comis", "compressor": "Hermes", "layered": "PyClaw"}
+"""Engines that are kept by name, though a build may not have them yet, and the host that each comes from."""
+
+
+class Mapped(NamedTuple):
+    """A key that was taken over."""
+
+    source: str
+    ours: str
+    value: Any
+
+
+class Ignored(NamedTuple):
+    """A key that was not, and why. Its value is left out: it may be a secret."""
+
+    source: str
+    reason: str
+
+
+@dataclass
+class Source:
+    """A file being taken over: its leaves by path, and what became of each."""
+
+    format: str
+    leaves: dict[Path, Any]
+    engines: Collection[str]
+    mapped: list[Mapped] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def map(self, path: Path, ours: str, value: Any) -> None:
+        """Takes a leaf over as the setting `ours`; a value that the setting does not admit is ignored with the reason."""
+        self.leaves.pop(path, None)
+        nested: Any = value
+        for part in reversed(ours.split(".")):
+            nested = {part: nested}
+        try:
+            parse(Settings, nested)
+        except OptionsError as error:
+            self.ignored.append(Ignored(show(path), f"{error.problems[0]}; our default stays"))
+            return
+        self.settings = merge(self.settings, nested)
+        self.mapped.append(Mapped(show(path), ours, value))
+
+    def ignore(self, path: Path, reason: str) -> None:
+        """Lists a leaf as ignored."""
+        self.leaves.pop(path, None)
+        self.ignored.append(Ignored(show(path), reason))
+
+    def ignore_rest(self, prefix: Path, reason: str) -> None:
+        """Lists every leaf below a path that nothing has taken yet as ignored."""
+        for path in [path for path in self.leaves if path[: len(prefix)] == prefix]:
+            self.ignore(path, reason)
+
+    def choose(self, path: Path, engine: str, why: str = "") -> None:
+        """Makes `engine` the default, and notes what must be known of the choice."""
+        self.map(path, "engine.default", engine)
+        if why:
+            self.notes.append(why)
+
+    def note_engine(self) -> None:
+        """Notes an engine that this build does not have."""
+        engine = self.settings.get("engine", {}).get("default", "dag")
+        if engine in self.engines:
+            return
+        origin = f", the engine of {COMING[engine]}," if engine in COMING else ""
+        self.notes.append(
+            f"Engine `{engine}`{origin} is not in this build: the server refuses to start until it is there."
+            f" Available now: {', '.join(sorted(self.engines))}."
+        )
+
+
+def show(path: Path) -> str:
+    """A path as one would write it."""
+    return ".".join(path)

@@ -1,0 +1,357 @@
+"""Other hosts' configuration: the samples of the five founding documents, and that no key is ever lost silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine_server.config import Settings, load_settings
+from contextengine_server.config.importing import ImportedConfig, import_config
+from contextengine_server.engines.fields import OptionsError
+from contextengine_server.engines.options import DagOptions
+
+
+def taken(config: ImportedConfig) -> dict[str, Any]:
+    """What was mapped, by our path."""
+    return {entry.ours: entry.value for entry in config.mapped}
+
+
+def reasons(config: ImportedConfig) -> dict[str, str]:
+    return dict(config.ignored)
+
+
+def settings(config: ImportedConfig, tmp_path: Path) -> Settings:
+    """The settings that the server would run with."""
+    file = tmp_path / "contextengine.yaml"
+    file.write_text(config.settings_yaml, encoding="utf-8")
+    return load_settings(file, environ={})
+
+
+GENESIS_PLUGIN = """
+// genesis.json
+{
+  plugins: {
+    slots: { contextEngine: "lossless-claw" },  // the engine id of the plugin
+    entries: { "lossless-claw": { enabled: true, /* its own settings */ } },
+  },
+}
+"""
+GENESIS_OWN = '{plugins: {slots: {contextEngine: "my-engine"}, entries: {"my-engine": {enabled: true}}}}'
+LEGACY = (
+    '{\n  plugins: {\n    slots: {\n      // the default\n      contextEngine: "legacy",\n    },\n  },\n}\n'
+)
+HERMES_COMPRESSOR = 'context:\n  engine: "compressor"    # built in\n'
+HERMES_LCM = 'context:\n  engine: "lcm"   # the name of a plugin\n'
+HERMES_BOTH = 'context:\n  engine: "compressor"\n  engine: "lcm"\n'
+COMIS_VERSION = 'agents:\n  default:\n    contextEngine:\n      version: "pipeline"   # else dag\n'
+COMIS_OPTIONS = """
+agents:
+  default:
+    contextEngine:
+      enabled: true
+      # version: "dag"
+      thinkingKeepTurns: 10
+      historyTurns: 15
+      historyTurnOverrides:
+        dm: 10
+        group: 5
+      observationKeepWindow: 25
+      observationTriggerChars: 120000
+      compactionCooldownTurns: 5
+      compactionPrefixAnchorTurns: 2
+      compactionModel: ""
+"""
+PYCLAW = """
+{
+  context: { engine: {
+    plugin: "dag-compressor",
+    compaction: { enabled: true, max_tokens: 128000, reserve_ratio: 0.3, strategy: "dag" },  // or linear, hybrid
+    layers: {
+      critical:   { max_tokens: 2000, strategy: "keep" },
+      important:  { max_tokens: 3000, strategy: "summarize" },
+      contextual: { max_tokens: 2000, strategy: "extract_facts" },
+      transient:  { max_tokens: 0, strategy: "drop" },
+    },
+  } },
+}
+"""
+
+
+def test_genesis_with_lossless_claw_gets_the_dag(tmp_path: Path) -> None:
+    config = import_config(GENESIS_PLUGIN, "genesis.json")
+    assert config.format == "genesis"
+    assert config.mapped == [("plugins.slots.contextEngine", "engine.default", "dag")]
+    assert list(reasons(config)) == ["plugins.entries.lossless-claw.enabled"]
+    assert any("lossless-claw" in note for note in config.notes)
+    assert settings(config, tmp_path) == Settings()
+
+
+def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
+    config = import_config(GENESIS_OWN, "~/.genesis/genesis.json")
+    assert taken(config) == {"engine.default": "my-engine"}
+    assert any(
+        "my-engine" in note and "refuses to start" in note and "dag, legacy" in note for note in config.notes
+    )
+    there = import_config(GENESIS_OWN, "genesis.json", engines=("dag", "legacy", "my-engine"))
+    assert not any("refuses" in note for note in there.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "host"), [("genesis.json", "genesis"), ("fluffbuzz.json", "fluffbuzz"), ("", "openclaw")]
+)
+def test_the_kin_of_openclaw_are_told_by_the_name_of_the_file(name: str, host: str, tmp_path: Path) -> None:
+    config = import_config(LEGACY, name)
+    assert config.format == host
+    assert taken(config) == {"engine.default": "legacy"}
+    assert settings(config, tmp_path).engine.default == "legacy"
+
+
+@pytest.mark.parametrize("slot", ['""', '"   "', "null", '"none"', '" legacy "'])
+def test_a_blank_slot_means_legacy(slot: str) -> None:
+    config = import_config(f"{{plugins: {{slots: {{contextEngine: {slot}}}}}}}")
+    assert taken(config) == {"engine.default": "legacy"}
+
+
+def test_no_slot_at_all_means_dag_and_says_that_the_host_differs(tmp_path: Path) -> None:
+    config = import_config('{plugins: {slots: {memory: "memory-core"}}}', "openclaw.json")
+    assert config.mapped == []
+    assert settings(config, tmp_path).engine.default == "dag"
+    assert "legacy" in config.notes[0]
+    assert "stays with the runtime" in reasons(config)["plugins.slots.memory"]
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        '{enabled: false, slots: {contextEngine: "lossless-claw"}}',
+        '{slots: {contextEngine: "lossless-claw"}, entries: {"lossless-claw": {enabled: false}}}',
+        '{slots: {contextEngine: "lossless-claw"}, deny: ["lossless-claw"]}',
+        '{slots: {contextEngine: "lossless-claw"}, allow: ["memory-core"]}',
+    ],
+)
+def test_a_plugin_that_is_off_means_legacy_and_is_noted(plugins: str) -> None:
+    config = import_config(f"{{plugins: {plugins}}}")
+    assert taken(config)["engine.default"] == "legacy"
+    assert any("`lossless-claw` is off" in note for note in config.notes)
+
+
+def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
+    text = """{
+      agents: { defaults: {
+        model: "some/model", contextTokens: 200000,
+        compaction: { mode: "safeguard", reserveTokens: 16384, reserveTokensFloor: 20000, keepRecentTokens: 24000 },
+        contextPruning: { mode: "cache-ttl", ttl: "5m" },
+      } },
+      plugins: {
+        slots: { contextEngine: "lossless-claw" },
+        entries: {
+          "lossless-claw": { enabled: true, config: {
+            contextThreshold: 0.8, leafChunkTokens: 30000, freshTailCount: 64, contextThresholdOverrides: [],
+            proactiveThresholdCompactionMode: "inline", leafTargetTokens: 999999, databasePath: "/x/lcm.db" } },
+          "voice-call": { enabled: true, config: { apiKey: "sk-very-secret" } },
+        },
+      },
+    }"""
+    config = import_config(text, "openclaw.json")
+    read = settings(config, tmp_path)
+    assert (read.engine.dag.context_threshold, read.engine.dag.leaf_chunk_tokens) == (0.8, 30_000)
+    assert read.engine.dag.defer_compaction is False
+    assert read.engine.dag.leaf_target_tokens == 1200
+    assert read.engine.legacy.keep_recent_tokens == 24_000
+    assert read.budget.output_reserve == 20_000, "the runtime reserves the larger of the two"
+    assert read.budget.window_cap == 200_000
+    why = reasons(config)
+    entry = "plugins.entries.lossless-claw.config"
+    assert "counts messages" in why[f"{entry}.freshTailCount"]
+    assert "at most 5000" in why[f"{entry}.leafTargetTokens"]
+    assert "999999" in why[f"{entry}.leafTargetTokens"]
+    assert {f"{entry}.databasePath", f"{entry}.contextThresholdOverrides"} <= why.keys()
+    assert "own summarizer" in why["agents.defaults.compaction.mode"]
+    assert "pruning" in why["agents.defaults.contextPruning.ttl"]
+    assert "plugins.entries.voice-call.config.apiKey" in why
+    assert "sk-very-secret" not in repr(config)
+
+
+@pytest.mark.parametrize(("text", "engine"), [(HERMES_COMPRESSOR, "compressor"), (HERMES_LCM, "dag")])
+def test_hermes_engines(text: str, engine: str) -> None:
+    config = import_config(text, "config.yaml")
+    assert config.format == "hermes"
+    assert taken(config) == {"engine.default": engine}
+    assert any("refuses to start" in note for note in config.notes) == (engine == "compressor")
+
+
+def test_a_key_that_is_given_twice_is_not_lost() -> None:
+    config = import_config(HERMES_BOTH)
+    assert taken(config) == {"engine.default": "dag"}
+    assert config.ignored == [("context.engine", "given again further down; the last one counts")]
+    twice = import_config('{plugins: {slots: {contextEngine: "a"}, slots: {contextEngine: "legacy"}}}')
+    assert twice.ignored == [("plugins.slots.contextEngine", "given again further down; the last one counts")]
+    assert taken(twice) == {"engine.default": "legacy"}
+
+
+def test_hermes_compression_and_model(tmp_path: Path) -> None:
+    text = """
+compression: {enabled: true, threshold: 0.5, protect_last_n: 20}
+model: {context_length: 262144, max_tokens: 4096, name: x}
+auxiliary: {compression: {model: y, api_key: sk-very-secret}}
+prompt_caching: {cache_ttl: 5m}
+"""
+    config = import_config(text, "hermes.yaml")
+    read = settings(config, tmp_path)
+    assert (read.budget.default_window, read.budget.output_reserve) == (262_144, 4096)
+    assert read.engine.default == "dag"
+    assert any("compressor" in note for note in config.notes)
+    why = reasons(config)
+    assert "compressor engine" in why["compression.protect_last_n"]
+    assert "without a model" in why["auxiliary.compression.api_key"]
+    assert "sk-very-secret" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'context: {engine: "lcm"}\ncompression: {enabled: false}',
+        "agents: {default: {contextEngine: {enabled: false, version: dag}}}",
+        "{context: {engine: {plugin: 'dag-compressor', compaction: {enabled: false}}}}",
+    ],
+)
+def test_what_is_switched_off_stays_off(text: str) -> None:
+    config = import_config(text)
+    assert taken(config)["engine.default"] == "legacy"
+    assert len(config.ignored) == 1
+
+
+def test_comis_pipeline_is_kept_by_name() -> None:
+    config = import_config(COMIS_VERSION, "config.yaml")
+    assert config.format == "comis"
+    assert taken(config) == {"engine.default": "pipeline"}
+    assert any("`pipeline`, the engine of Comis, is not in this build" in note for note in config.notes)
+
+
+def test_comis_options_of_the_pipeline_are_listed_each(tmp_path: Path) -> None:
+    config = import_config(COMIS_OPTIONS, "~/.comis/config.yaml")
+    assert config.mapped == []
+    assert settings(config, tmp_path) == Settings()
+    why = reasons(config)
+    assert len(why) == 10
+    assert all(path.startswith("agents.default.contextEngine.") for path in why)
+    assert "pipeline engine" in why["agents.default.contextEngine.historyTurnOverrides.dm"]
+
+
+def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:
+    values = {
+        "contextThreshold": 0.6,
+        "freshTailTurns": 12,
+        "leafChunkTokens": 15_000,
+        "leafTargetTokens": 900,
+        "condensedMinFanout": 5,
+        "condensedTargetTokens": 1_500,
+        "deferCompaction": False,
+    }
+    assert set(values) == {field.alias for field in DagOptions.model_fields.values()}
+    text = yaml.safe_dump({"agents": {"scout": {"contextEngine": {"version": "dag", **values}}}})
+    config = import_config(text)
+    assert config.ignored == []
+    assert settings(config, tmp_path).engine.dag == DagOptions(**values)
+
+
+def test_comis_agents_that_differ_are_named(tmp_path: Path) -> None:
+    text = """
+agents:
+  coder: {contextEngine: {freshTailTurns: 20, contextThreshold: 0.7}}
+  default: {contextEngine: {freshTailTurns: 6, contextThreshold: 0.7}, name: Max}
+"""
+    config = import_config(text)
+    assert settings(config, tmp_path).engine.dag.fresh_tail_turns == 6
+    why = reasons(config)
+    assert "agent `coder`" in why["agents.coder.contextEngine.freshTailTurns"]
+    assert "the same as" in why["agents.coder.contextEngine.contextThreshold"]
+    assert "agents.default.name" in why
+
+
+def test_pyclaw_layers(tmp_path: Path) -> None:
+    config = import_config(PYCLAW, "pyclaw.json")
+    assert config.format == "pyclaw"
+    assert taken(config) == {"engine.default": "layered", "budget.window_cap": 128_000}
+    assert settings(config, tmp_path).engine.default == "layered"
+    assert any("layered" in note and "refuses to start" in note for note in config.notes)
+    why = reasons(config)
+    assert len(why) == 11
+    assert "rot_buffer_ratio" in why["context.engine.compaction.reserve_ratio"]
+    assert "layered engine" in why["context.engine.layers.transient.max_tokens"]
+
+
+def test_pyclaw_without_layers() -> None:
+    config = import_config('{context: {engine: {plugin: "default"}}}')
+    assert taken(config) == {"engine.default": "legacy"}
+    assert (
+        import_config("{context: {engine: {plugin: 7}}}").ignored[0].reason == "must be the name of a plugin"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "mapping"),
+        ("- 1\n- 2", "mapping"),
+        ("{plugins: ", "is not JSON5"),
+        ("a: [", "is not YAML"),
+        ("gateway: {port: 1}", "is of no host known here"),
+        ("{}", "is of no host known here"),
+        ("? [a, b]\n: 1", "YAML"),
+        ("[" * 5000, "YAML"),
+        ("{a:" * 3000, "JSON5"),
+    ],
+)
+def test_what_is_no_configuration_is_refused_by_name(text: str, complaint: str) -> None:
+    with pytest.raises(OptionsError, match=complaint) as caught:
+        import_config(text, "thing.conf")
+    assert caught.value.problems[0].path == "thing.conf"
+
+
+def test_a_comment_before_the_brace_is_still_json5() -> None:
+    assert import_config("/* by hand\n   in May */\n// again\n" + LEGACY).format == "openclaw"
+
+
+names = st.sampled_from(
+    ["engine", "plugin", "slots", "contextEngine", "enabled", "version", "x", "compaction", "entries"]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 300_000) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.dictionaries(names, inner, max_size=3) | st.lists(inner, max_size=2),
+    max_leaves=8,
+)
+
+
+def leaf_paths(value: Any, path: str = "") -> list[str]:
+    if isinstance(value, dict) and value:
+        return [
+            leaf
+            for key, inner in value.items()
+            for leaf in leaf_paths(inner, f"{path}.{key}" if path else key)
+        ]
+    return [path]
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "plugins": st.dictionaries(names, values, max_size=3),
+            "agents": st.dictionaries(st.sampled_from(["default", "defaults", "a"]), values, max_size=2),
+            "context": st.dictionaries(names, values, max_size=3),
+            "compression": values,
+            "other": values,
+        },
+    )
+)
+def test_every_key_is_mapped_or_ignored_exactly_once(data: dict[str, Any]) -> None:
+    config = import_config(yaml.safe_dump(data), "openclaw.yaml")
+    told = sorted([entry.source for entry in config.mapped] + [entry.source for entry in config.ignored])
+    assert told == (sorted(leaf_paths(data)) if data else [])
+    Settings(**yaml.safe_load(config.settings_yaml) or {})
