@@ -39,10 +39,6 @@ __all__ = ["Call", "Pipeline", "Reply"]
 Reply = Message | bytes
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-CANCEL_NOTICE_S = 0.01
-"""gRPC ends the requests of a cancelled stream like those of a finished one, and says only then that it was cancelled.
-So a stream that ends is believed after this long; otherwise half an import could be taken for a whole one."""
-
 
 class Pipeline:
     """What every call goes through. `max_message_bytes` holds for each request, each reply and each part of a stream."""
@@ -172,8 +168,6 @@ class Pipeline:
         """Answers the call with what `error` means, by raising."""
         if isinstance(error, asyncio.CancelledError):
             if call.stopped is not None:
-                # The cancellation was ours, and the task goes on to answer.
-                call.task.uncancel()
                 error = call.stopped
             elif call.task.cancelling():
                 # gRPC did it: the client went away, or the deadline passed, which gRPC keeps and answers by itself.
@@ -215,7 +209,10 @@ class Pipeline:
     async def _requests(self, context: Context, meter: Meter) -> AsyncGenerator[Message, None]:
         while (raw := await context.read()) is not grpc.aio.EOF:
             yield self._parse(raw, meter)
-        await asyncio.sleep(CANCEL_NOTICE_S)
+        if not meter.rpc.streams_out:
+            # gRPC ends the requests of a cancelled stream like those of a finished one, and tells later that it was
+            # cancelled. Sending fails at once then, so that half an import is never taken for a whole one.
+            await context.send_initial_metadata(())
 
     def _too_large(self, rpc: Rpc, what: str, size: int, advice: str) -> TooLarge:
         return TooLarge(

@@ -195,7 +195,8 @@ class Failure:
 async def failure(call: Any) -> Failure:
     """Awaits a call that must fail and reads its details as a client would."""
     try:
-        await call
+        async with asyncio.timeout(10):
+            await call
     except grpc.aio.AioRpcError as error:
         return failure_of(error)
     raise AssertionError("the call did not fail")

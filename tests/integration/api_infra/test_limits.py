@@ -78,7 +78,7 @@ async def test_a_watcher_that_goes_away_ends_its_generator():
 
 async def test_half_a_stream_of_requests_is_never_taken_for_a_whole_one():
     async with house() as h:
-        for _ in range(40):
+        for _ in range(100):
             h.seen.started.clear()
             stream = h.sessions.Import()
             await stream.write(sessions_pb2.ImportRequest())
