@@ -54,7 +54,8 @@ class ContradictoryFields(DomainError):
 
     def __init__(self, fields: Sequence[str], description: str) -> None:
         super().__init__(
-            f"{' and '.join(fields)}: {description}", violations=[Violation(name, description) for name in fields]
+            f"{' and '.join(fields)}: {description}",
+            violations=[Violation(name, description) for name in fields],
         )
 
 

@@ -13,7 +13,9 @@ from contextengine_server.sessions.assembling import OVER_BUDGET, Assembly
 from contextengine_server.sessions.explaining import Decision, Kind, explain
 from contextengine_server.sessions.selection import Failure
 from contextengine_server.sessions.writing import Stored
+from contextengine_server.store.interface import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
+from contextengine_server.wire.shaping import summary_info
 
 MAX_BIGGEST = 10
 
@@ -233,3 +235,8 @@ def _why(assembly: Assembly, step: int) -> str:
     if step == view.steps - 1:
         return "pending" if view.atoms[-1].pending else "last step"
     return "never evicted"
+
+
+def summary(row: SummaryRow) -> message_pb2.SummaryInfo:
+    """What a summary's row says."""
+    return summary_info(row)

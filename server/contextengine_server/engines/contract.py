@@ -70,6 +70,8 @@ class Engine(Protocol):
     threshold: float
     """The utilization at which it wants to compact by itself; 0: never."""
     declared: Declared
+    defers: bool
+    """True where compaction after a turn runs in the background."""
     notices: bool
     """True where ingesting means something to it; legacy's own ingest is a no-op."""
     fingerprint: str

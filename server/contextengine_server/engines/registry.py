@@ -103,7 +103,17 @@ class Registry:
 
 
 _MEMBERS = ("reach", "addition", "plan", "due", "compaction", "dispose")
-_FACTS = ("id", "name", "version", "owns_compaction", "threshold", "declared", "notices", "fingerprint")
+_FACTS = (
+    "id",
+    "name",
+    "version",
+    "owns_compaction",
+    "threshold",
+    "declared",
+    "defers",
+    "notices",
+    "fingerprint",
+)
 
 
 def check_contract(engine_id: str, made: object) -> None:

@@ -85,6 +85,10 @@ class Assembly:
     stored: list[Stored]
     due: bool
     """True where the engine wants a compaction."""
+    available: int
+    """What the budget leaves for items, before it is rounded to its cell."""
+    method: str
+    """How tokens were estimated."""
 
     @property
     def estimated(self) -> int:
@@ -115,6 +119,7 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
         alignment = None
         new = call.ingest
         if call.live is not None:
+            session.mark_own(call.live)
             alignment = align(call.live, session.view, session.ids)
             if alignment is None:
                 view = _listed(core, address.scope, call.live, session, {})
@@ -314,6 +319,8 @@ def _finish(
         outcome_reason=reason,
         stored=stored or [],
         due=engine.due(view, available, _in_reference(call.measured, budget)),
+        available=available,
+        method=core.counter.method,
     )
 
 
@@ -379,7 +386,7 @@ def _epoch(session: Session, view: View, plan: Plan, engine: Engine, aim: Target
             config=engine.fingerprint,
             model=aim.model,
             rewound=str(view.rewind_mark),
-            compacted=",".join(summaries),
+            compacted=f"{session.state.native_compactions}:{','.join(summaries)}",
             budget=str(room_cell),
             late=str(view.late_mark),
             masked=plan.forms,

@@ -12,7 +12,6 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
     ContradictoryFields,
     InvalidField,
-    RequestIdReused,
     RevisionMismatch,
     SessionHasDependents,
     Violation,
@@ -34,7 +33,7 @@ from .core import Address, Ref, SessionCore, not_found
 from .rows import refold
 from .state import SessionState, ViewFacts, facts_of
 from .warm import Session
-from .writing import Request
+from .writing import Request, checked
 
 
 @dataclass(slots=True)
@@ -122,12 +121,7 @@ async def change(
 
 
 def _repeat(known: StoredReply, request: Request) -> Changed:
-    if known.digest != request.digest:
-        raise RequestIdReused(
-            "the request id was used for another request: every request needs an id of its own",
-            violations=[Violation("request_id", "was used for another request")],
-        )
-    raw = orjson.loads(known.reply)
+    raw = orjson.loads(checked(known, request).reply)
     return Changed(raw["revision"], repeated=True, numbers=raw["numbers"])
 
 

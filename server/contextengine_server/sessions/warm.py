@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
+from operator import itemgetter
 
+from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.interface import SessionHead
+from contextengine_server.wire.reading import Incoming
 
 from .runs import Runs
 from .state import SessionState
@@ -76,6 +80,23 @@ class Session:
             if entry.id
         }
         self.measure()
+
+    def mark_own(self, incoming: Sequence[Incoming]) -> None:
+        """Marks items of ours that came back without their ids: they are known by their content."""
+        own = {summary.slot.hash for summary in self.live_summaries}
+        for firsts in self.view.abandoned.values():
+            for first in firsts:
+                atom = self.view.find(first)
+                own.update(slot.hash for slot in (atom.slots if atom is not None else ()) if slot.synthetic)
+        if own:
+            for message in incoming:
+                message.own = message.own or message.hash in own
+
+    def in_order(self) -> list[tuple[int, Entry]]:
+        """Every message that the window holds, shown or not, by sequence."""
+        entries = [entry for atom in self.view.atoms for entry in atom.entries]
+        entries += [entry for atom in self.view.atoms for entry, _ in atom.dropped]
+        return sorted(((entry.sequence, entry) for entry in entries), key=itemgetter(0))
 
     def advance(self, head: SessionHead, state: SessionState) -> None:
         """Memory follows a commit."""

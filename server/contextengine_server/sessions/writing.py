@@ -108,6 +108,7 @@ async def append(
             return _repeat(known, request)
     tries = 0
     while True:
+        session.mark_own(incoming)
         try:
             plan = _plan(core, session, incoming, field_name, refuse_conflicts)
             if not plan.entries and edit is None and not address.bind and request is None:
@@ -262,14 +263,18 @@ def _encode(written: Written) -> bytes:
     return orjson.dumps({"revision": written.revision, "stored": rows})
 
 
-def _repeat(known: StoredReply, request: Request) -> Written:
+def checked(known: StoredReply, request: Request) -> StoredReply:
     """What was answered before. Raises RequestIdReused where another request had the id."""
     if known.digest != request.digest:
         raise RequestIdReused(
             "request_id: was used for another request: every request needs an id of its own",
             violations=[Violation("request_id", "was used for another request")],
         )
-    raw = orjson.loads(known.reply)
+    return known
+
+
+def _repeat(known: StoredReply, request: Request) -> Written:
+    raw = orjson.loads(checked(known, request).reply)
     stored = [
         Stored(
             index, host_id, sequence, Disposition(how), bytes.fromhex(digest), tokens, bytes.fromhex(other)

@@ -32,13 +32,10 @@ class Incoming:
     fixed_tokens: int
     """What is estimated otherwise: framing, images, files."""
     time_ms: int | None
+    own: bool = False
+    """True for an item of the service that came back, known by its id or, within a session, by its content."""
     tokens: int = 0
     """Set once counted."""
-
-    @property
-    def own(self) -> bool:
-        """True for an item of the service that came back."""
-        return self.id.startswith(OWN_PREFIX)
 
 
 @lru_cache(maxsize=64)
@@ -155,6 +152,7 @@ def read(message: pb.Message, field: str) -> Incoming:
         texts=texts,
         fixed_tokens=fixed,
         time_ms=time_ms,
+        own=message.id.startswith(OWN_PREFIX),
     )
 
 

@@ -91,7 +91,7 @@ class WireShaper:
         message.parts.add().text.text = text
         origin = origin_summary(row.id)
         body = message.SerializeToString(deterministic=True)
-        digest = shown_hash(body, origin, Form.VERBATIM)
+        digest = content_hash(message)
         info = summary_info(row).SerializeToString(deterministic=True)
         encoded = frame(message.id, origin, digest, row.tokens, Form.VERBATIM, body, info)
         return Slot(0, Form.VERBATIM, row.tokens, digest, encoded)

@@ -34,6 +34,7 @@ class DagEngine:
     def __init__(self, options: DagOptions) -> None:
         self.options = options
         self.threshold = options.context_threshold
+        self.defers = options.defer_compaction
         self.declared = Declared(tail_steps=options.fresh_tail_turns)
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 

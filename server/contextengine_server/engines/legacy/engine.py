@@ -25,6 +25,7 @@ class LegacyEngine:
     owns_compaction = False
     threshold = 0.0
     notices = False
+    defers = True
     declared = Declared(tail_steps=1, evicts=False)
 
     def __init__(self, options: LegacyOptions) -> None:

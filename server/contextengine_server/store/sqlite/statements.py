@@ -168,6 +168,7 @@ SHIFT_SUMMARIES = f"""
 REPLY_COLUMNS = _names(StoredReply)
 REPLY = f"{_select('requests', REPLY_COLUMNS)} WHERE {_SCOPE} AND request_id = :request_id"
 INSERT_REPLY = _insert("requests", (*_KEY, *REPLY_COLUMNS, "created_revision"))
+REMEMBER = f"{INSERT_REPLY} ON CONFLICT DO NOTHING"
 
 # Debts
 

@@ -230,6 +230,10 @@ class SqliteStore:
 
     # Background work
 
+    async def remember(self, scope: Scope, reply: StoredReply) -> None:
+        """Keeps an answer outside a commit; the first one under an id stays."""
+        await self._write(lambda db: writes.remember(db, scope, reply))
+
     async def add_debt(self, debt: Debt) -> None:
         """Records background work outside a commit; where one of its kind is owed already, that one stays."""
         await self._write(lambda db: writes.add_debt(db, debt))

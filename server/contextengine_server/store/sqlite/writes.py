@@ -23,6 +23,7 @@ from contextengine_server.store.interface import (
     DuplicateRequest,
     HasDependents,
     RevisionConflict,
+    StoredReply,
     StoreError,
     SummaryRow,
 )
@@ -179,6 +180,10 @@ def delete(db: sqlite3.Connection, scope: Scope, expected_revision: int | None, 
         for statement in sql.DELETE_REST:
             db.execute(statement, names)
     return Deleted(tuple(each.session for each in doomed), messages, summaries)
+
+
+def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
+    db.execute(sql.REMEMBER, scope + _reply_columns(answer) + (0,))
 
 
 def add_debt(db: sqlite3.Connection, debt: Debt) -> None:

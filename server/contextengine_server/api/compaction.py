@@ -1,0 +1,139 @@
+"""Compact: read, run or delegate, answer honestly (contract §5)."""
+
+from __future__ import annotations
+
+from contextengine_proto.v1 import compaction_pb2 as pb
+from contextengine_server.api.call import Call
+from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
+from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
+from contextengine_server.errors import NotYetServed, RevisionMismatch, Violation
+from contextengine_server.sessions.background import available_of, queue_compaction
+from contextengine_server.sessions.compacting import NOTE_TOKENS, Compacted, Wanted
+from contextengine_server.sessions.compacting import compact as run
+from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.warm import Session
+from contextengine_server.sessions.writing import checked, request_of
+from contextengine_server.store.interface import StoredReply
+from contextengine_server.wire.shaping import summary_info
+
+COMPACTS = "compacts-transcript"
+"""The host's capability to compact its own transcript when an engine delegates."""
+
+INSTRUCTIONS = (
+    "Summarize the messages of the range for the agent that will go on with the task: goal, constraints and preferences, "
+    "progress, key decisions, next steps, and exact identifiers (paths, ids, hashes, numbers) that it will need."
+)
+
+_LATER = {
+    "live": "the compressor and layered engines",
+    "propose_only": "the compressor and layered engines",
+    "undo_to_generation": "the dag engine",
+}
+
+
+async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> pb.CompactResponse:
+    """Compacts the stored view, delegates it, or says why not."""
+    for name, completed_by in _LATER.items():
+        if request.propose_only if name == "propose_only" else request.HasField(name):
+            raise NotYetServed(
+                f"{name}: comes with {completed_by}", metadata={"field": name, "completed_by": completed_by}
+            )
+    address = await core.address(call.caller.tenant, ref_of(request.session))
+    asked = request_of(
+        request_id(request.request_id), "Compact", (), request.SerializeToString(deterministic=True)
+    )
+    if asked is not None:
+        known = await core.store.reply(address.scope, asked.id)
+        if known is not None:
+            return pb.CompactResponse.FromString(checked(known, asked).reply)
+    spec = await budget_spec(core, request.budget)
+    measured = None
+    if request.HasField("current_token_count"):
+        measured = not_negative(request.current_token_count, "current_token_count")
+    engine = (await core.select(address.scope)).engine
+    async with core.session(address.scope) as session:
+        head = core.require(session)
+        if request.HasField("expected_revision") and request.expected_revision != head.revision:
+            raise RevisionMismatch(
+                f"expected_revision: {request.expected_revision} was expected, the session is at {head.revision}: read it again",
+                violations=[Violation("expected_revision", f"the session is at {head.revision}")],
+                metadata={"expected": str(request.expected_revision), "actual": str(head.revision)},
+            )
+        available = available_of(core, session, spec)
+        factor = session.state.model.factor
+        wanted = Wanted(
+            available=available,
+            force=request.force,
+            to_threshold=request.target == pb.COMPACTION_TARGET_THRESHOLD,
+            measured=None if measured is None else round(measured / factor),
+            focus=request.focus,
+        )
+        if not engine.owns_compaction and COMPACTS in session.state.capabilities:
+            return await _delegated(core, address, engine, wanted, factor)
+        if session.compaction.locked() and request.no_wait:
+            return _deferred(session, "deferred to background")
+        if request.no_wait:
+            await queue_compaction(core, address.scope, available, call.trace.traceparent() or "")
+            return _deferred(session, "deferred to background")
+        async with session.compaction:
+            with call.trace.span("compact"):
+                done = await run(core, address, engine, wanted)
+        reply = _reply(session, done, factor)
+        if asked is not None:
+            await core.store.remember(
+                address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
+            )
+        return reply
+
+
+def _deferred(session: Session, reason: str) -> pb.CompactResponse:
+    tokens = round(session.view.view_tokens() * session.state.model.factor)
+    head = session.head
+    return pb.CompactResponse(
+        reason=reason,
+        tokens_before=tokens,
+        generation=head.generation if head is not None else 0,
+        revision=session.revision,
+        ok=True,
+    )
+
+
+async def _delegated(
+    core: SessionCore, address: Address, engine: Engine, wanted: Wanted, factor: float
+) -> pb.CompactResponse:
+    """The host compacts: which range, into what."""
+    async with core.session(address.scope, None) as session:
+        goal = CompactionGoal(
+            wanted.available, wanted.force, wanted.to_threshold, wanted.measured, NOTE_TOKENS
+        )
+        step = engine.compaction(session.view, goal)
+        if not isinstance(step, CompactionStep):
+            return _deferred(session, step.reason)
+        reply = _deferred(session, "delegated")
+        behind = session.view.atom(step.last + 1).first if step.last + 1 < session.view.steps else None
+        reply.delegation.first_sequence = session.view.atom(step.first).first
+        reply.delegation.last_sequence = behind - 1 if behind is not None else session.view.last_sequence
+        reply.delegation.instructions = INSTRUCTIONS + (
+            f" Keep in sight: {wanted.focus}" if wanted.focus else ""
+        )
+        reply.delegation.target_tokens = round(step.target_tokens * factor)
+        return reply
+
+
+def _reply(session: Session, done: Compacted, factor: float) -> pb.CompactResponse:
+    head = session.head
+    view = session.view
+    first_kept = next((a.first for a in view.atoms if a.step >= view.raw_from and not a.leading), 0)
+    return pb.CompactResponse(
+        compacted=done.compacted,
+        reason=done.reason,
+        tokens_before=round(done.before * factor),
+        tokens_after=round(done.after * factor),
+        summaries=[summary_info(row) for row in done.summaries],
+        generation=head.generation if head is not None else 0,
+        revision=session.revision,
+        first_kept_sequence=first_kept,
+        passes=len(done.summaries),
+        ok=True,
+        summary_text=done.summaries[0].text if len(done.summaries) == 1 else "",
+    )

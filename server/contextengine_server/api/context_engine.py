@@ -1,0 +1,359 @@
+"""Service ContextEngine: the life of a session, and the context of each model call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import Message
+
+from contextengine_proto.v1 import assemble_pb2, compaction_pb2, message_pb2
+from contextengine_proto.v1 import lifecycle_pb2 as life
+from contextengine_server.api import replies
+from contextengine_server.api.call import Call
+from contextengine_server.api.compaction import compact
+from contextengine_server.api.reading import (
+    budget_spec,
+    host_facts,
+    incoming,
+    incoming_one,
+    not_negative,
+    prompt_tokens,
+    ref_of,
+    report_of,
+    request_id,
+    required,
+)
+from contextengine_server.api.status import status_of
+from contextengine_server.errors import ContradictoryFields, InvalidField, NotYetServed
+from contextengine_server.sessions import changing, turning
+from contextengine_server.sessions.assembling import AssembleCall, assemble
+from contextengine_server.sessions.background import queue_compaction
+from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.hosting import host_compaction
+from contextengine_server.sessions.writing import Request, append, request_of
+
+
+class ContextEngineService:
+    """Thin: reads the request, asks the session core, writes the reply."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self.core = core
+
+    async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
+        """Introduces a host and a session to each other."""
+        core = self.core
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        if request.spawn_token:
+            raise NotYetServed(
+                "spawn_token: forks come with subagents and projection", metadata={"field": "spawn_token"}
+            )
+        history = incoming(core, request.history, "history")
+        selected = await core.select(address.scope)
+        session, created = await changing.introduce(
+            core,
+            address,
+            host_facts(request.host) if request.HasField("host") else None,
+            request.model,
+            request.provider,
+            not_negative(request.window, "window") if request.HasField("window") else None,
+            ref_of(request.continues) if request.HasField("continues") else None,
+        )
+        written = None
+        if history:
+            await core.count(history)
+            async with core.session(address.scope, lock=True) as locked:
+                written = await append(
+                    core,
+                    locked,
+                    Address(address.scope),
+                    history,
+                    field_name="history",
+                    refuse_conflicts=False,
+                    request=request_of(request_id(request.request_id), "Bootstrap", history),
+                )
+        head = core.require(session)
+        return life.BootstrapResponse(
+            engine=replies.engine_info(selected.engine),
+            session_id=address.scope.session,
+            revision=head.revision,
+            created=created,
+            rotated=address.rotated,
+            stored=replies.stored_messages(written.stored) if written is not None else (),
+            last_sequence=head.last_sequence if head.message_count else 0,
+            encoding=session.state.encoding,
+        )
+
+    async def ingest(self, request: life.IngestRequest, call: Call) -> life.IngestResponse:
+        """Stores one message."""
+        if not request.HasField("message"):
+            raise InvalidField("message", "is required: the message to store")
+        message = incoming_one(self.core, request.message, "message")
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        selected = await self.core.select(address.scope)
+        asked = request_of(request_id(request.request_id), "Ingest", [message])
+        await self.core.count([message])
+        with call.trace.span("commit"):
+            async with self.core.session(address.scope, lock=True) as session:
+                written = await append(
+                    self.core,
+                    session,
+                    address,
+                    [message],
+                    field_name="message",
+                    refuse_conflicts=True,
+                    request=asked,
+                )
+        return life.IngestResponse(
+            stored=replies.stored_messages(written.stored)[0],
+            revision=written.revision,
+            ingested=selected.engine.notices,
+        )
+
+    async def ingest_batch(self, request: life.IngestBatchRequest, call: Call) -> life.IngestBatchResponse:
+        """Stores messages, all or none."""
+        if not request.messages:
+            raise InvalidField("messages", "is empty: give at least one message")
+        messages = incoming(self.core, request.messages, "messages")
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        selected = await self.core.select(address.scope)
+        asked = request_of(request_id(request.request_id), "IngestBatch", messages)
+        await self.core.count(messages)
+        with call.trace.span("commit"):
+            async with self.core.session(address.scope, lock=True) as session:
+                written = await append(
+                    self.core, session, address, messages, refuse_conflicts=True, request=asked
+                )
+        return life.IngestBatchResponse(
+            stored=replies.stored_messages(written.stored),
+            revision=written.revision,
+            ingested_count=len(written.stored) if selected.engine.notices else 0,
+        )
+
+    async def assemble(self, request: assemble_pb2.AssembleRequest, call: Call) -> bytes:
+        """Answers the context for one model call."""
+        core = self.core
+        live = request.HasField("live")
+        if live and request.ingest:
+            raise ContradictoryFields(["ingest", "live"], "give the new messages or the whole list, not both")
+        if request.prompt and request.current_message_id:
+            raise ContradictoryFields(
+                ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
+            )
+        if request.HasField("projection"):
+            raise NotYetServed(
+                "projection: comes with subagents and projection", metadata={"field": "projection"}
+            )
+        if request.HasField("current_token_count"):
+            not_negative(request.current_token_count, "current_token_count")
+        wanted = AssembleCall(
+            tenant=call.caller.tenant,
+            ref=ref_of(request.session),
+            ingest=incoming(core, request.ingest, "ingest"),
+            live=incoming(core, request.live.messages, "live.messages") if live else None,
+            store_new=request.live.store_new,
+            request_id=request_id(request.request_id),
+            budget=await budget_spec(core, request.budget, request.tools),
+            model=request.model,
+            provider=request.provider,
+            prompt_tokens=await prompt_tokens(core, request.prompt),
+            current_message_id=request.current_message_id,
+            measured=request.current_token_count if request.HasField("current_token_count") else None,
+            at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
+            whole=request.explain,
+            trace=call.trace,
+        )
+        assembly = await assemble(core, wanted)
+        if assembly.due and assembly.view.scope.complete:
+            await queue_compaction(
+                core, assembly.view.scope, assembly.available, call.trace.traceparent() or ""
+            )
+        with call.trace.span("reply"):
+            return replies.encode(
+                assembly,
+                request.known_context_hash,
+                request.known_epoch,
+                explained=request.explain,
+                tools=request.tools,
+            )
+
+    async def compact(
+        self, request: compaction_pb2.CompactRequest, call: Call
+    ) -> compaction_pb2.CompactResponse:
+        """Compacts the stored view."""
+        return await compact(self.core, request, call)
+
+    async def after_turn(self, request: life.AfterTurnRequest, call: Call) -> life.AfterTurnResponse:
+        """Says that a turn is over and hands over what it added."""
+        core = self.core
+        messages: Sequence[message_pb2.Message] = request.messages
+        if request.HasField("pre_prompt_message_count"):
+            before = not_negative(request.pre_prompt_message_count, "pre_prompt_message_count")
+            if before > len(messages):
+                raise InvalidField(
+                    "pre_prompt_message_count",
+                    f"is {before}, but `messages` has only {len(messages)}: give the whole list",
+                )
+            messages = messages[before:]
+        new = incoming(core, messages, "messages")
+        if request.HasField("current_token_count"):
+            not_negative(request.current_token_count, "current_token_count")
+        turn = turning.Turn(
+            messages=new,
+            key=request_id(request.advancement_key, "advancement_key"),
+            request=request_of(request_id(request.request_id), "AfterTurn", new),
+            report=report_of(request.usage, sent=replies.estimated_in(request.assembly_id))
+            if request.HasField("usage")
+            else None,
+            budget=await budget_spec(core, request.budget),
+            measured=request.current_token_count if request.HasField("current_token_count") else None,
+            cause=call.trace.traceparent() or "",
+        )
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        with call.trace.span("commit"):
+            done = await turning.after_turn(core, address, turn)
+        duplicate = done.written.repeated or (
+            bool(new) and not any(s.disposition == 1 for s in done.written.stored)
+        )
+        return life.AfterTurnResponse(
+            status=life.AfterTurnResponse.STATUS_DUPLICATE
+            if duplicate
+            else life.AfterTurnResponse.STATUS_COMMITTED,
+            stored=replies.stored_messages(done.written.stored),
+            revision=done.written.revision,
+            compaction_queued=done.queued,
+        )
+
+    async def record_host_change(
+        self, request: life.RecordHostChangeRequest, call: Call
+    ) -> life.RecordHostChangeResponse:
+        """Says what the harness did to its own transcript."""
+        core = self.core
+        name = required(request.change_id, "change_id", "it makes the change safe to send twice")
+        kind = request.WhichOneof("change")
+        if kind is None:
+            raise InvalidField("change", "is required: rewind, compacted or native_compacted")
+        digest = getattr(request, kind).SerializeToString(deterministic=True)
+        asked = request_of(name, "RecordHostChange", (), kind.encode() + digest)
+        assert asked is not None
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        async with core.session(address.scope, lock=True) as session:
+            core.require(session)
+            if kind == "compacted":
+                change = request.compacted
+                done, row = await host_compaction(
+                    core, session, address, asked, change.first_sequence, change.last_sequence, change.summary
+                )
+                summary = replies.summary(row) if row is not None else None
+                return life.RecordHostChangeResponse(
+                    recorded=not done.repeated, revision=done.revision, summary=summary
+                )
+            if kind == "rewind":
+                done = await changing.rewind(core, session, address, asked, request.rewind.after_sequence)
+            else:
+                done = await changing.native_compaction(core, session, address, asked)
+        return life.RecordHostChangeResponse(
+            recorded=not done.repeated,
+            revision=done.revision,
+            retired_count=(done.numbers or {}).get("retired", 0),
+        )
+
+    async def maintain(self, request: life.MaintainRequest, call: Call) -> life.MaintainResponse:
+        """Answers the transcript rewrites that the engine would like; neither shipped engine wants any."""
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        async with self.core.session(address.scope) as session:
+            self.core.require(session)
+        selected = await self.core.select(address.scope)
+        return life.MaintainResponse(changed=False, reason=f"{selected.engine.id} rewrites no transcripts")
+
+    async def report_usage(self, request: life.ReportUsageRequest, call: Call) -> life.ReportUsageResponse:
+        """Says what the provider billed, or refused."""
+        core = self.core
+        if not request.HasField("usage") and not request.HasField("overflow"):
+            raise InvalidField("usage", "is required, or overflow: say what was billed or refused")
+        estimated = replies.estimated_in(request.assembly_id)
+        if request.assembly_id and not estimated:
+            raise InvalidField(
+                "assembly_id", "is not one of this service's: give AssembleResponse.assembly_id as it was"
+            )
+        report = report_of(
+            request.usage if request.HasField("usage") else None,
+            sent=estimated,
+            overflow=request.overflow if request.HasField("overflow") else None,
+        )
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        asked = _asked(request.request_id, "ReportUsage", request)
+        async with core.session(address.scope, lock=True) as session:
+            core.require(session)
+            done = await changing.report_usage(core, session, address, report, asked)
+            model = session.state.model
+            return life.ReportUsageResponse(
+                estimated_tokens=round(estimated * model.factor),
+                learned_factor=model.learned,
+                served_window=model.served_window,
+                revision=done.revision,
+            )
+
+    async def update_model(self, request: life.UpdateModelRequest, call: Call) -> life.UpdateModelResponse:
+        """Sets the session's model."""
+        core = self.core
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        window = not_negative(request.window, "window") if request.HasField("window") else None
+        output = (
+            not_negative(request.max_output_tokens, "max_output_tokens")
+            if request.HasField("max_output_tokens")
+            else None
+        )
+        for name in ("model", "provider"):
+            request_id(getattr(request, name), name)
+        asked = _asked(request.request_id, "UpdateModel", request)
+        async with core.session(address.scope, lock=True) as session:
+            done = await changing.update_model(
+                core, session, address, request.model, request.provider, window, output, asked
+            )
+            head = core.require(session)
+            return life.UpdateModelResponse(
+                model=head.model,
+                provider=head.provider,
+                window=session.state.model.window,
+                model_factor=session.state.model.factor,
+                revision=done.revision,
+            )
+
+    async def get_status(self, request: life.GetStatusRequest, call: Call) -> life.GetStatusResponse:
+        """Answers how a session is."""
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        await self.core.reached(address.scope, not_negative(request.at_least_revision, "at_least_revision"))
+        return await status_of(self.core, address.scope)
+
+    async def reset_session(self, request: life.ResetSessionRequest, call: Call) -> life.ResetSessionResponse:
+        """Empties a session's view."""
+        asked = _asked(request.request_id, "ResetSession", request)
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        async with self.core.session(address.scope, lock=True) as session:
+            self.core.require(session)
+            done = await changing.reset(self.core, session, address, asked, expected)
+        return life.ResetSessionResponse(
+            revision=done.revision, retired_count=(done.numbers or {}).get("retired", 0)
+        )
+
+    async def end_session(self, request: life.EndSessionRequest, call: Call) -> life.EndSessionResponse:
+        """Ends a conversation for now."""
+        asked = _asked(request.request_id, "EndSession", request)
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        async with self.core.session(address.scope, lock=True) as session:
+            self.core.require(session)
+            done = await changing.end(self.core, session, address, asked, expected)
+        return life.EndSessionResponse(revision=done.revision, ended=bool((done.numbers or {}).get("ended")))
+
+    async def dispose_session(
+        self, request: life.DisposeSessionRequest, call: Call
+    ) -> life.DisposeSessionResponse:
+        """Frees what is held in memory."""
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        return life.DisposeSessionResponse(disposed=self.core.warm.drop(address.scope))
+
+
+def _asked(name: str, rpc: str, request: Message) -> Request | None:
+    return request_of(request_id(name), rpc, (), request.SerializeToString(deterministic=True))

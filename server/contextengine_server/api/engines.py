@@ -1,0 +1,178 @@
+"""Service Engines: which engines there are, which one serves whom, and how they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from contextengine_proto.v1 import engines_pb2 as pb
+from contextengine_server.api import replies
+from contextengine_server.api.call import Call
+from contextengine_server.api.reading import ref_of, request_id
+from contextengine_server.context.scope import Scope
+from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy
+from contextengine_server.engines.registry import InvalidEngine, Registration
+from contextengine_server.errors import ContradictoryFields, DomainError, InvalidField
+from contextengine_server.sessions.core import SessionCore
+from contextengine_server.store.interface import Assignment
+
+MAX_OPTIONS_BYTES = 64 * 1024
+
+
+class EnginesService:
+    """Thin: reads the request, asks the registry and the selection, writes the reply."""
+
+    def __init__(self, core: SessionCore, doctor: Doctor) -> None:
+        self.core = core
+        self._doctor = doctor
+
+    async def list(self, request: pb.EnginesListRequest, call: Call) -> pb.EnginesListResponse:
+        """Lists the engines, the default first."""
+        selection = self.core.selection
+        ids = sorted(
+            selection.registry.ids, key=lambda engine_id: (engine_id != selection.default, engine_id)
+        )
+        return pb.EnginesListResponse(
+            engines=[self._engine(selection.registry.registration(engine_id)) for engine_id in ids],
+            default_engine_id=selection.default,
+        )
+
+    async def get(self, request: pb.EnginesGetRequest, call: Call) -> pb.EnginesGetResponse:
+        """Answers one engine with its options."""
+        selection = self.core.selection
+        scope = await self._scope(call.caller.tenant, request)
+        selected = await self.core.select(scope)
+        source = selected.source
+        registration = selection.registry.registration(request.engine_id or selected.engine.id)
+        values = selection.registry.options(registration.id, {})
+        options_source = "configuration"
+        if registration.id == selected.engine.id:
+            values = getattr(selected.engine, "options", values)
+            options_source = selected.options_source
+        else:
+            source = "request"
+        return pb.EnginesGetResponse(
+            engine=self._engine(registration),
+            options=[
+                _option(registration, name, values, options_source)
+                for name in registration.options.model_fields
+            ],
+            source=source,
+        )
+
+    async def doctor(self, request: pb.DoctorRequest, call: Call) -> pb.DoctorResponse:
+        """Checks settings, store, engines and limits."""
+        checks = await self._doctor()
+        if request.HasField("session"):
+            checks.append(await self._session_check(call.caller.tenant, request))
+        return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
+
+    async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
+        """Chooses an engine or options for a tenant, an agent or a session. Operators only."""
+        registry = self.core.selection.registry
+        request_id(request.request_id)
+        if request.clear and (request.engine_id or request.options_json):
+            raise ContradictoryFields(["clear", "engine_id"], "remove the assignment or make one, not both")
+        if not request.clear and not request.engine_id and not request.options_json:
+            raise InvalidField("engine_id", "is required, or options_json, or clear: say what to assign")
+        if request.scope.session_id and not request.scope.agent_id:
+            raise InvalidField("scope.agent_id", "is required with a session: a session belongs to an agent")
+        scope = await self._scope(call.caller.tenant, request)
+        options = _options(request.options_json)
+        target = request.engine_id
+        if not request.clear:
+            target = target or (await self.core.select(scope)).engine.id
+            registry.engine(target, registry.options(target, options))
+        await self.core.selection.assign(
+            Assignment(scope.tenant, scope.agent, scope.session, request.engine_id, orjson.dumps(options))
+        )
+        selected = await self.core.select(scope)
+        self.core.events.emit(
+            "engine:assigned", *scope, attributes={"engine": selected.engine.id, "source": selected.source}
+        )
+        return pb.AssignResponse(engine=replies.engine_info(selected.engine), source=selected.source)
+
+    async def _scope(self, tenant: str, request: pb.AssignRequest | pb.EnginesGetRequest) -> Scope:
+        ref = request.scope if isinstance(request, pb.AssignRequest) else request.session
+        if ref.agent_id and (ref.session_id or ref.session_key):
+            return (await self.core.address(tenant, ref_of(ref))).scope
+        request_id(ref.agent_id, "session.agent_id")
+        return Scope(tenant, ref.agent_id, "")
+
+    async def _session_check(self, tenant: str, request: pb.DoctorRequest) -> Check:
+        try:
+            address = await self.core.address(tenant, ref_of(request.session))
+            selected = await self.core.select(address.scope)
+        except DomainError as error:
+            return Check("session.engine", WARNING, error.text, "Assign one of the engines that exist.")
+        return Check("session.engine", OK, f"{selected.engine.id}, chosen by {selected.source}")
+
+    def _engine(self, registration: Registration) -> pb.Engine:
+        selection = self.core.selection
+        said = pb.Engine(owner=registration.owner, available=True)
+        try:
+            engine = selection.registry.engine(
+                registration.id, selection.registry.options(registration.id, {})
+            )
+            said.info.CopyFrom(replies.engine_info(engine))
+        except (DomainError, InvalidEngine, ValueError) as error:
+            said.info.id = registration.id
+            said.available, said.unavailable_reason = False, str(error)
+        failed = selection.failures.get(registration.id)
+        if failed is not None:
+            said.failure.CopyFrom(replies.failure(failed))
+        if registration.id == selection.default:
+            said.session_count = len(self.core.warm)
+        return said
+
+
+def _options(raw: bytes) -> dict[str, Any]:
+    if len(raw) > MAX_OPTIONS_BYTES:
+        raise InvalidField(
+            "options_json", f"is longer than {MAX_OPTIONS_BYTES} bytes: options are a few numbers and words"
+        )
+    if not raw:
+        return {}
+    try:
+        options = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidField("options_json", f"is no JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise InvalidField("options_json", "must be a JSON object: names of options with their values")
+    return options
+
+
+def _option(
+    registration: Registration, name: str, values: BaseModel, source: str
+) -> pb.EnginesGetResponse.Option:
+    info = registration.options.model_fields[name]
+    value = getattr(values, name)
+    said = pb.EnginesGetResponse.Option(
+        name=info.alias or name,
+        description=info.description or "",
+        type=type(value).__name__,
+        default_json=orjson.dumps(info.default),
+        value_json=orjson.dumps(value),
+        source="default" if value == info.default else source,
+    )
+    for limit in info.metadata:
+        if getattr(limit, "ge", None) is not None:
+            said.minimum_json = orjson.dumps(limit.ge)
+        if getattr(limit, "le", None) is not None:
+            said.maximum_json = orjson.dumps(limit.le)
+    return said
+
+
+_STATUS = {
+    "ok": pb.DoctorResponse.STATUS_OK,
+    "warning": pb.DoctorResponse.STATUS_WARNING,
+    "error": pb.DoctorResponse.STATUS_ERROR,
+}
+
+
+def _check(check: Check) -> pb.DoctorResponse.Check:
+    return pb.DoctorResponse.Check(
+        name=check.name, status=_STATUS[check.status], found=check.found, advice=check.advice
+    )

@@ -1,0 +1,225 @@
+"""The composition root: rooms are made and wired here, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from contextengine_server.api.auth import TokenGrant
+from contextengine_server.api.context_engine import ContextEngineService
+from contextengine_server.api.engines import EnginesService
+from contextengine_server.api.server import Server, ServerOptions, TlsFiles
+from contextengine_server.api.sessions import SessionsService
+from contextengine_server.config import Settings
+from contextengine_server.doctor import Check, engine_checks, rank_checks, settings_checks, store_checks
+from contextengine_server.engines.registry import Registry
+from contextengine_server.sessions.background import Background
+from contextengine_server.sessions.core import Defaults, Limits, SessionCore
+from contextengine_server.sessions.events import Events
+from contextengine_server.sessions.selection import Selection
+from contextengine_server.store.interface import Store
+from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.summarize import ExtractiveSummarizer, SummarizerChain, WorkerPool
+from contextengine_server.telemetry.logs import get_logger
+from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.telemetry.tracing import Tracer
+from contextengine_server.tokens import TokenCounter
+
+PACKAGE = "contextengine.v1"
+
+log = get_logger("contextengine.app")
+
+
+@dataclass(slots=True)
+class App:
+    """A running service."""
+
+    settings: Settings
+    server: Server
+    core: SessionCore
+    store: Store
+    registry: Registry
+    metrics: Metrics
+    address: str
+    """Where it listens, with the port that was bound."""
+
+
+def now_ms() -> int:
+    """The time, in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    """A name that no other thing has."""
+    return uuid4().hex
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The engines with their configured options."""
+    return Registry({"dag": settings.engine.dag, "legacy": settings.engine.legacy})
+
+
+@asynccontextmanager
+async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -> AsyncIterator[App]:
+    """Opens the store, wires the rooms and serves; drains and closes at the end."""
+    async with contextlib.AsyncExitStack() as stack:
+        metrics = Metrics()
+        tracer = _tracer(settings, metrics, stack)
+        registry = registry_of(settings)
+        registry.engine(settings.engine.default, registry.options(settings.engine.default, {}))
+        counter = TokenCounter(settings.tokens.encoding)
+        stack.callback(counter.close)
+        store = SqliteStore(settings.store.path)
+        warming = asyncio.create_task(counter.warm())
+        Path(settings.store.path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            await store.open()
+        finally:
+            await warming
+        stack.push_async_callback(store.close)
+        pool = WorkerPool(
+            settings.summarizer.workers, settings.summarizer.nice, deadline=settings.summarizer.deadline
+        )
+        stack.push_async_callback(pool.close)
+        summarizer = SummarizerChain(
+            [ExtractiveSummarizer(pool, settings.tokens.encoding)], counter.count_text
+        )
+        life = new_id()[:12]
+        core = SessionCore(
+            store,
+            counter,
+            Selection(registry, store, settings.engine.default),
+            summarizer,
+            Events(life, clock_ms),
+            clock_ms,
+            new_id,
+            limits_of(settings),
+            defaults_of(settings),
+        )
+        _watch(core, metrics)
+        background = Background(core, life, idle_end_ms=_idle_ms(settings))
+
+        async def doctor() -> list[Check]:
+            return [
+                *settings_checks(settings),
+                *await rank_checks(settings),
+                *await store_checks(store),
+                *engine_checks(registry, settings.engine.default, list(core.selection.failures.values())),
+            ]
+
+        services = {
+            f"{PACKAGE}.ContextEngine": ContextEngineService(core),
+            f"{PACKAGE}.Sessions": SessionsService(core),
+            f"{PACKAGE}.Engines": EnginesService(core, doctor),
+        }
+        server = Server(server_options(settings), services, tracer=tracer, metrics=metrics)
+        server.on_drain("background", background.stop)
+        for engine_id, dispose in _disposals(registry):
+            server.on_drain(engine_id, dispose)
+        port = await server.start()
+        stack.push_async_callback(server.drain, settings.server.drain_grace)
+        stack.callback(core.events.close)
+        background.start()
+        address = settings.server.address
+        if port:
+            address = f"{address.rpartition(':')[0]}:{port}"
+        yield App(settings, server, core, store, registry, metrics, address)
+
+
+async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT, then drains. `ready` is told the address once calls are answered."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with running(settings) as app:
+        ready(app.address)
+        await stop.wait()
+        log.info("draining", grace_s=settings.server.drain_grace)
+    log.info("closed")
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What is refused as too large."""
+    sessions = settings.sessions
+    return Limits(
+        max_id_bytes=sessions.max_id_bytes,
+        max_batch_messages=sessions.max_batch_messages,
+        max_session_messages=sessions.max_session_messages,
+        max_message_bytes=sessions.max_message_bytes,
+        cache_bytes=sessions.cache_bytes,
+    )
+
+
+def defaults_of(settings: Settings) -> Defaults:
+    """Budgets, failures and the reference encoding."""
+    return Defaults(
+        window=settings.budget.default_window,
+        window_cap=settings.budget.window_cap,
+        rules=settings.budget.rules,
+        on_engine_failure=settings.engine.on_engine_failure,
+        encoding=settings.tokens.encoding,
+    )
+
+
+def server_options(settings: Settings) -> ServerOptions:
+    """How to serve."""
+    server = settings.server
+    tls = TlsFiles(Path(server.tls.cert_file), Path(server.tls.key_file)) if server.tls.enabled else None
+    return ServerOptions(
+        address=server.address,
+        tls=tls,
+        tokens=tuple(TokenGrant(token.sha256, token.tenant, token.role) for token in settings.auth.tokens),
+        insecure=server.insecure,
+        max_message_bytes=server.max_message_bytes,
+        max_concurrent_rpcs=server.max_concurrent_rpcs,
+        keepalive_s=server.keepalive.time,
+        keepalive_timeout_s=server.keepalive.timeout,
+    )
+
+
+def _tracer(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Tracer:
+    telemetry = settings.telemetry
+    tracer = Tracer()
+    if telemetry.traces.endpoint and telemetry.traces.sample_ratio > 0:
+        from contextengine_server.telemetry.export import OtlpOptions, start_tracing
+
+        tracer, end = start_tracing(telemetry.traces.sample_ratio, OtlpOptions(telemetry.traces.endpoint))
+        stack.push_async_callback(asyncio.to_thread, end)
+    if telemetry.metrics.endpoint:
+        from contextengine_server.telemetry.export import OtlpOptions, start_metrics
+
+        end = start_metrics(metrics, OtlpOptions(telemetry.metrics.endpoint))
+        stack.push_async_callback(asyncio.to_thread, end)
+    return tracer
+
+
+def _watch(core: SessionCore, metrics: Metrics) -> None:
+    metrics.gauge("contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions")
+    metrics.gauge(
+        "contextengine.sessions.warm.size",
+        lambda: core.warm.bytes,
+        "Bytes of warm sessions, about",
+        unit="By",
+    )
+
+
+def _idle_ms(settings: Settings) -> int | None:
+    idle = settings.sessions.idle_end
+    return None if idle is None else round(idle * 1000)
+
+
+def _disposals(registry: Registry) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+    """One hook that disposes of every engine made by then, once each, side by side."""
+
+    async def dispose() -> None:
+        await asyncio.gather(*(engine.dispose() for engine in registry.instances()), return_exceptions=True)
+
+    return [("engines", dispose)]

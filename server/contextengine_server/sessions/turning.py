@@ -1,0 +1,80 @@
+"""The end of a turn (contract §2, AfterTurn): its messages, its usage, exactly once where a key is given, and the question
+whether a compaction is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from contextengine_server.wire.reading import Incoming
+
+from .background import available_of, queue_compaction
+from .budgeting import BudgetSpec
+from .changing import Report, note_usage
+from .compacting import Wanted, compact
+from .core import Address, SessionCore
+from .state import SessionState
+from .writing import Request, Written, append
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a turn added."""
+
+    messages: Sequence[Incoming]
+    key: str = ""
+    """Makes the call exactly-once whatever it carries; empty: not asked for."""
+    request: Request | None = None
+    report: Report | None = None
+    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    measured: int | None = None
+    """The next prompt's tokens as the harness measured them, in the model's tokens."""
+    cause: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class TurnDone:
+    """What became of the turn."""
+
+    written: Written
+    queued: bool
+
+
+async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDone:
+    """Stores the turn and queues a compaction where one is due; with `deferCompaction: false` it runs here."""
+    await core.count(turn.messages)
+    selected = await core.select(address.scope)
+    engine = selected.engine
+    report = turn.report
+
+    def note(state: SessionState) -> None:
+        if report is not None:
+            note_usage(state, report)
+
+    request = turn.request
+    if turn.key:
+        # The key alone decides: whatever comes under it a second time changes nothing.
+        request = Request(f"turn:{turn.key}", b"")
+    async with core.session(address.scope, engine.reach(core.defaults.window), lock=True) as session:
+        written = await append(
+            core,
+            session,
+            address,
+            turn.messages,
+            refuse_conflicts=False,
+            request=request,
+            edit=note if report is not None else None,
+        )
+        if written.repeated or session.head is None:
+            return TurnDone(written, queued=False)
+        available = available_of(core, session, turn.budget)
+        measured = None if turn.measured is None else round(turn.measured / session.state.model.factor)
+        due = not session.state.held and engine.due(session.view, available, measured)
+    if not due:
+        return TurnDone(written, queued=False)
+    if engine.defers:
+        await queue_compaction(core, address.scope, available, turn.cause)
+        return TurnDone(written, queued=True)
+    async with core.session(address.scope) as session, session.compaction:
+        await compact(core, address, engine, Wanted(available, to_threshold=True, measured=measured))
+    return TurnDone(written, queued=False)
