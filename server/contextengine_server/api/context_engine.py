@@ -25,7 +25,7 @@ from contextengine_server.api.reading import (
 )
 from contextengine_server.api.status import status_of
 from contextengine_server.errors import ContradictoryFields, InvalidField, NotYetServed
-from contextengine_server.sessions import changing, turning
+from contextengine_server.sessions import introducing, modelling, shortening, turning
 from contextengine_server.sessions.assembling import AssembleCall, assemble
 from contextengine_server.sessions.background import queue_compaction
 from contextengine_server.sessions.core import Address, SessionCore
@@ -49,7 +49,7 @@ class ContextEngineService:
             )
         history = incoming(core, request.history, "history")
         selected = await core.select(address.scope)
-        session, created = await changing.introduce(
+        session, created = await introducing.introduce(
             core,
             address,
             host_facts(request.host) if request.HasField("host") else None,
@@ -248,9 +248,9 @@ class ContextEngineService:
                     recorded=not done.repeated, revision=done.revision, summary=summary
                 )
             if kind == "rewind":
-                done = await changing.rewind(core, session, address, asked, request.rewind.after_sequence)
+                done = await shortening.rewind(core, session, address, asked, request.rewind.after_sequence)
             else:
-                done = await changing.native_compaction(core, session, address, asked)
+                done = await shortening.native_compaction(core, session, address, asked)
         return life.RecordHostChangeResponse(
             recorded=not done.repeated,
             revision=done.revision,
@@ -284,7 +284,7 @@ class ContextEngineService:
         asked = _asked(request.request_id, "ReportUsage", request)
         async with core.session(address.scope, lock=True) as session:
             core.require(session)
-            done = await changing.report_usage(core, session, address, report, asked)
+            done = await modelling.report_usage(core, session, address, report, asked)
             model = session.state.model
             return life.ReportUsageResponse(
                 estimated_tokens=round(estimated * model.factor),
@@ -307,7 +307,7 @@ class ContextEngineService:
             request_id(getattr(request, name), name)
         asked = _asked(request.request_id, "UpdateModel", request)
         async with core.session(address.scope, lock=True) as session:
-            done = await changing.update_model(
+            done = await modelling.update_model(
                 core, session, address, request.model, request.provider, window, output, asked
             )
             head = core.require(session)
@@ -332,7 +332,7 @@ class ContextEngineService:
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         async with self.core.session(address.scope, lock=True) as session:
             self.core.require(session)
-            done = await changing.reset(self.core, session, address, asked, expected)
+            done = await shortening.reset(self.core, session, address, asked, expected)
         return life.ResetSessionResponse(
             revision=done.revision, retired_count=(done.numbers or {}).get("retired", 0)
         )
@@ -344,7 +344,7 @@ class ContextEngineService:
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         async with self.core.session(address.scope, lock=True) as session:
             self.core.require(session)
-            done = await changing.end(self.core, session, address, asked, expected)
+            done = await shortening.end(self.core, session, address, asked, expected)
         return life.EndSessionResponse(revision=done.revision, ended=bool((done.numbers or {}).get("ended")))
 
     async def dispose_session(

@@ -8,8 +8,9 @@ from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_
 from contextengine_server.api.overflow import limit_in
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.sessions.budgeting import BudgetSpec
-from contextengine_server.sessions.changing import HostFacts, Report
 from contextengine_server.sessions.core import Ref, SessionCore
+from contextengine_server.sessions.introducing import HostFacts
+from contextengine_server.sessions.modelling import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import Incoming, read, texts_of
 

@@ -14,10 +14,11 @@ from contextengine_server.api.call import Call
 from contextengine_server.api.reading import incoming_one, not_negative, ref_of, request_id
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RowNotFound, SessionExists, TooLarge
-from contextengine_server.sessions.changing import delete, introduce
 from contextengine_server.sessions.core import SessionCore, not_found
 from contextengine_server.sessions.events import Event, Watched
+from contextengine_server.sessions.introducing import introduce
 from contextengine_server.sessions.loading import lineage_rows, lineage_summaries
+from contextengine_server.sessions.shortening import delete
 from contextengine_server.sessions.state import SessionState
 from contextengine_server.sessions.writing import append
 from contextengine_server.store.interface import MessageRow, SessionHead

@@ -15,9 +15,9 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import Debt
 
 from .budgeting import BudgetSpec, budget_of, target
-from .changing import end
 from .compacting import Wanted, compact
 from .core import Address, SessionCore
+from .shortening import end
 from .warm import Session
 
 COMPACT = "compact"

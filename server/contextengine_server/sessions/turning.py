@@ -10,9 +10,9 @@ from contextengine_server.wire.reading import Incoming
 
 from .background import available_of, queue_compaction
 from .budgeting import BudgetSpec
-from .changing import Report, note_usage
 from .compacting import Wanted, compact
 from .core import Address, SessionCore
+from .modelling import Report, note_usage
 from .state import SessionState
 from .writing import Request, Written, append
 

@@ -1,0 +1,117 @@
+"""The session's model, and what its provider billed or refused (contract §3): counted at once, in force only with a compaction or
+UpdateModel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from contextengine_server.store.interface import SessionHead
+from contextengine_server.tokens import calibrate, profile
+
+from .changing import Changed, Draft, change
+from .core import Address, SessionCore
+from .state import SessionState
+from .warm import Session
+from .writing import Request
+
+
+def set_model(
+    head: SessionHead,
+    state: SessionState,
+    model: str,
+    provider: str,
+    window: int | None,
+    max_output: int | None,
+) -> SessionHead:
+    """The head with another model; the factor that usage taught comes into force, or the new model's own."""
+    if model and model != head.model:
+        known = profile(model)
+        head = replace(head, model=model, provider=provider or known.provider)
+        state.model.window = known.window or 0
+        state.model.max_output = known.max_output or 0
+        state.model.factor = state.model.learned = known.factor
+        state.model.served_window = 0
+    elif provider:
+        head = replace(head, provider=provider)
+    if window is not None:
+        state.model.window = window
+    if max_output is not None:
+        state.model.max_output = max_output
+    return head
+
+
+async def update_model(
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    model: str,
+    provider: str,
+    window: int | None,
+    max_output: int | None,
+    request: Request | None,
+) -> Changed:
+    """Sets the session's model. What usage taught comes into force."""
+
+    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
+        head = set_model(head, state, model, provider, window, max_output)
+        state.model.factor = state.model.learned
+        return Draft(state, head)
+
+    return await change(core, session, address, edit, request=request)
+
+
+@dataclass(slots=True, frozen=True)
+class Report:
+    """What the provider billed, or refused. Tokens are the model's."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_micro_usd: int = 0
+    total_tokens: int = 0
+    billed: bool = False
+    """True where usage was reported at all."""
+    sent: int = 0
+    """What the named assembly was estimated at, in the reference encoding with no factor; 0: none was named."""
+    overflow_limit: int = 0
+    """The limit that the provider named when it refused; 0: none."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All input, cached or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+async def report_usage(
+    core: SessionCore, session: Session, address: Address, report: Report, request: Request | None
+) -> Changed:
+    """Counts what was billed and learns from it; nothing of it changes an assembly before a compaction or UpdateModel."""
+
+    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
+        note_usage(state, report)
+        return Draft(state, head)
+
+    return await change(core, session, address, edit, request=request)
+
+
+def note_usage(state: SessionState, report: Report) -> None:
+    """Adds a report to what was billed, and learns from it."""
+    usage = state.usage
+    if report.billed:
+        usage.input_tokens += report.input_tokens
+        usage.output_tokens += report.output_tokens
+        usage.cache_read_tokens += report.cache_read_tokens
+        usage.cache_write_tokens += report.cache_write_tokens
+        usage.reasoning_tokens += report.reasoning_tokens
+        usage.cost_micro_usd += report.cost_micro_usd
+        usage.reports += 1
+        usage.last_prompt = report.prompt_tokens
+        usage.last_completion = report.output_tokens
+        usage.last_total = report.total_tokens or report.prompt_tokens + report.output_tokens
+        if report.sent:
+            state.model.learned = calibrate(state.model.learned, report.sent, report.prompt_tokens)
+    if report.overflow_limit:
+        known = state.model.served_window
+        state.model.served_window = min(known, report.overflow_limit) if known else report.overflow_limit
