@@ -1,0 +1,369 @@
+"""What laws 1 to 8 say of an assembly: the items as they are sent, against everything that is known of the session.
+
+One function a law, each over the whole list. `broken` answers every law that is broken, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from contextengine_proto.v1 import message_pb2 as pb
+
+from .pairing import Listing, Row, Shown, outside, pinned
+
+
+@dataclass(frozen=True)
+class Covering:
+    """A live top-level summary, by its row."""
+
+    id: str
+    depth: int
+    first_sequence: int
+    last_sequence: int
+    message_count: int
+    start: str
+    """The earliest time covered, ISO 8601 in UTC; `unknown`."""
+    end: str
+    body: str
+    """The text of the summarizer."""
+
+
+@dataclass
+class Known:
+    """Everything that is known when an assembly is made."""
+
+    rows: Sequence[Row]
+    listing: Listing
+    budget: int
+    tail: int
+    """The steps that the engine declares."""
+    forms: frozenset[int] = frozenset()
+    evicts: bool = True
+    coverings: Sequence[Covering] = ()
+    costs: dict[int, int] = field(default_factory=dict)
+    """What a group would cost, by its first sequence: of what is not shown, no item says it."""
+    complete_scope: bool = True
+    reasoning_may_go: bool = False
+
+    @cached_property
+    def by_sequence(self) -> dict[int, Row]:
+        return {row.sequence: row for row in self.rows}
+
+    @cached_property
+    def covered(self) -> dict[int, Covering]:
+        """The groups that a summary covers."""
+        return {
+            index: covering
+            for index, group in enumerate(self.listing.groups)
+            for covering in self.coverings
+            if covering.first_sequence <= group.first <= covering.last_sequence
+        }
+
+    @cached_property
+    def stays(self) -> set[int]:
+        """The groups that law 4 keeps."""
+        user = self.listing.newest_user
+        return {
+            index
+            for index, group in enumerate(self.listing.groups)
+            if group.leading or group.pinned or (user is not None and group.user and user in group.members)
+        }
+
+
+@dataclass
+class Sent:
+    """An assembly."""
+
+    items: Sequence[pb.Item]
+    over: bool = False
+    """It says OVER_BUDGET."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(item.tokens for item in self.items)
+
+
+@dataclass
+class Placed:
+    """Where the items stand in the view."""
+
+    shown: dict[int, dict[int, pb.Item]] = field(default_factory=dict)
+    """By group, then by its place in the group."""
+    wrong: list[str] = field(default_factory=list)
+
+
+def broken(known: Known, sent: Sent) -> list[tuple[int, str]]:
+    """Every law that is broken, in order, with the reason."""
+    placed = _place(known, sent)
+    laws = (_pairs, _pending, _reasoning, _intent, _budget, _tail, _honesty, _scope)
+    return [(number, why) for number, law in enumerate(laws, 1) if (why := law(known, sent, placed)) is not None]
+
+
+def shows(shown: Shown, item: pb.Item, rows: dict[int, Row]) -> bool:
+    """True where an item shows exactly this, verbatim."""
+    message, origin = item.message, item.origin.WhichOneof("kind")
+    if shown.kind == "no result":
+        part = message.parts[0].tool_result if len(message.parts) == 1 else pb.ToolResultPart()
+        return (
+            origin == "synthetic"
+            and message.role == pb.ROLE_TOOL
+            and message.id.startswith("ce:")
+            and part.call_id == shown.call
+            and part.is_error
+            and "no result was recorded" in part.parts[0].text.text.lower()
+        )
+    if origin != "sequence" or item.origin.sequence != shown.sequence:
+        return False
+    row = rows[shown.sequence].message
+    if shown.kind == "whole":
+        return item.form == pb.FORM_UNSPECIFIED and message == row
+    if shown.kind == "parts":
+        return (
+            item.form == pb.FORM_SOME_PARTS
+            and not message.HasField("native")
+            and message.role == row.role
+            and message.id == row.id
+            and list(message.parts) == [row.parts[part] for part in shown.parts]
+        )
+    texts = [part.text.text for part in message.parts]
+    return (
+        item.form == pb.FORM_NOTE
+        and message.role == pb.ROLE_USER
+        and message.id.startswith("ce:")
+        and len(texts) == len(shown.parts)
+        and all(_labelled(text, row.parts[part].tool_result) for text, part in zip(texts, shown.parts, strict=True))
+    )
+
+
+def _labelled(text: str, result: pb.ToolResultPart) -> bool:
+    return result.call_id in text.split("\n", 1)[0] and all(part.text.text in text for part in result.parts)
+
+
+def _place(known: Known, sent: Sent) -> Placed:
+    """Walks the view and the items side by side."""
+    placed = Placed()
+    places = [(g, s) for g, group in enumerate(known.listing.groups) for s in range(len(group.shown))]
+    at = 0
+    floor = -1
+    for item in sent.items:
+        if item.origin.WhichOneof("kind") == "summary_id":
+            covered = [g for g, c in known.covered.items() if c.id == item.origin.summary_id]
+            begins = min(covered, default=None)
+            if begins is not None and (begins <= floor or any(g >= begins for g in placed.shown)):
+                placed.wrong.append(f"summary {item.origin.summary_id} is not where what it covers begins")
+            if begins is not None:
+                floor = begins
+                while at < len(places) and places[at][0] < begins:
+                    at += 1
+            continue
+        step = at
+        while step < len(places) and not _stands_for(known, known.listing.groups[places[step][0]].shown[places[step][1]], item):
+            step += 1
+        if step == len(places):
+            placed.wrong.append(f"item {item.id!r} is twice, out of order, altered, or not in the view at all")
+            continue
+        group, place = places[step]
+        placed.shown.setdefault(group, {})[place] = item
+        at = step + 1
+    return placed
+
+
+def _stands_for(known: Known, shown: Shown, item: pb.Item) -> bool:
+    """True where an item shows this, verbatim or in a form that an engine gives."""
+    if item.form not in (pb.FORM_UNSPECIFIED, pb.FORM_SOME_PARTS, pb.FORM_NOTE):
+        return item.origin.sequence == shown.sequence and shown.kind in ("whole", "parts")
+    return shows(shown, item, known.by_sequence)
+
+
+def _verbatim(known: Known, placed: Placed, group: int) -> bool:
+    shown = known.listing.groups[group].shown
+    items = placed.shown.get(group, {})
+    return len(items) == len(shown) and all(shows(s, items[at], known.by_sequence) for at, s in enumerate(shown))
+
+
+def _pairs(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 1."""
+    if placed.wrong:
+        return placed.wrong[0]
+    for index, items in placed.shown.items():
+        if len(items) != len(known.listing.groups[index].shown):
+            return f"of what begins at {known.listing.groups[index].first} only a part is shown"
+    waiting: list[str] = []
+    for number, item in enumerate(sent.items):
+        calls, results = outside(item.message)
+        for part in results:
+            call_id = item.message.parts[part].tool_result.call_id
+            if call_id not in waiting:
+                return f"item {number} answers {call_id!r}, which no open call before it has"
+            waiting.remove(call_id)
+        speaks = len(results) < len(item.message.parts) or not item.message.parts
+        if waiting and speaks and not results:
+            return f"item {number} stands between calls and their results"
+        waiting += calls
+    newest_is_pending = bool(known.listing.groups) and known.listing.groups[-1].pending
+    if waiting and not newest_is_pending:
+        return f"calls {waiting} have no result and may not stand open"
+    return None
+
+
+def _pending(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 2."""
+    groups = known.listing.groups
+    if groups and groups[-1].pending and not _verbatim(known, placed, len(groups) - 1):
+        return "the open calls of the newest assistant message are not verbatim"
+    return None
+
+
+def _reasoning(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 3."""
+    groups = known.listing.groups
+    newest_user = max((index for index, group in enumerate(groups) if group.user), default=-1)
+    for index, items in placed.shown.items():
+        for place, item in items.items():
+            if groups[index].shown[place].kind in ("no result", "note"):
+                continue
+            row = known.by_sequence[item.origin.sequence].message
+            sealed, there = _sealed(row), _sealed(item.message)
+            if any(part not in sealed for part in there):
+                return f"the reasoning of message {row.id!r} was altered"
+            if len(there) == len(sealed):
+                continue
+            if not any(part in list(row.parts) for part in item.message.parts):
+                continue  # absent with everything else
+            if item.form != pb.FORM_WITHOUT_REASONING:
+                return f"message {row.id!r} holds sealed reasoning and is shown in form {item.form}"
+            if not known.reasoning_may_go:
+                return f"message {row.id!r} stands without its reasoning, which its provider does not accept"
+            if groups[-1].pending and index > newest_user:
+                return f"message {row.id!r} lost its reasoning inside the open tool loop"
+    return None
+
+
+def _sealed(message: pb.Message) -> list[pb.Part]:
+    return [part for part in message.parts if part.reasoning.signature or part.reasoning.redacted_data]
+
+
+def _intent(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 4."""
+    for index in sorted(known.stays):
+        group = known.listing.groups[index]
+        for place, shown in enumerate(group.shown):
+            item = placed.shown.get(index, {}).get(place)
+            if not (group.leading or _must_be_verbatim(known, shown)):
+                continue
+            if item is None or not shows(shown, item, known.by_sequence):
+                return f"message {shown.sequence} must be verbatim"
+    return None
+
+
+def _must_be_verbatim(known: Known, shown: Shown) -> bool:
+    if shown.kind in ("no result", "note"):
+        return False
+    return shown.sequence == known.listing.newest_user or pinned(known.by_sequence[shown.sequence].message)
+
+
+def _budget(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 5."""
+    if sent.tokens <= known.budget:
+        return None
+    if not sent.over:
+        return f"{sent.tokens} tokens exceed {known.budget} and nothing says so"
+    if not known.evicts:
+        return None
+    if any(item.origin.WhichOneof("kind") == "summary_id" for item in sent.items):
+        return "a summary is shown although the list exceeds the budget"
+    needed = known.stays | {len(known.listing.groups) - 1}
+    more = [index for index, items in placed.shown.items() if items and index not in needed]
+    return f"groups {more} are shown although the list exceeds the budget" if more else None
+
+
+def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 6. What stands before the newest summary is no longer tail."""
+    groups = known.listing.groups
+    if not groups:
+        return None
+    newest = len(groups) - 1
+
+    def there(index: int) -> bool:
+        return not groups[index].shown or index in placed.shown
+
+    if not there(newest) and newest not in known.covered:
+        return "the newest step is not shown"
+    begins = max(len(groups) - max(known.tail, 1), max(known.covered, default=-1) + 1, 0)
+    for index in range(begins, newest + 1):
+        for item in placed.shown.get(index, {}).values():
+            if item.form in known.forms and item.form != pb.FORM_HEAD_TAIL:
+                return f"step {index} of the tail is shown in form {item.form}"
+    missing = [index for index in range(begins, newest + 1) if not there(index)]
+    if not missing:
+        return None
+    older = [index for index in range(begins, missing[-1]) if index in placed.shown and index not in known.stays]
+    if older:
+        return f"step {missing[-1]} is given up before the older step {older[0]}"
+    if sent.tokens + known.costs[groups[missing[-1]].first] <= known.budget:
+        return f"step {missing[-1]} is given up although it fits"
+    return None
+
+
+HEADER = re.compile(
+    r"\[Summary (?P<id>\S+): depth=(?P<depth>\d+), descendant_count=(?P<count>\d+), sequences=(?P<first>\d+)-(?P<last>\d+), "
+    r"time=(?P<time>\S+), trust=untrusted(?P<fallback>, fallback=true)?\]"
+)
+
+
+def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 7."""
+    coverings = {covering.id: covering for covering in known.coverings}
+    for item in sent.items:
+        if item.form not in (pb.FORM_UNSPECIFIED, pb.FORM_SOME_PARTS, pb.FORM_NOTE) and item.form not in known.forms:
+            return f"form {item.form} was not declared"
+        if item.origin.WhichOneof("kind") == "summary_id":
+            covering = coverings.get(item.origin.summary_id)
+            if covering is None:
+                return f"summary {item.origin.summary_id} is not a live top-level one"
+            why = dishonest(covering, item)
+            if why is not None:
+                return f"summary {covering.id} {why}"
+    return None
+
+
+def dishonest(covering: Covering, item: pb.Item) -> str | None:
+    """What is wrong with how a summary is shown."""
+    if item.message.role != pb.ROLE_USER or not item.message.id.startswith("ce:") or len(item.message.parts) != 1:
+        return "is no message of the user's role with an id of the service"
+    lines = item.message.parts[0].text.text.split("\n")
+    header = HEADER.fullmatch(lines[0])
+    if header is None:
+        return "has no header"
+    time = covering.start if covering.start == covering.end else f"{covering.start}/{covering.end}"
+    said = (header["id"], int(header["depth"]), int(header["count"]), int(header["first"]), int(header["last"]), header["time"])
+    row = (
+        covering.id, covering.depth, covering.message_count, covering.first_sequence, covering.last_sequence, time,
+    )  # fmt: skip
+    if said != row:
+        return f"says {said}, its row says {row}"
+    fence = lines[1].rpartition(" ")[2]
+    closing = [number for number, line in enumerate(lines) if line.startswith(fence)]
+    if not lines[1].startswith("<<<untrusted ") or len(closing) != 1 or closing[0] != len(lines) - 2:
+        return "has a fence that does not hold its body"
+    body = "\n".join(lines[2 : closing[0]])
+    if fence in body or body != covering.body:
+        return "has another body than its row, or one that closes its fence"
+    info = item.summary
+    if (info.id, info.depth, info.message_count) != (covering.id, covering.depth, covering.message_count):
+        return "carries other facts than its row"
+    return None
+
+
+def _scope(known: Known, sent: Sent, placed: Placed) -> str | None:
+    """Law 8."""
+    stored = [item for item in sent.items if item.origin.WhichOneof("kind") in ("sequence", "summary_id")]
+    if stored and not known.complete_scope:
+        return "rows were read under an incomplete scope"
+    for item in stored:
+        if item.origin.WhichOneof("kind") == "sequence" and item.origin.sequence not in known.by_sequence:
+            return f"message {item.origin.sequence} is not of this session"
+    return None

@@ -1,0 +1,149 @@
+"""From rows to views and back: what the session core does around the pure one, in a few lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
+from contextengine_server.context.message import Entry, Slot
+from contextengine_server.context.plan import Plan, segment_slots
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.summary_text import SummaryFacts, render
+from contextengine_server.context.view import Summary, View
+from contextengine_server.store.interface import SummaryRow
+from contextengine_server.wire.frames import item_of
+from contextengine_server.wire.reading import read
+from contextengine_server.wire.shaping import WireShaper
+from tests.oracle.assembly import Covering
+from tests.oracle.pairing import Leaf, Row
+
+SCOPE = Scope("tenant", "agent", "session")
+_SAID = re.compile(r"\[(\d+)\]")
+
+
+def count(text: str) -> int:
+    """The tokens of a test's text: what it says (`[1200]`), and one for every eight characters."""
+    return sum(map(int, _SAID.findall(text))) + len(text) // 8
+
+
+SHAPER = WireShaper(count)
+
+
+def entry_of(row: Row, count: object = None) -> Entry:
+    """A row as the core holds it."""
+    incoming = read(row.message, "message")
+    tokens = incoming.fixed_tokens + sum(map(SHAPER.count if count is None else count, incoming.texts))  # type: ignore[arg-type]
+    return Entry(
+        row.sequence, incoming.id, incoming.traits, tokens, incoming.hash, incoming.body, row.created, incoming.time_ms
+    )
+
+
+def entries_of(rows: Iterable[Row]) -> list[Entry]:
+    return [entry_of(row) for row in rows]
+
+
+def empty(leaves: Sequence[Leaf] = ()) -> View:
+    """A view of nothing, that knows these summaries of depth 0."""
+    return View(SCOPE, leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created) for leaf in leaves])
+
+
+class Facts(dict[int, EntryFacts]):
+    """What the store keeps of the fold, by sequence, as commits would leave it."""
+
+    def take(self, change: Extension) -> None:
+        for sequence, delta in change.shifts:
+            for known in list(self.values()):
+                if known.sequence > sequence and known.start is not None and known.sequence not in change.facts:
+                    self[known.sequence] = replace(known, start=known.start + delta)
+        self.update(change.facts)
+
+
+def folded(
+    entries: Sequence[Entry], shaper: WireShaper = SHAPER, *, batch: int = 0, leaves: Sequence[Leaf] = ()
+) -> View:
+    """The view of these entries, folded in batches of so many; 0: all at once."""
+    view = empty(leaves)
+    for at in range(0, len(entries), batch or max(len(entries), 1)):
+        apply(view, extend(view, entries[at : at + (batch or len(entries))], shaper))
+    return view
+
+
+def items(slots: Iterable[Slot]) -> list[pb.Item]:
+    """What slots show, decoded."""
+    return [_decoded(slot.frame) for slot in slots]
+
+
+_decoded = lru_cache(maxsize=20_000)(item_of)
+
+
+def sent_slots(plan: Plan, view: View) -> list[Slot]:
+    """What a plan shows, in order."""
+    return [slot for segment in plan.segments for slot in segment_slots(segment, view)]
+
+
+def all_slots(view: View) -> list[Slot]:
+    """What the window shows, in order."""
+    return [slot for atom in view.atoms for slot in atom.slots]
+
+
+def summary(
+    view: View,
+    first: int,
+    last: int,
+    body: str,
+    *,
+    created: int,
+    id: str = "",
+    count: object = None,
+) -> tuple[Summary, Covering]:
+    """A summary of depth 0 over the steps first to last: as the core has it, and as its row says it."""
+    atoms = [view.atom(step) for step in range(first, last + 1)]
+    sequences = [entry.sequence for atom in atoms for entry in (*atom.entries, *(e for e, _ in atom.dropped))]
+    last_sequence = max(max(sequences), view.atom(last).first)
+    if last + 1 < view.steps:
+        last_sequence = min(last_sequence, view.atom(last + 1).first - 1)
+    first_sequence = atoms[0].first
+    times = [entry.time_ms for atom in atoms for entry in atom.entries if entry.time_ms is not None]
+    facts = SummaryFacts(
+        id=id or f"s{first_sequence}",
+        depth=0,
+        descendant_count=len(set(sequences)),
+        first_sequence=first_sequence,
+        last_sequence=last_sequence,
+        start_ms=min(times, default=None),
+        end_ms=max(times, default=None),
+    )
+    text = render(facts, body)
+    row = SummaryRow(
+        id=facts.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
+        message_count=facts.descendant_count, source_tokens=view.span(first, last),
+        tokens=(SHAPER.count if count is None else count)(body) + 40, text=body, created_revision=created,  # type: ignore[operator]
+        first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
+        start_ms=facts.start_ms, end_ms=facts.end_ms,
+    )  # fmt: skip
+    made = Summary(
+        id=row.id, depth=0, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
+        last_step=last, span_start=row.span_start, span_end=row.span_end, message_count=row.message_count,
+        created=created, generation=1, slot=SHAPER.summary(row, text), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
+    )  # fmt: skip
+    covering = Covering(
+        id=row.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
+        message_count=row.message_count, start=_iso(row.start_ms), end=_iso(row.end_ms), body=body,
+    )  # fmt: skip
+    return made, covering
+
+
+def _iso(time_ms: int | None) -> str:
+    if time_ms is None:
+        return "unknown"
+    stamp = pb.SummaryInfo().start_time
+    stamp.FromMilliseconds(time_ms // 1000 * 1000)
+    return stamp.ToJsonString()
+
+
+def leaf_of(covering: Covering, created: int) -> Leaf:
+    return Leaf(covering.first_sequence, covering.last_sequence, created)
