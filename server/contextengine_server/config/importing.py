@@ -45,7 +45,7 @@ def import_config(text: str, name: str = "", engines: Collection[str] = ("dag", 
     for path in _shadowed(data):
         source.ignored.append(Ignored(show(path), "given again further down; the last one counts"))
     HOSTS[host](source)
-    pass
+    source.ignore_rest((), "not about context; stays with the runtime")
     source.note_engine()
     return ImportedConfig(host, _document(source), source.mapped, source.ignored, source.notes)
 
