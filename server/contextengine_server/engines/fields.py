@@ -112,14 +112,6 @@ def parse(model: type[M], data: Mapping[str, Any], path: str = "") -> M:
     return parsed
 
 
-def overlay(base: M, changes: Mapping[str, Any], path: str = "") -> M:
-    """`base` with `changes` laid over it, checked. An operator's options come this way."""
-    known, problems = read_names(type(base), changes, path)
-    if problems:
-        raise OptionsError(problems)
-    return parse(type(base), merge(base.model_dump(), known), path)
-
-
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """`above` over `below`: mappings are merged, everything else is replaced."""
     merged = dict(below)

@@ -161,7 +161,7 @@ def _reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
     spec = call.budget
     tokens = spec.message_tokens or spec.window or core.defaults.window
     wanted = engine.reach(max(tokens, 1))
-    return None if wanted is None else max(wanted, core.defaults.window)
+    return None if wanted is None else wanted + wanted // 2
 
 
 # Lists of the harness.

@@ -133,6 +133,10 @@ async def _window_start(store: Store, head: SessionHead, view: View, reach: int)
     if position <= 0:
         return None
     row = await store.atom_from(head.scope, position)
+    if row is None:
+        # The newest atom alone is longer than the window; one that shows nothing tells no more.
+        newest = await store.atom_of(head.scope, head.last_sequence)
+        row = next((member for member in newest if member.start is not None), None)
     return row if row is not None and row.step else None
 
 

@@ -55,7 +55,7 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
     if turn.key:
         # The key alone decides: whatever comes under it a second time changes nothing.
         request = Request(f"turn:{turn.key}", b"")
-    async with core.session(address.scope, engine.reach(core.defaults.window), lock=True) as session:
+    async with core.session(address.scope, lock=True) as session:
         written = await append(
             core,
             session,

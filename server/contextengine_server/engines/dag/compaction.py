@@ -15,8 +15,14 @@ def above(view: View, available: int, measured: int | None, threshold: float) ->
 
 
 def has_chunk(view: View, options: DagOptions) -> bool:
-    """True where raw history lies outside the tail."""
-    return _chunk(view, options) is not None
+    """True where raw history lies outside the tail; the window need not hold it."""
+    tail = view.tail_from(options.fresh_tail_turns)
+    stays = set(view.must_stay())
+    return any(
+        step not in stays
+        for first, last in uncovered(view)
+        for step in range(first, min(last, tail - 1, first + len(stays)) + 1)
+    )
 
 
 def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> CompactionStep | NothingToDo:
