@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SERVICE_NAME = "contextengine"
 SCOPE = "contextengine_server"
 METRICS_INTERVAL_MS = 15_000
+EXPORT_TIMEOUT_S = 3
+"""For one export, retries included. It also bounds how long the last one holds up the end of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def start_tracing(ratio: float, options: OtlpOptions) -> tuple[Tracer, Callable[
             endpoint=options.endpoint,
             insecure=options.endpoint.startswith("http://"),
             headers=dict(options.headers) or None,
+            timeout=EXPORT_TIMEOUT_S,
         ),
         max_queue_size=16_384,
         max_export_batch_size=2_048,
@@ -111,6 +114,7 @@ def start_metrics(metrics: Metrics, options: OtlpOptions) -> Callable[[], None]:
         endpoint=options.endpoint,
         insecure=options.endpoint.startswith("http://"),
         headers=dict(options.headers) or None,
+        timeout=EXPORT_TIMEOUT_S,
     )
     provider = MeterProvider(
         metric_readers=[PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_INTERVAL_MS)],
