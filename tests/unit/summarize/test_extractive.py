@@ -105,6 +105,24 @@ def test_the_users_requests_come_before_what_tools_print() -> None:
     assert "index on orders" in text
 
 
+def test_requests_without_any_name_or_number_are_kept() -> None:
+    requests = [
+        "Please add a greeting.",
+        "Can you make it quieter?",
+        "帮我把声音调小。",
+        "Now remove the border.",
+    ]
+    said: list[tuple[str, str]] = []
+    for index, request in enumerate(requests):
+        said += [
+            ("assistant", f"Step {index}{n}: wrote src/module{n}/file{n}.py, 1{index}{n} lines.")
+            for n in range(20)
+        ]
+        said.append(("user", request))
+    text = summary(talk(*said, ("assistant", "All of it is done.")), 110)
+    assert [request for request in requests if request not in text] == []
+
+
 def test_of_a_long_output_the_first_line_and_the_error_are_kept() -> None:
     rows = ["$ pytest -q tests/unit"] + ["....................."] * 300
     rows += ["E   AssertionError: expected 3, got 4", "1 failed in 2.31s"]
