@@ -74,6 +74,8 @@ class Engine(Protocol):
     """True where compaction after a turn runs in the background."""
     notices: bool
     """True where ingesting means something to it; legacy's own ingest is a no-op."""
+    chunk: int | None
+    """How many tokens of the oldest uncovered history a compaction may take at a time; None: it needs the whole view."""
     fingerprint: str
     """Names its options, for the epoch."""
 
@@ -91,7 +93,7 @@ class Engine(Protocol):
         """True where a compaction should be queued."""
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
-        """The next summary to make. The view holds everything that is not covered."""
+        """The next summary to make. The view holds the oldest uncovered history, `chunk` tokens of it or all."""
 
     async def dispose(self) -> None:
         """Releases what it holds. Called once, when the server drains or reloads."""

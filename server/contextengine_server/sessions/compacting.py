@@ -22,7 +22,7 @@ from contextengine_server.summarize.request import SourceMessage, SummaryRequest
 from contextengine_server.wire.reading import texts_of
 
 from .core import Address, SessionCore
-from .loading import place_summaries
+from .loading import place_summaries, with_oldest
 from .rows import summary_cost, summary_of
 from .state import SessionState
 from .warm import Session
@@ -88,9 +88,17 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
     result: Compacted | None = None
     held_back = 0
     while True:
-        async with core.session(address.scope, None) as session:
-            core.require(session)
-            view, ground = session.view, _ground(session)
+        async with core.session(address.scope, None if engine.chunk is None else 0) as session:
+            head, ground = core.require(session), _ground(session)
+            view = session.view
+            if engine.chunk is not None and view.base:
+                if session.state.view.late_mark:
+                    # A late result may belong to the oldest history and lie anywhere behind it: read all of it.
+                    async with session.lock:
+                        await core.fresh(session, None)
+                    view = session.view
+                else:
+                    view = await with_oldest(core.store, head, view, core.shaper, engine.chunk)
             tokens = view.view_tokens()
             result = result or Compacted("", tokens, tokens)
             if len(result.summaries) >= wanted.passes or _enough(engine, view, wanted, result):
@@ -110,7 +118,7 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
                 return result
             gain = gain_of(view, step)
         summary = await core.summarizer.summarize(_request(step, entries, gain, wanted.focus))
-        committed = await _commit(core, address, engine, step, entries, gain, summary, ground, key)
+        committed = await _commit(core, address, engine, view, step, entries, gain, summary, ground, key)
         if committed is None:
             held_back += 1
             if held_back > 3:
@@ -203,6 +211,7 @@ async def _commit(
     core: SessionCore,
     address: Address,
     engine: Engine,
+    view: View,
     step: CompactionStep,
     entries: Sequence[Entry],
     gain: int,
@@ -212,13 +221,12 @@ async def _commit(
 ) -> tuple[SummaryRow | None, int] | None:
     """Commits a summary where its ground still stands: (row, tokens after). Row None: it would not shrink the view. None: the
     ground has moved, plan again."""
-    async with core.session(address.scope, None, lock=True) as session:
+    async with core.session(address.scope, lock=True) as session:
         tries = 0
         while True:
             head = core.require(session)
             if _ground(session) != ground:
                 return None
-            view = session.view
             new = core.next_head(session)
             new = replace(new, ended=head.ended)
             row = summary_row(core, view, step, entries, gain, summary, new)
@@ -244,7 +252,7 @@ async def _commit(
             session.advance(new, state)
             if not shrunk:
                 log.info("compaction would not shrink the view", engine=engine.id, gain=gain, cost=row.tokens)
-                return None, view.view_tokens()
+                return None, session.view.view_tokens()
             live = [s for s in session.live_summaries if s.id not in step.replaces]
             session.live_summaries = [*live, summary_of(row, core.shaper)]
             place_summaries(session.view, session.live_summaries)

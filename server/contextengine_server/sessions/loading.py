@@ -6,6 +6,7 @@ Rows read are in proportion to the window: one look-up of the running sum finds 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import apply, extend, seal
@@ -169,3 +170,37 @@ def _single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | 
     in_place = [entry_of(row) for row in rows if row.late_of is None]
     seal(view, in_place, [entry_of(row) for row in rows if row.late_of is not None], shaper)
     return view.atoms[0] if view.atoms else None
+
+
+async def with_oldest(store: Store, head: SessionHead, view: View, shaper: WireShaper, tokens: int) -> View:
+    """The view, holding as well the oldest atoms that no summary covers, so many tokens of them. The view given stays as it is.
+
+    What it costs is in proportion to the tokens, wherever the window begins.
+    """
+    if view.base == 0:
+        return view
+    held = dict(view.anchors)
+    position = held[view.leading - 1].end if view.leading else 0
+    wanted = tokens
+    for summary in (*view.summaries, None):
+        gap_end = view.window_start if summary is None else min(summary.span_start, view.window_start)
+        if gap_end > position:
+            atoms = await _atoms_between(store, head.scope, position, min(gap_end, position + wanted), shaper)
+            held.update({atom.step: atom for atom in atoms})
+            wanted -= sum(atom.tokens for atom in atoms)
+        if summary is None or wanted <= 0:
+            break
+        position = max(position, summary.span_end)
+    return replace(view, anchors=held)
+
+
+async def _atoms_between(store: Store, scope: Scope, start: int, end: int, shaper: WireShaper) -> list[Atom]:
+    """The atoms whose running sum before them is at least `start` and below `end`."""
+    first = await store.atom_from(scope, start)
+    behind = await store.atom_from(scope, end)
+    if first is None or first.step is None or first.start is None:
+        return []
+    rows = await store.messages(scope, first.sequence, behind.sequence - 1 if behind is not None else None)
+    part = View(scope=scope, base=first.step, total=first.start, leading_open=False)
+    seal(part, [entry_of(row) for row in rows if row.late_of is None], [], shaper)
+    return part.atoms

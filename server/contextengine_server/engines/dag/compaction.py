@@ -53,6 +53,8 @@ def _chunk(view: View, options: DagOptions) -> tuple[int, int, int] | None:
             continue
         last, gain = first, view.atom(first).tokens
         for step in range(first + 1, min(run_last, tail - 1) + 1):
+            if not view.holds(step):
+                break
             cost = 0 if step in stays else view.atom(step).tokens
             if gain + cost > options.leaf_chunk_tokens:
                 break

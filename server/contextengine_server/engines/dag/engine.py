@@ -35,6 +35,7 @@ class DagEngine:
         self.options = options
         self.threshold = options.context_threshold
         self.defers = options.defer_compaction
+        self.chunk: int | None = options.leaf_chunk_tokens
         self.declared = Declared(tail_steps=options.fresh_tail_turns)
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 

@@ -26,7 +26,7 @@ def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
         return Plan(everything(view))
     tail = max(view.tail_from(tail_steps), view.raw_from)
     cut = _grid_cut(view, cell, room)
-    if cut <= tail:
+    if cut < view.steps and cut <= tail:
         return _from(view, cut, view.summaries, f"grid cut at step {cut}")
     summaries = _that_fit(view, room, tail)
     if summaries is not None:

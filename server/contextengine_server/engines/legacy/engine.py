@@ -26,6 +26,7 @@ class LegacyEngine:
     threshold = 0.0
     notices = False
     defers = True
+    chunk: int | None = None
     declared = Declared(tail_steps=1, evicts=False)
 
     def __init__(self, options: LegacyOptions) -> None:
