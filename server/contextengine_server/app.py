@@ -172,7 +172,10 @@ def defaults_of(settings: Settings) -> Defaults:
 def server_options(settings: Settings) -> ServerOptions:
     """How to serve."""
     server = settings.server
-    tls = TlsFiles(Path(server.tls.cert_file), Path(server.tls.key_file)) if server.tls.enabled else None
+    tls = None
+    if server.tls.enabled:
+        authority = Path(server.tls.client_ca_file) if server.tls.client_ca_file else None
+        tls = TlsFiles(Path(server.tls.cert_file), Path(server.tls.key_file), authority)
     return ServerOptions(
         address=server.address,
         tls=tls,

@@ -50,6 +50,8 @@ class TlsFiles:
 
     certificate: Path
     key: Path
+    client_authority: Path | None = None
+    """When set, a client must show a certificate that one of these PEM authorities signed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,14 +233,17 @@ def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
     """Reads a certificate and its key. Raises ConfigurationError that names the file and what is wrong with it."""
     contents = []
-    for what, path in (("certificate", files.certificate), ("key", files.key)):
+    wanted = [("certificate", files.certificate), ("key", files.key)]
+    if files.client_authority is not None:
+        wanted.append(("client authority", files.client_authority))
+    for what, path in wanted:
         try:
             contents.append(path.read_bytes())
         except OSError as error:
             raise ConfigurationError(f"TLS {what} {path}: cannot be read: {error.strerror}") from error
         if b"-----BEGIN " not in contents[-1]:
             raise ConfigurationError(f"TLS {what} {path}: is not a PEM file; it must begin with -----BEGIN")
-    certificate, key = contents
+    certificate, key, *authorities = contents
 
     def refuse_password() -> str:
         raise ConfigurationError(f"TLS key {files.key}: is encrypted; give a key without a passphrase")
@@ -253,6 +258,8 @@ def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
         raise ConfigurationError(
             f"TLS certificate {files.certificate} and key {files.key} cannot be used: {error.reason}"
         ) from error
+    if authorities:
+        return grpc.ssl_server_credentials([(key, certificate)], authorities[0], require_client_auth=True)
     return grpc.ssl_server_credentials([(key, certificate)])
 
 

@@ -160,6 +160,25 @@ async def test_tls_from_files(certificate):
             )
 
 
+async def test_a_client_shows_its_certificate_where_an_authority_is_set(certificate):
+    own, key = certificate.certificate.read_bytes(), certificate.key.read_bytes()
+    tls = TlsFiles(certificate.certificate, certificate.key, client_authority=certificate.certificate)
+    options = ServerOptions(address="127.0.0.1:0", tls=tls, tokens=TOKENS)
+    shown = grpc.ssl_channel_credentials(own, key, own)
+    async with house(options=options, credentials=shown, host="localhost") as h:
+        request = lifecycle_pb2.GetStatusRequest()
+        reply = await h.engine.GetStatus(request, metadata=bearer("a runtime's token"))
+        assert reply.revision == 7
+        hidden = grpc.ssl_channel_credentials(own)
+        async with grpc.aio.secure_channel(f"localhost:{h.port}", hidden) as nameless:
+            status: Any = context_engine_pb2_grpc.ContextEngineStub(nameless)
+            call = status.GetStatus(request, metadata=bearer("a runtime's token"), timeout=5)
+            assert (await failure(call)).code in (
+                grpc.StatusCode.UNAVAILABLE,
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+            )
+
+
 async def start(options: ServerOptions) -> None:
     server = Server(options, servicers(Seen()), tracer=Tracer(), metrics=Metrics())
     try:
