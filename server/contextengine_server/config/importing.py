@@ -80,7 +80,8 @@ def _shadowed(value: Any, path: Path = ()) -> Iterator[Path]:
 
 def _document(source: Source) -> str:
     rows = [f"# Taken over from a configuration of {source.format}."]
-    rows += [f"# {note}" for note in source.notes]
+    # A note may quote the file: nothing in it may end the comment.
+    rows += ["# " + "".join(char if char.isprintable() else "?" for char in note) for note in source.notes]
     if source.settings:
         rows.append(yaml.safe_dump(source.settings, sort_keys=False, allow_unicode=True).rstrip())
     else:

@@ -244,6 +244,13 @@ class EngineSettings(Group):
     dag: DagOptions = DagOptions()
     legacy: LegacyOptions = LegacyOptions()
 
+    @field_validator("default")
+    @classmethod
+    def _is_an_id(cls, engine: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9@][A-Za-z0-9@._/:-]*", engine):
+            raise ValueError("must be the id of an engine: letters, digits and @ . _ / : - only")
+        return engine
+
 
 class BudgetSettings(Group):
     """What is assumed of a budget where the request does not say. A request's own value wins."""

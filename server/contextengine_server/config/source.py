@@ -42,8 +42,9 @@ class Source:
     notes: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def map(self, path: Path, ours: str, value: Any) -> None:
-        """Takes a leaf over as the setting `ours`; a value that the setting does not admit is ignored with the reason."""
+    def map(self, path: Path, ours: str, value: Any) -> bool:
+        """Takes a leaf over as the setting `ours`. A value that the setting does not admit is ignored with the reason, and
+        the answer is False."""
         self.leaves.pop(path, None)
         nested: Any = value
         for part in reversed(ours.split(".")):
@@ -52,9 +53,10 @@ class Source:
             parse(Settings, nested)
         except OptionsError as error:
             self.ignored.append(Ignored(show(path), f"{error.problems[0]}; our default stays"))
-            return
+            return False
         self.settings = merge(self.settings, nested)
         self.mapped.append(Mapped(show(path), ours, value))
+        return True
 
     def ignore(self, path: Path, reason: str) -> None:
         """Lists a leaf as ignored."""
@@ -68,8 +70,7 @@ class Source:
 
     def choose(self, path: Path, engine: str, why: str = "") -> None:
         """Makes `engine` the default, and notes what must be known of the choice."""
-        self.map(path, "engine.default", engine)
-        if why:
+        if self.map(path, "engine.default", engine) and why:
             self.notes.append(why)
 
     def note_engine(self) -> None:

@@ -298,7 +298,8 @@ def _type(field: FieldInfo) -> str:
         elif get_origin(argument) in (list, tuple):
             names.append("list")
         else:
-            names.append({"str": "string"}.get(argument.__name__, argument.__name__))
+            name = getattr(argument, "__name__", str(argument))
+            names.append("string" if name == "str" else name)
     return unit.name if unit is not None else " or ".join(names)
 
 

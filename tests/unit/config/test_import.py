@@ -294,6 +294,15 @@ def test_pyclaw_without_layers() -> None:
     )
 
 
+@pytest.mark.parametrize("off", ["", ", deny: [EVIL]"])
+def test_a_name_cannot_smuggle_settings_in(off: str, tmp_path: Path) -> None:
+    evil = "'x\\nserver: {insecure: true}\\n#'"
+    config = import_config(f"{{plugins: {{slots: {{contextEngine: {evil}}}{off.replace('EVIL', evil)}}}}}")
+    assert settings(config, tmp_path).server.insecure is False
+    assert taken(config) == ({"engine.default": "legacy"} if off else {})
+    assert ("must be the id of an engine" in config.ignored[0].reason) == (not off)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
