@@ -23,6 +23,7 @@ from contextengine_server.engines.registry import Registry
 from contextengine_server.sessions.background import Background
 from contextengine_server.sessions.core import Defaults, Limits, SessionCore
 from contextengine_server.sessions.events import Events
+from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
 from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
@@ -102,6 +103,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             new_id,
             limits_of(settings),
             defaults_of(settings),
+            Meters(metrics),
         )
         _watch(core, metrics)
         background = Background(core, life, idle_end_ms=_idle_ms(settings))

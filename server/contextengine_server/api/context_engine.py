@@ -168,13 +168,16 @@ class ContextEngineService:
                 core, assembly.view.scope, assembly.available, call.trace.traceparent() or ""
             )
         with call.trace.span("reply"):
-            return replies.encode(
+            reply, reused = replies.encode(
                 assembly,
                 request.known_context_hash,
                 request.known_epoch,
                 explained=request.explain,
                 tools=request.tools,
             )
+        core.meters.tokens_sent.value += assembly.tokens
+        core.meters.tokens_reused.value += reused
+        return reply
 
     async def compact(
         self, request: compaction_pb2.CompactRequest, call: Call

@@ -94,8 +94,9 @@ def encode(
     *,
     explained: bool,
     tools: Sequence[budget_pb2.ToolDefinition],
-) -> bytes:
-    """The reply, encoded: the fields, then the frames of the items that the caller does not hold."""
+) -> tuple[bytes, int]:
+    """The reply, encoded: the fields, then the frames of the items that the caller does not hold. With it, the
+    tokens that the caller holds."""
     joined = assembly.joined
     held = joined.held(known_hash) if known_hash else None
     reused = held or 0
@@ -134,7 +135,7 @@ def encode(
         decisions = explain(assembly)
         reply.decisions.extend(decision(item) for item in decisions)
         count(reply.metrics, decisions)
-    return reply.SerializeToString() + joined.after(reused)
+    return reply.SerializeToString() + joined.after(reused), reply.cache.reused_tokens
 
 
 def assembly_id(assembly: Assembly) -> str:

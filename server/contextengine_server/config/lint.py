@@ -44,11 +44,6 @@ def config_lint(settings: Settings) -> list[Finding]:
     ]
 
 
-def refusals(settings: Settings) -> list[Finding]:
-    """Why the server must not start with these settings; empty where it may."""
-    return [finding for finding in (*_trust(settings), *_tls(settings)) if finding.status == "error"]
-
-
 def available(budget: BudgetSettings, window: int) -> int:
     """What a window without system prompt and tools leaves for messages; 0 where the settings leave nothing."""
     if budget.window_cap is not None:

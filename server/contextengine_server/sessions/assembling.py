@@ -115,7 +115,7 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     storing = bool(call.ingest) or (call.live is not None and call.store_new)
     await core.count(call.ingest if call.live is None else call.live)
     reach = None if call.whole else _reach(core, call, selected.engine)
-    async with core.session(address.scope, reach, lock=storing) as session:
+    async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
         alignment = None
         new = call.ingest
         if call.live is not None:
@@ -300,6 +300,7 @@ def _finish(
     outcome = DEGRADED if reason else FITS
     if tokens > room - call.prompt_tokens:
         outcome = OVER_BUDGET
+    core.meters.assembled[outcome].value += 1
     available = max(1, budget.reference - addition_tokens - call.prompt_tokens)
     return Assembly(
         view=view,

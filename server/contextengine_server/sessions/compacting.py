@@ -154,6 +154,7 @@ def _next(
     try:
         return engine.compaction(view, goal)
     except Exception as error:
+        core.meters.compacted["failed"].value += 1
         log.exception("engine failed", engine=engine.id, operation="compact")
         core.engine_failed(session.scope, engine.id, "compact", type(error).__name__)
         raise EngineFailed(
@@ -250,6 +251,7 @@ async def _commit(
                 await core.lost_race(session, tries)
                 continue
             session.advance(new, state)
+            core.meters.compacted["committed" if shrunk else "no_progress"].value += 1
             if not shrunk:
                 log.info("compaction would not shrink the view", engine=engine.id, gain=gain, cost=row.tokens)
                 return None, session.view.view_tokens()

@@ -26,12 +26,14 @@ from contextengine_server.store.interface import (
     StoreUnavailable,
 )
 from contextengine_server.summarize.request import Summarizer
+from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import WireShaper
 
 from .events import Events
 from .loading import load
+from .meters import Meters
 from .rows import entry_of
 from .selection import Selected, Selection
 from .state import SessionState
@@ -100,6 +102,7 @@ class SessionCore:
         new_id: Callable[[], str],
         limits: Limits,
         defaults: Defaults,
+        meters: Meters,
     ) -> None:
         self.store = store
         self.counter = counter
@@ -111,6 +114,7 @@ class SessionCore:
         self.new_id = new_id
         self.limits = limits
         self.defaults = defaults
+        self.meters = meters
         self.warm = WarmSessions(limits.cache_bytes)
         self._own_texts = lru_cache(64)(counter.count_text)
         self.wake_background: Callable[[], None] = lambda: None
@@ -153,7 +157,7 @@ class SessionCore:
 
     @asynccontextmanager
     async def session(
-        self, scope: Scope, reach: int | None = 0, *, lock: bool = False
+        self, scope: Scope, reach: int | None = 0, *, lock: bool = False, trace: Trace = NO_TRACE
     ) -> AsyncIterator[Session]:
         """The session as the store has it now, with a window of at least `reach` uncovered tokens; None: all of it.
 
@@ -163,13 +167,15 @@ class SessionCore:
         try:
             if lock:
                 async with session.lock:
-                    await self.fresh(session, reach)
+                    with trace.span("load"):
+                        await self.fresh(session, reach)
                     yield session
             else:
-                head = await self.store.head(scope)
-                if not self._current(session, head) or not session.holds(reach):
-                    async with session.lock:
-                        await self.fresh(session, reach)
+                with trace.span("load"):
+                    head = await self.store.head(scope)
+                    if not self._current(session, head) or not session.holds(reach):
+                        async with session.lock:
+                            await self.fresh(session, reach)
                 yield session
         finally:
             self.warm.leave(session)

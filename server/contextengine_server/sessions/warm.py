@@ -142,6 +142,10 @@ class WarmSessions:
     def leave(self, session: Session) -> None:
         """Ends a use."""
         session.users -= 1
+        if session.head is None:
+            self.drop(
+                session.scope
+            )  # nothing is kept for sessions that do not exist, however many are asked for
         if self.bytes > self.capacity:
             self.shrink()
 

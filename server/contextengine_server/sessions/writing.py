@@ -238,6 +238,8 @@ def _announce(core: SessionCore, session: Session, written: Written) -> None:
         core.events.emit("session:created", *scope, revision=written.revision)
     stored = [item for item in written.stored if item.disposition == Disposition.STORED]
     if stored:
+        core.meters.messages.value += len(stored)
+        core.meters.tokens_in.value += sum(item.tokens for item in stored)
         counts = {"messages": len(stored), "tokens": sum(item.tokens for item in stored)}
         core.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
 

@@ -1,0 +1,34 @@
+"""What is counted of sessions: plain integers that instruments read (design of the hot path)."""
+
+from __future__ import annotations
+
+from contextengine_server.telemetry.metrics import Counter, Metrics
+
+_OUTCOMES = {1: "fits", 2: "over_budget", 3: "degraded"}
+_COMPACTIONS = ("committed", "no_progress", "failed")
+
+
+class Meters:
+    """The counters of the session core."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.assembled: dict[int, Counter] = {
+            number: metrics.counter("contextengine.assemblies", "Assemblies by outcome", {"outcome": name})
+            for number, name in _OUTCOMES.items()
+        }
+        self.messages = metrics.counter("contextengine.messages.stored", "Messages stored")
+        self.tokens_in = metrics.counter(
+            "contextengine.tokens.stored", "Tokens stored, reference encoding", unit="{token}"
+        )
+        self.tokens_sent = metrics.counter(
+            "contextengine.tokens.assembled", "Tokens of assemblies", unit="{token}"
+        )
+        self.tokens_reused = metrics.counter(
+            "contextengine.tokens.reused", "Tokens of assemblies that the caller held already", unit="{token}"
+        )
+        self.compacted: dict[str, Counter] = {
+            name: metrics.counter(
+                "contextengine.compactions", "Compaction passes by outcome", {"outcome": name}
+            )
+            for name in _COMPACTIONS
+        }
