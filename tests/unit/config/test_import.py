@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
 from hypothesis import given
@@ -347,6 +348,7 @@ def leaf_paths(value: Any, path: str = "") -> list[str]:
     return [path]
 
 
+@hypothesis.settings(deadline=None)
 @given(
     st.fixed_dictionaries(
         {},

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.summarize import (
@@ -164,6 +164,7 @@ def test_the_note_counts_summaries_by_their_name() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
+@settings(deadline=None)
 @given(
     times=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=3),
     tokens=st.integers(-1, 2**63),

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
@@ -100,6 +100,7 @@ def test_a_body_that_holds_its_own_digest_gets_another_fence(monkeypatch: pytest
     assert verify(FACTS, stolen) is not None
 
 
+@settings(deadline=None)
 @given(facts, bodies)
 def test_what_is_rendered_verifies(row: SummaryFacts, body: str) -> None:
     text = render(row, body)
@@ -111,6 +112,7 @@ def test_what_is_rendered_verifies(row: SummaryFacts, body: str) -> None:
     assert text.split("\n", 1)[0] == render(row, "another body").split("\n", 1)[0]
 
 
+@settings(deadline=None)
 @given(facts, bodies, st.data())
 def test_any_change_is_found(row: SummaryFacts, body: str, data: st.DataObject) -> None:
     text = render(row, body)
@@ -121,6 +123,7 @@ def test_any_change_is_found(row: SummaryFacts, body: str, data: st.DataObject) 
     assert verify(row, other) is not None
 
 
+@settings(deadline=None)
 @given(facts, facts, bodies)
 def test_another_row_does_not_vouch(row: SummaryFacts, other: SummaryFacts, body: str) -> None:
     text = render(row, body)
@@ -128,6 +131,7 @@ def test_another_row_does_not_vouch(row: SummaryFacts, other: SummaryFacts, body
     assert verify(other, text) is not None
 
 
+@settings(deadline=None)
 @given(facts, st.text(st.characters()))
 def test_never_raises_for_a_text(row: SummaryFacts, text: str) -> None:
     assert verify(row, text) is not None
