@@ -66,11 +66,8 @@ class Known:
     def stays(self) -> set[int]:
         """The groups that law 4 keeps."""
         user = self.listing.newest_user
-        return {
-            index
-            for index, group in enumerate(self.listing.groups)
-            if group.leading or group.pinned or (user is not None and group.user and user in group.members)
-        }
+        stays = {index for index, group in enumerate(self.listing.groups) if group.leading or group.pinned}
+        return stays | ({user[0]} if user else set())
 
 
 @dataclass
@@ -252,17 +249,18 @@ def _intent(known: Known, sent: Sent, placed: Placed) -> str | None:
         group = known.listing.groups[index]
         for place, shown in enumerate(group.shown):
             item = placed.shown.get(index, {}).get(place)
-            if not (group.leading or _must_be_verbatim(known, shown)):
+            if not (group.leading or _must_be_verbatim(known, index, shown)):
                 continue
             if item is None or not shows(shown, item, known.by_sequence):
                 return f"message {shown.sequence} must be verbatim"
     return None
 
 
-def _must_be_verbatim(known: Known, shown: Shown) -> bool:
+def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
+    """A user's message may carry a late result as well: that one stands behind its call, which need not stay."""
     if shown.kind in ("no result", "note"):
         return False
-    return shown.sequence == known.listing.newest_user or pinned(known.by_sequence[shown.sequence].message)
+    return (index, shown.sequence) == known.listing.newest_user or pinned(known.by_sequence[shown.sequence].message)
 
 
 def _budget(known: Known, sent: Sent, placed: Placed) -> str | None:

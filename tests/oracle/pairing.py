@@ -95,8 +95,8 @@ class Listing:
     groups: list[Group]
     dropped: set[int]
     """The sequences of messages of which nothing is shown."""
-    newest_user: int | None
-    """The sequence of the newest message in which a user speaks."""
+    newest_user: tuple[int, int] | None
+    """(group, sequence) of the newest message in which a user speaks."""
 
 
 def speaks(message: pb.Message) -> bool:
@@ -190,7 +190,7 @@ class _Reader:
             if not stands and not late:
                 self._drop(row.sequence)
             if stands and row.message.role == pb.ROLE_USER and speaks(row.message):
-                newest_user = row.sequence
+                newest_user = self.groups.index(self.home[at]), row.sequence
         self._mark_leading()
         if self.groups:
             self.groups[-1].pending = self._open_at(len(self.rows))

@@ -1,0 +1,127 @@
+"""Engines under test, and what the oracles are told when they judge their plans."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contextengine_server.context.budget import cell
+from contextengine_server.context.fold import apply, extend
+from contextengine_server.context.laws.case import Case, Violation
+from contextengine_server.context.laws.check import violation
+from contextengine_server.context.plan import Plan, Summarized, plan_tokens
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.dag import DagEngine
+from contextengine_server.engines.legacy import LegacyEngine
+from contextengine_server.engines.options import DagOptions, LegacyOptions
+from contextengine_server.wire.shaping import WireShaper
+from tests.oracle.assembly import Covering, Known, Sent, broken
+from tests.oracle.pairing import Leaf, Listing, Row, listing
+
+from .build import SHAPER, empty, entries_of, items, leaf_of, sent_slots, summary
+
+ENGINES: tuple[Engine, ...] = (
+    DagEngine(DagOptions()),  # type: ignore[call-arg]
+    DagEngine(DagOptions(fresh_tail_turns=1)),  # type: ignore[call-arg]
+    DagEngine(DagOptions(fresh_tail_turns=3)),  # type: ignore[call-arg]
+    DagEngine(DagOptions(fresh_tail_turns=50)),  # type: ignore[call-arg]
+    LegacyEngine(LegacyOptions()),  # type: ignore[call-arg]
+)
+
+
+@dataclass
+class Told:
+    """A view, and the same session as the oracles know it."""
+
+    view: View
+    rows: list[Row]
+    leaves: list[Leaf] = field(default_factory=list)
+    coverings: list[Covering] = field(default_factory=list)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        steps = [(atom.first, atom.tokens) for atom in self.view.atoms]
+        made = [(s.first_step, s.last_step, s.tokens) for s in self.view.summaries]
+        printer.text(f"(first, tokens) {steps}, summaries {made}, rows {self.rows}")
+
+    def listing(self) -> Listing:
+        return listing(self.rows, self.leaves)
+
+    def add(self, rows: Sequence[Row], shaper: WireShaper = SHAPER) -> None:
+        """The session goes on."""
+        apply(self.view, extend(self.view, entries_of(rows), shaper))
+        self.rows = [*self.rows, *rows]
+
+    def compact(self, first: int, last: int, body: str) -> None:
+        """A summary over the steps first to last is committed."""
+        created = self.rows[-1].created + 1
+        made, covering = summary(self.view, first, last, body, created=created)
+        self.view.summaries = sorted([*self.view.summaries, made], key=lambda s: s.first_step)
+        self.view.leaves = [*self.view.leaves, (made.first_sequence, made.last_sequence, created)]
+        self.leaves.append(leaf_of(covering, created))
+        self.coverings.append(covering)
+
+    def known(self, engine: Engine, budget: int, *, view_of: Listing | None = None) -> Known:
+        """What the oracles are told; the listing may be handed in where it is worked out already."""
+        return Known(
+            rows=self.rows,
+            listing=view_of or self.listing(),
+            budget=budget,
+            tail=engine.declared.tail_steps,
+            forms=frozenset(int(form) for form in engine.declared.forms),
+            evicts=engine.declared.evicts,
+            coverings=self.coverings,
+            costs={atom.first: atom.tokens for atom in self.view.atoms},
+        )
+
+
+def told(rows: Sequence[Row], shaper: WireShaper = SHAPER) -> Told:
+    """A session that was not compacted."""
+    one = Told(empty(), [])
+    one.add(rows, shaper)
+    return one
+
+
+def lawful(view: View, engine: Engine, plan: Plan, budget: int) -> Violation | None:
+    """What the core's laws say of a plan."""
+    return violation(Case(plan, view, budget, plan_tokens(plan, view), engine.declared))
+
+
+def judged(one: Told, known: Known, plan: Plan) -> list[tuple[int, str]]:
+    """What the oracles say of it."""
+    return broken(known, Sent(items(sent_slots(plan, one.view)), over=plan.over))
+
+
+def hold(one: Told, engine: Engine, budget: int, reserved: int = 0, view_of: Listing | None = None) -> Plan:
+    """Plans, and fails unless the laws and the oracles have nothing to say."""
+    room = cell(budget)
+    plan = engine.plan(one.view, room, reserved)
+    broke = lawful(one.view, engine, plan, room - reserved)
+    assert broke is None, (str(broke), engine.id, engine.declared, room, outline(plan))
+    known = one.known(engine, room - reserved, view_of=view_of)
+    wrong = judged(one, known, plan)
+    assert not wrong, (wrong, engine.id, engine.declared, room, outline(plan))
+    assert plan_tokens(plan, one.view) == sum(slot.tokens for slot in sent_slots(plan, one.view))
+    return plan
+
+
+def outline(plan: Plan) -> str:
+    """A plan in a line, for the report of a failure."""
+    segments = [f"S{s.summary.first_step}-{s.summary.last_step}" if isinstance(s, Summarized) else f"{s.first}-{s.last}" for s in plan.segments]
+    return f"{' '.join(segments)} cut {plan.cut} {plan.rule}{' over' if plan.over else ''}"
+
+
+def budgets(tokens: int, shares: Sequence[int]) -> list[int]:
+    """Budgets of so many hundredths of the session."""
+    return [max(1, tokens * share // 100) for share in shares]
+
+
+SHARES = (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 21, 25, 29, 33, 37, 41, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100, 110, 120)
+"""Thirty budgets, from 1 % to 120 % of a session."""
+
+
+def some(shares: Sequence[int], number: int, seed: int) -> list[int]:
+    """A few of them, others at every seed."""
+    return random.Random(seed).sample(list(shares), number)
