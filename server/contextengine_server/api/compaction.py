@@ -8,7 +8,7 @@ from contextengine_server.api.reading import budget_spec, not_negative, ref_of, 
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
 from contextengine_server.errors import NotYetServed, RevisionMismatch, Violation
 from contextengine_server.sessions.background import available_of, queue_compaction
-from contextengine_server.sessions.compacting import NOTE_TOKENS, Compacted, Wanted
+from contextengine_server.sessions.compacting import Compacted, Wanted
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
 from contextengine_server.sessions.warm import Session
@@ -104,7 +104,7 @@ async def _delegated(
     """The host compacts: which range, into what."""
     async with core.session(address.scope, None) as session:
         goal = CompactionGoal(
-            wanted.available, wanted.force, wanted.to_threshold, wanted.measured, NOTE_TOKENS
+            wanted.available, wanted.force, wanted.to_threshold, wanted.measured, core.summary_floor
         )
         step = engine.compaction(session.view, goal)
         if not isinstance(step, CompactionStep):

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from contextengine_server.errors import InvalidField, UnknownEngine
 
 from .contract import Engine
 from .dag import DagEngine
+from .fields import OptionsError, parse, read_names
 from .legacy import LegacyEngine
 from .options import DagOptions, LegacyOptions
 
@@ -72,20 +73,14 @@ class Registry:
         base = self._configured.get(engine_id) or registration.options()
         if not overrides:
             return base
-        known = {name: info.alias or name for name, info in registration.options.model_fields.items()}
-        by_alias = {alias: name for name, alias in known.items()}
-        unknown = [name for name in overrides if name not in known and name not in by_alias]
-        if unknown:
-            raise InvalidField(
-                field, f"unknown option {unknown[0]!r} of {engine_id}; there are: {', '.join(known.values())}"
-            )
-        merged = base.model_dump() | {by_alias.get(name, name): value for name, value in overrides.items()}
         try:
-            return registration.options.model_validate(merged)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            raise InvalidField(field, f"{known.get(name, name)}: {first['msg']}") from error
+            # What is overridden is checked by itself first, so that its own names stand in the message.
+            named, problems = read_names(registration.options, overrides)
+            if problems:
+                raise OptionsError(problems)
+            return parse(registration.options, base.model_dump() | named)
+        except OptionsError as error:
+            raise InvalidField(field, str(error)) from error
 
     def engine(self, engine_id: str, options: BaseModel) -> Engine:
         """The engine with these options, made once. Raises UnknownEngine, InvalidEngine."""

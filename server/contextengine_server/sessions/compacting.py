@@ -30,9 +30,6 @@ from .warm import Session
 MAX_PASSES = 200
 """Passes of one call; a whole history of four million tokens in leaves of 20,000."""
 
-NOTE_TOKENS = 160
-"""What the smallest summary costs with its header, fence and footer, about: nothing smaller is worth compacting."""
-
 MAX_FOCUS = 800
 """Code points of a focus that are used (OpenClaw §4.7)."""
 
@@ -117,7 +114,7 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
                 result.reason = "" if result.summaries else "already compacted"
                 return result
             gain = gain_of(view, step)
-        summary = await core.summarizer.summarize(_request(step, entries, gain, wanted.focus))
+        summary = await core.summarizer.summarize(_request(core, step, entries, gain, wanted.focus))
         committed = await _commit(core, address, engine, view, step, entries, gain, summary, ground, key)
         if committed is None:
             held_back += 1
@@ -149,7 +146,7 @@ def _next(
         force=forced or (wanted.force and bool(view.view_tokens() > wanted.available)),
         to_threshold=wanted.to_threshold,
         measured=wanted.measured,
-        floor=NOTE_TOKENS,
+        floor=core.summary_floor,
     )
     try:
         return engine.compaction(view, goal)
@@ -182,11 +179,13 @@ def gain_of(view: View, step: CompactionStep) -> int:
     )
 
 
-def _request(step: CompactionStep, entries: Sequence[Entry], gain: int, focus: str) -> SummaryRequest:
+def _request(
+    core: SessionCore, step: CompactionStep, entries: Sequence[Entry], gain: int, focus: str
+) -> SummaryRequest:
     return SummaryRequest(
         messages=tuple(source_message(entry) for entry in entries),
-        source_tokens=gain,
-        target_tokens=max(1, step.target_tokens - NOTE_TOKENS),
+        source_tokens=max(1, gain - core.summary_overhead),
+        target_tokens=max(1, step.target_tokens - core.summary_overhead),
         focus=focus[:MAX_FOCUS],
         previous_summary=step.previous,
     )

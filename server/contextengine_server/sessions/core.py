@@ -25,7 +25,7 @@ from contextengine_server.store.interface import (
     Store,
     StoreUnavailable,
 )
-from contextengine_server.summarize.request import Summarizer
+from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, Summarizer
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.reading import Incoming
@@ -34,7 +34,7 @@ from contextengine_server.wire.shaping import WireShaper
 from .events import Events
 from .loading import load
 from .meters import Meters
-from .rows import entry_of
+from .rows import entry_of, summary_overhead
 from .selection import Selected, Selection
 from .state import SessionState
 from .warm import Session, WarmSessions
@@ -115,6 +115,9 @@ class SessionCore:
         self.limits = limits
         self.defaults = defaults
         self.meters = meters
+        self.summary_overhead = summary_overhead(counter.count_text)
+        self.summary_floor = self.summary_overhead + COUNT_ONLY_MAX_TOKENS
+        """What the smallest summary costs: nothing smaller is worth compacting."""
         self.warm = WarmSessions(limits.cache_bytes)
         self._own_texts = lru_cache(64)(counter.count_text)
         self.wake_background: Callable[[], None] = lambda: None

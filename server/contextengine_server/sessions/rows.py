@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
@@ -93,6 +93,14 @@ def rendered(row: SummaryRow) -> str:
 def summary_cost(row: SummaryRow, shaper: WireShaper) -> int:
     """What showing a summary costs."""
     return MESSAGE_TOKENS + shaper.count(rendered(row))
+
+
+def summary_overhead(count: Callable[[str], int]) -> int:
+    """What a summary costs besides its body, at most: its frame as a message, header, fence and footer."""
+    longest = SummaryFacts(
+        "s" + "9" * 9 + "-ffffffff", 9, 999_999, 10_000_000, 99_999_999, 0, 4_102_444_799_000, True
+    )
+    return MESSAGE_TOKENS + count(render(longest, ""))
 
 
 def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:

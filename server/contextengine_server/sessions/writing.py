@@ -102,16 +102,15 @@ async def append(
 
     `edit` changes the session's state in the same commit, which is then made even where no message is new.
     """
-    if request is not None and session.head is not None:
-        known = await core.store.reply(session.scope, request.id)
-        if known is not None:
-            return _repeat(known, request)
     tries = 0
     while True:
         session.mark_own(incoming)
         try:
             plan = _plan(core, session, incoming, field_name, refuse_conflicts)
-            if not plan.entries and edit is None and not address.bind and request is None:
+            if not plan.entries and edit is None and not address.bind:
+                known = await core.store.reply(session.scope, request.id) if request is not None else None
+                if known is not None and request is not None:
+                    return _repeat(known, request)
                 return Written(plan.stored, session.revision)
             return await _commit(core, session, address, plan, request, edit)
         except NeedsHistory as need:
