@@ -96,7 +96,9 @@ def broken(known: Known, sent: Sent) -> list[tuple[int, str]]:
     """Every law that is broken, in order, with the reason."""
     placed = _place(known, sent)
     laws = (_pairs, _pending, _reasoning, _intent, _budget, _tail, _honesty, _scope)
-    return [(number, why) for number, law in enumerate(laws, 1) if (why := law(known, sent, placed)) is not None]
+    return [
+        (number, why) for number, law in enumerate(laws, 1) if (why := law(known, sent, placed)) is not None
+    ]
 
 
 def shows(shown: Shown, item: pb.Item, rows: dict[int, Row]) -> bool:
@@ -131,7 +133,10 @@ def shows(shown: Shown, item: pb.Item, rows: dict[int, Row]) -> bool:
         and message.role == pb.ROLE_USER
         and message.id.startswith("ce:")
         and len(texts) == len(shown.parts)
-        and all(_labelled(text, row.parts[part].tool_result) for text, part in zip(texts, shown.parts, strict=True))
+        and all(
+            _labelled(text, row.parts[part].tool_result)
+            for text, part in zip(texts, shown.parts, strict=True)
+        )
     )
 
 
@@ -157,10 +162,14 @@ def _place(known: Known, sent: Sent) -> Placed:
                     at += 1
             continue
         step = at
-        while step < len(places) and not _stands_for(known, known.listing.groups[places[step][0]].shown[places[step][1]], item):
+        while step < len(places) and not _stands_for(
+            known, known.listing.groups[places[step][0]].shown[places[step][1]], item
+        ):
             step += 1
         if step == len(places):
-            placed.wrong.append(f"item {item.id!r} is twice, out of order, altered, or not in the view at all")
+            placed.wrong.append(
+                f"item {item.id!r} is twice, out of order, altered, or not in the view at all"
+            )
             continue
         group, place = places[step]
         placed.shown.setdefault(group, {})[place] = item
@@ -178,7 +187,9 @@ def _stands_for(known: Known, shown: Shown, item: pb.Item) -> bool:
 def _verbatim(known: Known, placed: Placed, group: int) -> bool:
     shown = known.listing.groups[group].shown
     items = placed.shown.get(group, {})
-    return len(items) == len(shown) and all(shows(s, items[at], known.by_sequence) for at, s in enumerate(shown))
+    return len(items) == len(shown) and all(
+        shows(s, items[at], known.by_sequence) for at, s in enumerate(shown)
+    )
 
 
 def _pairs(known: Known, sent: Sent, placed: Placed) -> str | None:
@@ -260,7 +271,9 @@ def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
     """A user's message may carry a late result as well: that one stands behind its call, which need not stay."""
     if shown.kind in ("no result", "note"):
         return False
-    return (index, shown.sequence) == known.listing.newest_user or pinned(known.by_sequence[shown.sequence].message)
+    return (index, shown.sequence) == known.listing.newest_user or pinned(
+        known.by_sequence[shown.sequence].message
+    )
 
 
 def _budget(known: Known, sent: Sent, placed: Placed) -> str | None:
@@ -298,7 +311,9 @@ def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
     missing = [index for index in range(begins, newest + 1) if not there(index)]
     if not missing:
         return None
-    older = [index for index in range(begins, missing[-1]) if index in placed.shown and index not in known.stays]
+    older = [
+        index for index in range(begins, missing[-1]) if index in placed.shown and index not in known.stays
+    ]
     if older:
         return f"step {missing[-1]} is given up before the older step {older[0]}"
     if sent.tokens + known.costs[groups[missing[-1]].first] <= known.budget:
@@ -316,7 +331,10 @@ def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
     """Law 7."""
     coverings = {covering.id: covering for covering in known.coverings}
     for item in sent.items:
-        if item.form not in (pb.FORM_UNSPECIFIED, pb.FORM_SOME_PARTS, pb.FORM_NOTE) and item.form not in known.forms:
+        if (
+            item.form not in (pb.FORM_UNSPECIFIED, pb.FORM_SOME_PARTS, pb.FORM_NOTE)
+            and item.form not in known.forms
+        ):
             return f"form {item.form} was not declared"
         if item.origin.WhichOneof("kind") == "summary_id":
             covering = coverings.get(item.origin.summary_id)
@@ -330,14 +348,25 @@ def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
 
 def dishonest(covering: Covering, item: pb.Item) -> str | None:
     """What is wrong with how a summary is shown."""
-    if item.message.role != pb.ROLE_USER or not item.message.id.startswith("ce:") or len(item.message.parts) != 1:
+    if (
+        item.message.role != pb.ROLE_USER
+        or not item.message.id.startswith("ce:")
+        or len(item.message.parts) != 1
+    ):
         return "is no message of the user's role with an id of the service"
     lines = item.message.parts[0].text.text.split("\n")
     header = HEADER.fullmatch(lines[0])
     if header is None:
         return "has no header"
     time = covering.start if covering.start == covering.end else f"{covering.start}/{covering.end}"
-    said = (header["id"], int(header["depth"]), int(header["count"]), int(header["first"]), int(header["last"]), header["time"])
+    said = (
+        header["id"],
+        int(header["depth"]),
+        int(header["count"]),
+        int(header["first"]),
+        int(header["last"]),
+        header["time"],
+    )
     row = (
         covering.id, covering.depth, covering.message_count, covering.first_sequence, covering.last_sequence, time,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a session must look like, from its whole list of messages: which result answers which call, what is made up, what is not shown.
+"""What a session must look like, from its whole list: which result answers which call, what is made up, what is not shown.
 
 The rules, over the list as a whole:
 
@@ -139,7 +139,9 @@ class _Reader:
     def __init__(self, rows: Sequence[Row], leaves: Sequence[Leaf]) -> None:
         self.rows, self.leaves = rows, leaves
         self.outside = [outside(row.message) for row in rows]
-        self.calls: list[list[Call]] = [[Call(id, at) for id in ids] for at, (ids, _) in enumerate(self.outside)]
+        self.calls: list[list[Call]] = [
+            [Call(id, at) for id in ids] for at, (ids, _) in enumerate(self.outside)
+        ]
         self.speakers = [at for at, row in enumerate(rows) if speaks(row.message)]
         self.timely: dict[tuple[int, int], Call] = {}
         self.late: dict[tuple[int, int], Call] = {}
@@ -164,7 +166,11 @@ class _Reader:
         waiting: dict[str, list[Call]] = {}
         for at, row in enumerate(self.rows):
             for part in self.outside[at][1]:
-                same = [call for call in waiting.get(row.message.parts[part].tool_result.call_id, ()) if call.answer is None]
+                same = [
+                    call
+                    for call in waiting.get(row.message.parts[part].tool_result.call_id, ())
+                    if call.answer is None
+                ]
                 if not same:
                     continue
                 newest = max(call.row for call in same)
@@ -255,7 +261,9 @@ class _Reader:
             made_up = Shown("no result", self.rows[call.row].sequence, call=call.id)
             alone = len(row.message.parts) == 1
             place = group.shown.index(made_up)
-            group.shown[place] = Shown("whole", row.sequence) if alone else Shown("parts", row.sequence, (part,))
+            group.shown[place] = (
+                Shown("whole", row.sequence) if alone else Shown("parts", row.sequence, (part,))
+            )
             group.members.append(row.sequence)
             group.pinned = group.pinned or pinned(row.message)
         if notes:
@@ -286,7 +294,11 @@ class _Reader:
     def _thinking_at(self, end: int) -> bool:
         """True where, of the rows before `end`, the newest that speaks is reasoning whose product is still to come."""
         newest = self._speaker(end)
-        return newest is not None and only_reasoning(self.rows[newest].message) and not self._closed(self.home[newest])
+        return (
+            newest is not None
+            and only_reasoning(self.rows[newest].message)
+            and not self._closed(self.home[newest])
+        )
 
     def _drop(self, sequence: int) -> None:
         self.dropped.add(sequence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -33,12 +33,19 @@ def count(text: str) -> int:
 SHAPER = WireShaper(count)
 
 
-def entry_of(row: Row, count: object = None) -> Entry:
+def entry_of(row: Row, count: Callable[[str], int] = count) -> Entry:
     """A row as the core holds it."""
     incoming = read(row.message, "message")
-    tokens = incoming.fixed_tokens + sum(map(SHAPER.count if count is None else count, incoming.texts))  # type: ignore[arg-type]
+    tokens = incoming.fixed_tokens + sum(map(count, incoming.texts))
     return Entry(
-        row.sequence, incoming.id, incoming.traits, tokens, incoming.hash, incoming.body, row.created, incoming.time_ms
+        row.sequence,
+        incoming.id,
+        incoming.traits,
+        tokens,
+        incoming.hash,
+        incoming.body,
+        row.created,
+        incoming.time_ms,
     )
 
 
@@ -57,7 +64,11 @@ class Facts(dict[int, EntryFacts]):
     def take(self, change: Extension) -> None:
         for sequence, delta in change.shifts:
             for known in list(self.values()):
-                if known.sequence > sequence and known.start is not None and known.sequence not in change.facts:
+                if (
+                    known.sequence > sequence
+                    and known.start is not None
+                    and known.sequence not in change.facts
+                ):
                     self[known.sequence] = replace(known, start=known.start + delta)
         self.update(change.facts)
 
@@ -98,12 +109,12 @@ def summary(
     *,
     created: int,
     id: str = "",
-    count: object = None,
+    count: Callable[[str], int] = count,
 ) -> tuple[Summary, Covering]:
     """A summary of depth 0 over the steps first to last: as the core has it, and as its row says it."""
     atoms = [view.atom(step) for step in range(first, last + 1)]
     sequences = [entry.sequence for atom in atoms for entry in (*atom.entries, *(e for e, _ in atom.dropped))]
-    last_sequence = max(max(sequences), view.atom(last).first)
+    last_sequence = max(*sequences, view.atom(last).first)
     if last + 1 < view.steps:
         last_sequence = min(last_sequence, view.atom(last + 1).first - 1)
     first_sequence = atoms[0].first
@@ -121,7 +132,7 @@ def summary(
     row = SummaryRow(
         id=facts.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
         message_count=facts.descendant_count, source_tokens=view.span(first, last),
-        tokens=(SHAPER.count if count is None else count)(body) + 40, text=body, created_revision=created,  # type: ignore[operator]
+        tokens=count(body) + 40, text=body, created_revision=created,
         first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
         start_ms=facts.start_ms, end_ms=facts.end_ms,
     )  # fmt: skip

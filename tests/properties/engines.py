@@ -24,11 +24,11 @@ from tests.oracle.pairing import Leaf, Listing, Row, listing
 from .build import SHAPER, empty, entries_of, items, leaf_of, sent_slots, summary
 
 ENGINES: tuple[Engine, ...] = (
-    DagEngine(DagOptions()),  # type: ignore[call-arg]
-    DagEngine(DagOptions(fresh_tail_turns=1)),  # type: ignore[call-arg]
-    DagEngine(DagOptions(fresh_tail_turns=3)),  # type: ignore[call-arg]
-    DagEngine(DagOptions(fresh_tail_turns=50)),  # type: ignore[call-arg]
-    LegacyEngine(LegacyOptions()),  # type: ignore[call-arg]
+    DagEngine(DagOptions()),
+    DagEngine(DagOptions(fresh_tail_turns=1)),
+    DagEngine(DagOptions(fresh_tail_turns=3)),
+    DagEngine(DagOptions(fresh_tail_turns=50)),
+    LegacyEngine(LegacyOptions()),
 )
 
 
@@ -109,7 +109,12 @@ def hold(one: Told, engine: Engine, budget: int, reserved: int = 0, view_of: Lis
 
 def outline(plan: Plan) -> str:
     """A plan in a line, for the report of a failure."""
-    segments = [f"S{s.summary.first_step}-{s.summary.last_step}" if isinstance(s, Summarized) else f"{s.first}-{s.last}" for s in plan.segments]
+    segments = [
+        f"S{s.summary.first_step}-{s.summary.last_step}"
+        if isinstance(s, Summarized)
+        else f"{s.first}-{s.last}"
+        for s in plan.segments
+    ]
     return f"{' '.join(segments)} cut {plan.cut} {plan.rule}{' over' if plan.over else ''}"
 
 
@@ -118,7 +123,38 @@ def budgets(tokens: int, shares: Sequence[int]) -> list[int]:
     return [max(1, tokens * share // 100) for share in shares]
 
 
-SHARES = (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 21, 25, 29, 33, 37, 41, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100, 110, 120)
+SHARES = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    10,
+    12,
+    15,
+    18,
+    21,
+    25,
+    29,
+    33,
+    37,
+    41,
+    45,
+    50,
+    55,
+    60,
+    65,
+    70,
+    75,
+    80,
+    85,
+    90,
+    95,
+    100,
+    110,
+    120,
+)
 """Thirty budgets, from 1 % to 120 % of a session."""
 
 

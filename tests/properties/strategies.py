@@ -53,7 +53,9 @@ events = st.builds(
 )
 
 leading = st.lists(
-    st.builds(Event, kind=st.just("instructions"), choice=st.integers(0, 1), tokens=sizes, pinned=st.just(False)),
+    st.builds(
+        Event, kind=st.just("instructions"), choice=st.integers(0, 1), tokens=sizes, pinned=st.just(False)
+    ),
     max_size=2,
 )
 
@@ -132,7 +134,9 @@ def text(tokens: int, label: str) -> pb.Part:
 def call(call_id: str, label: str = "") -> pb.Part:
     """A call of a tool."""
     return pb.Part(
-        tool_call=pb.ToolCallPart(call_id=call_id, name="look", arguments_json=b'{"at": "%s"}' % label.encode())
+        tool_call=pb.ToolCallPart(
+            call_id=call_id, name="look", arguments_json=b'{"at": "%s"}' % label.encode()
+        )
     )
 
 
@@ -177,7 +181,9 @@ def _parts(event: Event, sequence: int, waiting: list[str]) -> list[pb.Part]:
         case "empty":
             return []
         case "media":
-            image = pb.Part(image=pb.ImagePart(uri="https://example.org/a.png", width=64 * (choice + 1), height=64))
+            image = pb.Part(
+                image=pb.ImagePart(uri="https://example.org/a.png", width=64 * (choice + 1), height=64)
+            )
             file = pb.Part(file=pb.FilePart(data=b"x" * 10 * choice, mime_type="text/plain", name="a.txt"))
             opaque = pb.Part(opaque=pb.OpaquePart(format="vendor", type="thing", json=b"[%d]" % tokens))
             return [words, image, file, opaque][choice % 4 :]

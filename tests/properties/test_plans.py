@@ -26,7 +26,9 @@ def test_no_plan_breaks_a_law(session: Session, engine: Engine, chosen: list[int
 
 
 @given(sessions(), engines, shares, st.integers(0, 3_000))
-def test_no_plan_breaks_a_law_beside_a_prompt(session: Session, engine: Engine, chosen: list[int], prompt: int) -> None:
+def test_no_plan_breaks_a_law_beside_a_prompt(
+    session: Session, engine: Engine, chosen: list[int], prompt: int
+) -> None:
     one = told(session.rows)
     listed = one.listing()
     for budget in budgets(one.view.total, chosen):
@@ -56,7 +58,9 @@ def compacted(draw: st.DrawFn) -> Told:
 
 
 @given(compacted(), engines, shares, st.sampled_from((0, 0, 700)))
-def test_no_plan_over_a_compacted_view_breaks_a_law(one: Told, engine: Engine, chosen: list[int], prompt: int) -> None:
+def test_no_plan_over_a_compacted_view_breaks_a_law(
+    one: Told, engine: Engine, chosen: list[int], prompt: int
+) -> None:
     listed = one.listing()
     for budget in budgets(one.view.total, chosen):
         hold(one, engine, budget, min(prompt, cell(budget)), view_of=listed)

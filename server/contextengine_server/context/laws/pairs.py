@@ -17,6 +17,8 @@ def check(case: Case) -> Violation | None:
     for segment in case.plan.segments:
         if isinstance(segment, Summarized):
             place = (segment.summary.first_step, 0)
+            if segment.summary.first_step <= shown_to:
+                return Violation(1, "pairs", f"summary {segment.summary.id} stands behind what it covers")
         else:
             place = (segment.first, 1)
             if segment.first > segment.last:
@@ -25,7 +27,7 @@ def check(case: Case) -> Violation | None:
                 return Violation(1, "pairs", f"step {segment.first} is shown twice")
             if segment.last >= case.view.steps:
                 return Violation(1, "pairs", f"step {segment.last} does not exist")
-            if not (case.view.holds(segment.first) and case.view.holds(segment.last)):
+            if not all(map(case.view.holds, range(segment.first, min(segment.last + 1, case.view.base)))):
                 return Violation(1, "pairs", f"steps {segment.first} to {segment.last} were not read")
             shown_to = segment.last
         if place <= behind:
