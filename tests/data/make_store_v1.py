@@ -56,7 +56,8 @@ ROWS: dict[str, list[dict[str, object]]] = {
         | {
             "id": "sum-1", "depth": 1, "first_sequence": 1, "last_sequence": 2, "message_count": 2, "source_tokens": 23,
             "tokens": 6, "text": "what was said é", "created_revision": 2, "first_step": 0, "last_step": 1, "span_start": 0,
-            "span_end": 23, "retired_revision": 0, "children": '["leaf-1", "leaf-2"]', "start_ms": 1_700_000_000_001,
+            "span_end": 23, "before_view": 40, "before_total": 50, "before_fixed": 7,
+            "before_peak": 11, "retired_revision": 0, "children": '["leaf-1", "leaf-2"]', "start_ms": 1_700_000_000_001,
             "end_ms": None, "summarizer": "extractive", "fallback": 1, "generation": 1, "origin": "host",
         }
     ],

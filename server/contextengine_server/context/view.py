@@ -14,6 +14,20 @@ from .message import Slot
 from .scope import Scope
 
 
+@dataclass(slots=True, frozen=True)
+class Before:
+    """The view just before a summary's commit: what was evicted then, at any budget, is worked out from it again."""
+
+    view: int = 0
+    """Its tokens."""
+    total: int = 0
+    """The running token sum behind its newest atom."""
+    fixed: int = 0
+    """The tokens of its summaries and leading messages."""
+    peak: int = 0
+    """The tokens of its largest user message."""
+
+
 @dataclass(slots=True, frozen=True, eq=False)
 class Summary:
     """A live summary of the view and the item that shows it."""
@@ -32,6 +46,7 @@ class Summary:
     created: int
     generation: int
     slot: Slot
+    before: Before = Before()
     children: tuple[str, ...] = ()
     start_ms: int | None = None
     end_ms: int | None = None
@@ -161,6 +176,12 @@ class View:
         if last < first:
             return 0
         return self.atom(last).end - self.atom(first).start
+
+    def fixed_tokens(self) -> int:
+        """The tokens of the summaries and of the leading messages."""
+        return sum(s.tokens for s in self.summaries) + sum(
+            self.atom(step).tokens for step in range(self.leading)
+        )
 
     def view_tokens(self) -> int:
         """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps."""

@@ -9,7 +9,7 @@ from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import Extension, apply, extend
 from contextengine_server.context.message import Entry
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
-from contextengine_server.context.view import Summary, View
+from contextengine_server.context.view import Before, Summary, View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.interface import Facts, MessageRow, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
@@ -118,6 +118,7 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         created=row.created_revision,
         generation=row.generation,
         slot=shaper.summary(row, rendered(row)),
+        before=Before(row.before_view, row.before_total, row.before_fixed, row.before_peak),
         children=row.children,
         start_ms=row.start_ms,
         end_ms=row.end_ms,

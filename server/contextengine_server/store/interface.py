@@ -96,6 +96,14 @@ class SummaryRow:
     """The running token sum before the first atom that it covers."""
     span_end: int = 0
     """The running token sum behind the last atom that it covers."""
+    before_view: int = 0
+    """The tokens of the view just before the commit. With the three below it tells what was evicted then, at any budget."""
+    before_total: int = 0
+    """The running token sum behind the newest atom just before the commit."""
+    before_fixed: int = 0
+    """The tokens of the summaries and leading messages shown just before the commit."""
+    before_peak: int = 0
+    """The tokens of the largest user message just before the commit."""
     retired_revision: int = 0
     children: tuple[str, ...] = ()
     start_ms: int | None = None

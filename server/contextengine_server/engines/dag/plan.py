@@ -22,10 +22,11 @@ USER_SHARE = 8
 def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
     """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the reference encoding."""
     room = cell - reserved
-    if not view.steps or view.view_tokens() <= room:
+    held = _held_cut(view, cell, room)
+    if not view.steps or (held == view.raw_from and view.view_tokens() <= room):
         return Plan(everything(view))
     tail = max(view.tail_from(tail_steps), view.raw_from)
-    cut = _grid_cut(view, cell, room)
+    cut = _grid_cut(view, cell, room, held)
     if cut < view.steps and cut <= tail:
         return _from(view, cut, view.summaries, f"grid cut at step {cut}")
     summaries = _that_fit(view, room, tail)
@@ -52,11 +53,23 @@ def _kept_free(view: View, cut: int, cell: int) -> int:
     return max(pinned + reserved, _kept_before(view, cut))
 
 
-def _grid_cut(view: View, cell: int, room: int) -> int:
+def _held_cut(view: View, cell: int, room: int) -> int:
+    """Where the cut stood when the summaries were committed: what was evicted by then and is not covered by now stays
+    evicted, although the summary has made room."""
+    block, reached = grid(cell), 0
+    for summary in view.summaries:
+        before = summary.before
+        if before.view > room:
+            free = room - before.fixed - min(before.peak, cell // USER_SHARE)
+            reached = max(reached, next_block(before.total - free, block))
+    return view.cut_from(reached, view.raw_from) if reached else view.raw_from
+
+
+def _grid_cut(view: View, cell: int, room: int, held: int) -> int:
     """The first step of the raw history that is shown, with every summary shown."""
     block = grid(cell)
     summaries = sum(summary.tokens for summary in view.summaries)
-    cut, known = view.raw_from, -1
+    cut, known = held, -1
     # What law 4 keeps before the cut takes room, which may move the cut on: a few rounds settle it, since it only rises.
     while cut != known and cut < view.steps:
         known = cut

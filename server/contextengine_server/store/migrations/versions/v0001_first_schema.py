@@ -93,9 +93,8 @@ def upgrade() -> None:
         *_keys("tenant", "agent", "session", "id"),
         *_numbers("depth", "first_sequence", "last_sequence", "message_count", "source_tokens", "tokens"),
         *_texts("text"),
-        *_numbers(
-            "created_revision", "first_step", "last_step", "span_start", "span_end", "retired_revision"
-        ),
+        *_numbers("created_revision", "first_step", "last_step", "span_start", "span_end"),
+        *_numbers("before_view", "before_total", "before_fixed", "before_peak", "retired_revision"),
         *_texts("children"),
         *_numbers("start_ms", "end_ms", nullable=True),
         *_texts("summarizer"),
