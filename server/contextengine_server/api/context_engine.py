@@ -28,7 +28,7 @@ from contextengine_server.errors import ContradictoryFields, InvalidField, NotYe
 from contextengine_server.sessions import introducing, modelling, shortening, turning
 from contextengine_server.sessions.assembling import AssembleCall, assemble
 from contextengine_server.sessions.background import queue_compaction
-from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.core import SessionCore
 from contextengine_server.sessions.hosting import host_compaction
 from contextengine_server.sessions.writing import Request, append, request_of
 
@@ -49,38 +49,28 @@ class ContextEngineService:
             )
         history = incoming(core, request.history, "history")
         selected = await core.select(address.scope)
-        session, created = await introducing.introduce(
+        done = await introducing.introduce(
             core,
             address,
-            host_facts(request.host) if request.HasField("host") else None,
-            request.model,
-            request.provider,
-            not_negative(request.window, "window") if request.HasField("window") else None,
-            ref_of(request.continues) if request.HasField("continues") else None,
+            introducing.Introduction(
+                host=host_facts(request.host) if request.HasField("host") else None,
+                model=request.model,
+                provider=request.provider,
+                window=not_negative(request.window, "window") if request.HasField("window") else None,
+                continues=ref_of(request.continues, "continues") if request.HasField("continues") else None,
+            ),
+            history,
+            request_of(request_id(request.request_id), "Bootstrap", history),
         )
-        written = None
-        if history:
-            await core.count(history)
-            async with core.session(address.scope, lock=True) as locked:
-                written = await append(
-                    core,
-                    locked,
-                    Address(address.scope),
-                    history,
-                    field_name="history",
-                    refuse_conflicts=False,
-                    request=request_of(request_id(request.request_id), "Bootstrap", history),
-                )
-        head = core.require(session)
         return life.BootstrapResponse(
             engine=replies.engine_info(selected.engine),
             session_id=address.scope.session,
-            revision=head.revision,
-            created=created,
+            revision=done.head.revision,
+            created=done.created,
             rotated=address.rotated,
-            stored=replies.stored_messages(written.stored) if written is not None else (),
-            last_sequence=head.last_sequence if head.message_count else 0,
-            encoding=session.state.encoding,
+            stored=replies.stored_messages(done.stored),
+            last_sequence=done.head.last_sequence if done.head.message_count else 0,
+            encoding=done.encoding,
         )
 
     async def ingest(self, request: life.IngestRequest, call: Call) -> life.IngestResponse:

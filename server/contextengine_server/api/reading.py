@@ -20,9 +20,9 @@ MAX_TOKENS = 2**53
 _PARTS = ("output_reserve", "safety_margin", "rot_buffer")
 
 
-def ref_of(session: message_pb2.SessionRef) -> Ref:
-    """How the request names the session."""
-    return Ref(session.agent_id, session.session_id, session.session_key)
+def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
+    """How the request names a session in this field."""
+    return Ref(session.agent_id, session.session_id, session.session_key, field)
 
 
 def incoming(core: SessionCore, messages: Sequence[message_pb2.Message], field: str) -> list[Incoming]:

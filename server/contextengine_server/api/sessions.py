@@ -16,7 +16,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RowNotFound, SessionExists, TooLarge
 from contextengine_server.sessions.core import SessionCore, not_found
 from contextengine_server.sessions.events import Event, Watched
-from contextengine_server.sessions.introducing import introduce
+from contextengine_server.sessions.introducing import Introduction
 from contextengine_server.sessions.loading import lineage_rows, lineage_summaries
 from contextengine_server.sessions.shortening import delete
 from contextengine_server.sessions.state import SessionState
@@ -69,7 +69,7 @@ class SessionsService:
                 if header is not None:
                     raise InvalidField("header", "came twice: one stream carries one session")
                 header = request.header
-                await core.address(call.caller.tenant, ref_of(header.session))
+                await core.address(call.caller.tenant, ref_of(header.session, "header.session"))
             elif header is None:
                 raise InvalidField("header", "must be the first message of the stream: it names the session")
             elif kind == "message":
@@ -90,7 +90,8 @@ class SessionsService:
         self, call: Call, header: pb.ImportRequest.Header, messages: Sequence[Incoming]
     ) -> pb.ImportResponse:
         core = self.core
-        address = await core.address(call.caller.tenant, ref_of(header.session))
+        address = await core.address(call.caller.tenant, ref_of(header.session, "header.session"))
+        said, count = Introduction(model=header.model, provider=header.provider), len(messages)
         await core.count(messages)
         async with core.session(address.scope, None, lock=True) as session:
             if session.head is not None and session.view.last_sequence:
@@ -100,20 +101,23 @@ class SessionsService:
                         f"session {address.scope.session!r} holds other messages: import under another id or delete it first",
                         metadata={"session_id": address.scope.session, "messages": str(len(held))},
                     )
-                stored = 0
-            else:
-                written = await append(
-                    core, session, address, messages, field_name="message", refuse_conflicts=True
-                )
-                stored = sum(1 for item in written.stored if item.disposition == 1)
-        if header.model or header.provider or not messages:
-            await introduce(core, address, None, header.model, header.provider, None, None)
+                messages = []
+            written = await append(
+                core,
+                session,
+                address,
+                messages,
+                field_name="message",
+                refuse_conflicts=True,
+                edit=said.edit if said.news(core, session) else None,
+            )
+        stored = sum(1 for item in written.stored if item.disposition == 1)
         head = await core.store.head(address.scope)
         assert head is not None
         return pb.ImportResponse(
             session_id=address.scope.session,
             stored_count=stored,
-            duplicate_count=len(messages) - stored,
+            duplicate_count=count - stored,
             tokens=head.message_tokens,
             revision=head.revision,
         )

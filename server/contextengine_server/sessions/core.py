@@ -52,6 +52,8 @@ class Ref:
     agent: str
     session: str = ""
     key: str = ""
+    field: str = "session"
+    """Where in the request it stands, for errors."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -143,18 +145,20 @@ class SessionCore:
 
     def _check(self, ref: Ref) -> None:
         if not ref.agent:
-            raise InvalidField("session.agent_id", "is required: it names the agent whose session this is")
+            raise InvalidField(
+                f"{ref.field}.agent_id", "is required: it names the agent whose session this is"
+            )
         if not ref.session and not ref.key:
             raise InvalidField(
-                "session.session_id", "is required, or session_key: one of the two names the session"
+                f"{ref.field}.session_id", "is required, or session_key: one of the two names the session"
             )
         for name, value in (("agent_id", ref.agent), ("session_id", ref.session), ("session_key", ref.key)):
             if len(value.encode()) > self.limits.max_id_bytes:
                 raise InvalidField(
-                    f"session.{name}", f"is longer than {self.limits.max_id_bytes} bytes: shorten it"
+                    f"{ref.field}.{name}", f"is longer than {self.limits.max_id_bytes} bytes: shorten it"
                 )
             if "\x00" in value:
-                raise InvalidField(f"session.{name}", "holds a NUL character: remove it")
+                raise InvalidField(f"{ref.field}.{name}", "holds a NUL character: remove it")
 
     # Sessions in memory.
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.store.interface import SessionHead
+from contextengine_server.wire.reading import Incoming
 
 from .changing import Draft, change
 from .core import Address, Ref, SessionCore, not_found
+from .loading import load
 from .modelling import set_model
 from .state import SessionState
 from .warm import Session
+from .writing import Request, Stored, append
 
 
 @dataclass(slots=True, frozen=True)
@@ -22,49 +26,128 @@ class HostFacts:
     capabilities: tuple[str, ...]
 
 
+@dataclass(slots=True, frozen=True)
+class Introduction:
+    """What is said of a session besides its messages. None and empty: nothing."""
+
+    host: HostFacts | None = None
+    model: str = ""
+    provider: str = ""
+    window: int | None = None
+    continues: Ref | None = None
+
+    def edit(self, head: SessionHead, state: SessionState) -> SessionHead:
+        """Notes the host and the model."""
+        if self.host is not None:
+            state.host, state.capabilities = self.host.encoded.hex(), list(self.host.capabilities)
+        return set_model(head, state, self.model, self.provider, self.window, None)
+
+    def news(self, core: SessionCore, session: Session) -> bool:
+        """True where anything said is not known of the session, or the session is new."""
+        state = session.state.copy()
+        return _news(session, self.edit(core.next_head(session), state), state)
+
+
+@dataclass(slots=True, frozen=True)
+class Introduced:
+    """What became of it."""
+
+    head: SessionHead
+    encoding: str
+    created: bool
+    stored: list[Stored]
+
+
 async def introduce(
     core: SessionCore,
     address: Address,
-    host: HostFacts | None,
-    model: str,
-    provider: str,
-    window: int | None,
-    continues: Ref | None,
-) -> tuple[Session, bool]:
-    """Creates the session where it does not exist and notes what the host says. Answers the session and whether it is new.
-    Nothing is committed where nothing is new."""
-    parent = await _parent(core, address, continues) if continues is not None else None
+    said: Introduction,
+    history: Sequence[Incoming] = (),
+    request: Request | None = None,
+) -> Introduced:
+    """Creates the session where it does not exist, notes what is said and stores the history, in one commit. Nothing is
+    committed where nothing is new."""
+    parent = await _parent(core, address, said.continues) if said.continues is not None else None
+    await core.count(history)
     async with core.session(address.scope, lock=True) as session:
         created = session.head is None
+        stored: list[Stored] = []
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> Draft | None:
-            known = session.head
-            if host is not None:
-                state.host, state.capabilities = host.encoded.hex(), list(host.capabilities)
-            changed = set_model(head, state, model, provider, window, None)
+            changed = said.edit(head, state)
             if parent is not None:
                 changed = _continue(session, changed, state, parent)
-            if (
-                known is not None
-                and not address.bind
-                and state.encode() == known.state
-                and _same(changed, known)
-            ):
+            if not address.bind and not _news(session, changed, state):
                 return None
             return Draft(state, changed, reload=parent is not None)
 
-        await change(core, session, address, edit)
-        if created and session.head is not None:
+        if not history:
+            await change(core, session, address, edit)
+        elif parent is not None and not _continues(session, parent):
+            stored = await _continue_with(core, session, address, said, parent, history, request)
+        else:
+            written = await append(
+                core,
+                session,
+                address,
+                history,
+                field_name="history",
+                refuse_conflicts=False,
+                request=request,
+                edit=said.edit if said.news(core, session) else None,
+            )
+            stored = written.stored
+        head = core.require(session)
+        # Where history came with the first commit, it was announced with it.
+        if created and (not history or parent is not None):
             core.events.emit("session:created", *session.scope, revision=session.revision)
-        return session, created
+        return Introduced(head, session.state.encoding, created, stored)
 
 
-def _same(head: SessionHead, known: SessionHead) -> bool:
-    """True where a bootstrap changes nothing of the head."""
-    return (head.model, head.provider, head.parent_session) == (
-        known.model,
-        known.provider,
-        known.parent_session,
+async def _continue_with(
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    said: Introduction,
+    parent: _Parent,
+    history: Sequence[Incoming],
+    request: Request | None,
+) -> list[Stored]:
+    """Stores history behind what is inherited. It is folded onto the inherited view, so that one commit does both."""
+    state = session.state.copy()
+    head = _continue(session, said.edit(core.next_head(session, address), state), state, parent)
+    view, summaries = await load(core.store, head, state, core.shaper, None)
+    ahead = Session(session.scope)
+    ahead.place(replace(head, revision=head.revision - 1), state, view, summaries, None)
+    ahead.size = 0
+    written = await append(
+        core,
+        ahead,
+        address,
+        history,
+        field_name="history",
+        refuse_conflicts=False,
+        request=request,
+        edit=_as_it_is,
+        over=session.revision,
+    )
+    core.warm.grown(ahead, 0)
+    await core.fresh(session, 0)
+    return written.stored
+
+
+def _as_it_is(head: SessionHead, state: SessionState) -> SessionHead:
+    return head
+
+
+def _news(session: Session, head: SessionHead, state: SessionState) -> bool:
+    """True where the head or the state would be others than they are."""
+    known = session.head
+    return (
+        known is None
+        or state.encode() != known.state
+        or (head.model, head.provider, head.parent_session)
+        != (known.model, known.provider, known.parent_session)
     )
 
 
@@ -89,9 +172,14 @@ async def _parent(core: SessionCore, address: Address, continues: Ref) -> _Paren
     return _Parent(head, SessionState.decode(head.state))
 
 
+def _continues(session: Session, parent: _Parent) -> bool:
+    """True where the session continues this one already."""
+    return session.head is not None and session.head.parent_session == parent.head.scope.session
+
+
 def _continue(session: Session, head: SessionHead, state: SessionState, parent: _Parent) -> SessionHead:
     known = session.head
-    if known is not None and known.parent_session == parent.head.scope.session:
+    if _continues(session, parent):
         return head
     if known is not None and (known.last_sequence or known.parent_session):
         raise ContradictoryFields(
@@ -100,7 +188,7 @@ def _continue(session: Session, head: SessionHead, state: SessionState, parent: 
         )
     facts = parent.state.view
     state.view = replace(facts, reopened=0)
-    state.encoding = parent.state.encoding
+    state.encoding, state.detached = parent.state.encoding, 0
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)
         state.model = replace(parent.state.model)

@@ -10,6 +10,7 @@ from contextengine_server.store.interface import Deleted, HasDependents, Revisio
 
 from .changing import Changed, Draft, change
 from .core import Address, SessionCore
+from .loading import inherits
 from .rows import refold
 from .state import SessionState, ViewFacts, facts_of
 from .warm import Session
@@ -64,7 +65,7 @@ async def rewind(
         raise InvalidField(
             "rewind.after_sequence", f"is {after}: give 0 to {head.last_sequence}, the newest sequence"
         )
-    if after < head.parent_sequence:
+    if inherits(head) and after < head.parent_sequence:
         raise InvalidField(
             "rewind.after_sequence",
             f"is {after}, among the messages that this session continues from {head.parent_session!r} (up to "

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
 
 from .background import available_of, queue_compaction
@@ -47,9 +48,10 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
     engine = selected.engine
     report = turn.report
 
-    def note(state: SessionState) -> None:
+    def note(head: SessionHead, state: SessionState) -> SessionHead:
         if report is not None:
             note_usage(state, report)
+        return head
 
     request = turn.request
     if turn.key:
@@ -63,7 +65,8 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
             turn.messages,
             refuse_conflicts=False,
             request=request,
-            edit=note if report is not None else None,
+            # A key is spent even by a turn that brings nothing new.
+            edit=note if report is not None or turn.key else None,
         )
         if written.repeated or session.head is None:
             return TurnDone(written, queued=False)

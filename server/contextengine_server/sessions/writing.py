@@ -17,6 +17,7 @@ from contextengine_server.store.interface import (
     DuplicateHostIds,
     DuplicateRequest,
     RevisionConflict,
+    SessionHead,
     StoredReply,
 )
 from contextengine_server.wire.reading import Incoming
@@ -78,6 +79,10 @@ def request_of(request_id: str, rpc: str, messages: Sequence[Incoming], salt: by
     return Request(f"{rpc}:{request_id}", whole.digest())
 
 
+Edit = Callable[[SessionHead, SessionState], SessionHead]
+"""Changes a copy of the state, and answers the head to commit with it."""
+
+
 @dataclass(slots=True)
 class _Plan:
     """What a batch would do to the session as it is now."""
@@ -96,11 +101,13 @@ async def append(
     field_name: str = "messages",
     refuse_conflicts: bool,
     request: Request | None = None,
-    edit: Callable[[SessionState], None] | None = None,
+    edit: Edit | None = None,
+    over: int | None = None,
 ) -> Written:
     """Stores messages under the session's lock, which the caller holds. Tokens are counted already.
 
-    `edit` changes the session's state in the same commit, which is then made even where no message is new.
+    `edit` changes the session's head and state in the same commit, which is then made even where no message is new. `over` is
+    the stored revision where `session` is ahead of it: a session that is only made with this commit.
     """
     tries = 0
     while True:
@@ -112,7 +119,7 @@ async def append(
                 if known is not None and request is not None:
                     return _repeat(known, request)
                 return Written(plan.stored, session.revision)
-            return await _commit(core, session, address, plan, request, edit)
+            return await _commit(core, session, address, plan, request, edit, over)
         except NeedsHistory as need:
             await core.fresh(session, None, since=need.sequence)
         except DuplicateHostIds as duplicate:
@@ -122,6 +129,8 @@ async def append(
             assert request is not None
             return _repeat(duplicate_request.stored, request)
         except RevisionConflict:
+            if over is not None:
+                raise
             tries += 1
             await core.lost_race(session, tries)
 
@@ -189,14 +198,15 @@ async def _commit(
     address: Address,
     plan: _Plan,
     request: Request | None,
-    edit: Callable[[SessionState], None] | None,
+    edit: Edit | None,
+    over: int | None,
 ) -> Written:
-    created = session.head is None
+    created = not (session.revision if over is None else over)
     change = plan.change
     state = session.state.copy()
-    if edit is not None:
-        edit(state)
     head = core.next_head(session, address)
+    if edit is not None:
+        head = edit(head, state)
     if change is not None:
         state.view = facts_after(session.view, change, state.view)
         if change.late:
@@ -212,7 +222,7 @@ async def _commit(
     await core.commit(
         Commit(
             head=head,
-            expected_revision=session.revision,
+            expected_revision=session.revision if over is None else over,
             messages=[row_of(entry, change) for entry in plan.entries] if change is not None else (),
             facts=changed_facts(change, [entry.sequence for entry in plan.entries])
             if change is not None
