@@ -138,6 +138,13 @@ class View:
             return self.atoms[index]
         return next((atom for atom in self.anchors.values() if atom.first == first), None)
 
+    def holding(self, sequence: int) -> Atom | None:
+        """The atom in memory that holds this message."""
+        for atom in (*reversed(self.atoms), *self.anchors.values()):
+            if atom.first <= sequence and any(entry.sequence == sequence for entry in atom.entries):
+                return atom
+        return None
+
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user message."""
         steps = set(range(self.leading))

@@ -20,13 +20,14 @@ from contextengine_server.context.plan import Keep, Plan, Summarized, plan_token
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
-from contextengine_server.errors import EngineFailed, RowNotFound, Violation
+from contextengine_server.errors import EngineFailed
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.reading import Incoming
 
 from .alignment import Alignment, align
 from .budgeting import BudgetSpec, Target, budget_of, target
 from .core import Ref, SessionCore
+from .prompting import keeping
 from .runs import Joined, Runs
 from .selection import Selected
 from .warm import Session
@@ -140,16 +141,13 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
             stored = written.stored
             if not session.holds(reach):
                 await core.fresh(session, reach)
-        if call.current_message_id and call.current_message_id not in session.ids:
-            raise RowNotFound(
-                f"current_message_id: no message {call.current_message_id!r} is stored here: ingest it or send `prompt`",
-                violations=[Violation("current_message_id", "is not stored")],
-            )
         view, runs = session.view, session.runs
         if call.live is not None and alignment is not None:
             view = _live_view(core, call, session, selected.engine, alignment, stored)
             if view is not session.view:
                 runs = Runs()
+        if call.current_message_id:
+            view = await keeping(core, session, view, call.current_message_id)
         try:
             return _finish(core, call, session, view, selected, runs, stored=stored)
         except EngineBroken as broken:

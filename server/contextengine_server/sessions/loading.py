@@ -161,6 +161,11 @@ async def _anchor(
                 view.pinned = sorted({*view.pinned, atom.step})
 
 
+async def anchor_of(store: Store, scope: Scope, sequence: int, shaper: WireShaper) -> Atom | None:
+    """The atom that shows a stored message, read by itself."""
+    return _single(scope, await store.atom_of(scope, sequence), shaper)
+
+
 def _single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | None:
     """One atom from its rows, late results included."""
     begin = next((row for row in rows if row.start is not None), None)
