@@ -33,7 +33,7 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
         tail_steps=engine.declared.tail_steps,
         forms=sorted(int(form) for form in engine.declared.forms),  # type: ignore[misc]
         compaction_threshold=engine.threshold,
-        turn_maintenance_mode="background",
+        turn_maintenance_mode="background" if engine.defers else "foreground",
     )
 
 
