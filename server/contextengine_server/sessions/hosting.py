@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.errors import InvalidField
@@ -38,6 +39,8 @@ async def host_compaction(
         gain = gain_of(session.view, step)
         summary = SummaryResult(text, 0, "host")
         row = summary_row(core, session.view, step, entries, gain, summary, head)
+        if not shrinks(gain, row.tokens):
+            return Draft(state, head)  # law 12: known, but the messages themselves are the shorter text
         made.append(row)
         return Draft(
             state,
