@@ -58,6 +58,8 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         # The key alone decides: whatever comes under it a second time changes nothing.
         request = Request(f"turn:{turn.key}", b"")
     async with core.session(address.scope, lock=True) as session:
+        # First, since a budget that cannot be is refused before anything is stored.
+        available = available_of(core, session, turn.budget)
         written = await append(
             core,
             session,
@@ -70,7 +72,6 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         )
         if written.repeated or session.head is None:
             return TurnDone(written, queued=False)
-        available = available_of(core, session, turn.budget)
         measured = None if turn.measured is None else round(turn.measured / session.state.model.factor)
         due = not session.state.held and engine.due(session.view, available, measured)
     if not due:
