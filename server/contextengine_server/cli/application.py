@@ -1,0 +1,241 @@
+"""The commands: their options and their help. What they do stands in the modules that they call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from contextengine_server.cli.operating import config_app, engines_app, register, token_app
+from contextengine_server.cli.where import Where, asks, run
+
+app = typer.Typer(
+    help="contextengine decides what a language model sees: lossless history, budgeted context, compaction.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+sessions_app = typer.Typer(help="List and erase sessions.", no_args_is_help=True)
+register(app)
+app.add_typer(sessions_app, name="sessions")
+app.add_typer(engines_app, name="engines")
+app.add_typer(config_app, name="config")
+app.add_typer(token_app, name="token")
+
+File = Annotated[Path, typer.Argument(help="The file.", exists=True, dir_okay=False, readable=True)]
+SessionId = Annotated[str, typer.Argument(help="The session's id.")]
+Agent = Annotated[str, typer.Option(help="The agent whose session it is.")]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Tokens for messages, final. Default: what the session's window leaves.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Full = Annotated[bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")]
+Format = Literal["auto", "openai", "pi", "anthropic", "jsonl"]
+
+
+@app.command(
+    "import",
+    epilog="Example: contextengine import airline_transcripts.jsonl --agent airline",
+)
+@asks
+def import_(
+    where: Where,
+    file: File,
+    agent: Agent = "default",
+    session: Annotated[
+        str, typer.Option(help="The session's id, for a file of one session.", show_default=False)
+    ] = "",
+    format: Annotated[Format, typer.Option(help="The file must be of this format.")] = "auto",
+    json: Json = False,
+) -> None:
+    """Store the sessions of a file.
+
+    Reads OpenAI chat JSON lines, Pi JSON lines, Anthropic messages JSON, and what `export --format jsonl` wrote. Each
+    session is stored whole or not at all; a bad line is named by its number. The same file again changes nothing.
+    """
+    from contextengine_server.cli.transferring import import_file
+
+    run(import_file(where, file, agent, session, format, json))
+
+
+@app.command(epilog="Example: contextengine export case-1 --format native -o case-1.jsonl")
+@asks
+def export(
+    where: Where,
+    session: SessionId,
+    agent: Agent = "default",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The file to write. Default: standard output.", show_default=False
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["jsonl", "openai", "native"],
+        typer.Option(
+            help="jsonl: every stored row, summaries included. openai: one OpenAI chat session. native: each message's"
+            " original, byte for byte."
+        ),
+    ] = "jsonl",
+) -> None:
+    """Write a session as it is stored."""
+    from contextengine_server.cli.transferring import export_session
+
+    run(export_session(where, session, agent, output, format))
+
+
+@app.command(epilog="Example: contextengine replay coding_session.pi.jsonl --budget 40000 --limit 10")
+@asks
+def replay(
+    where: Where,
+    file: File,
+    agent: Agent = "replay",
+    session: Annotated[
+        str,
+        typer.Option(help="The id of the session that is made. Default: a new one.", show_default=False),
+    ] = "",
+    budget: Budget = None,
+    engine: Annotated[
+        str, typer.Option(help="Assign this engine to the session first.", show_default=False)
+    ] = "",
+    way: Annotated[
+        Literal["ingest", "separate", "live", "live-ids"],
+        typer.Option(
+            help="How the harness calls. ingest: new messages inside Assemble. separate: IngestBatch, then Assemble."
+            " live: its whole list each time, without message ids. live-ids: the same with ids."
+        ),
+    ] = "ingest",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most this many turns of a session.", show_default=False)
+    ] = None,
+    sessions: Annotated[
+        int | None, typer.Option(min=1, help="At most this many sessions of the file.", show_default=False)
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print what became of every message at the end.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Drive a server through a transcript, turn by turn, as an agent's loop would.
+
+    Before each reply of the transcript it asks for the context, at each turn's end it says so; where the context does not
+    fit it compacts and asks again. Background compaction is waited for, as a model's answer would take longer. The
+    session stays, to be looked at with `show`.
+    """
+    from contextengine_server.cli.replaying import Plan, replay_file
+
+    plan = Plan(agent, session, budget, engine, way, limit, sessions, explain)
+    run(replay_file(where, file, plan, json))
+
+
+@app.command(epilog="Example: contextengine show case-1 --budget 8000 --explain")
+@asks
+def show(
+    where: Where,
+    session: SessionId,
+    agent: Agent = "default",
+    budget: Budget = None,
+    model: Annotated[
+        str, typer.Option(help="The model to assemble for. Default: the session's.", show_default=False)
+    ] = "",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print the decision for every message of the session.")
+    ] = False,
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Print the context that the model would get now. Changes nothing."""
+    from contextengine_server.cli.showing import show_session
+
+    run(show_session(where, session, agent, budget, model, explain, full, json))
+
+
+@app.command(epilog="Example: contextengine compact case-1 --focus 'the refund' --force")
+@asks
+def compact(
+    where: Where,
+    session: SessionId,
+    agent: Agent = "default",
+    focus: Annotated[
+        str, typer.Option(help="What the summary should keep in sight.", show_default=False)
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Compact even below the threshold.")] = False,
+    budget: Budget = None,
+    json: Json = False,
+) -> None:
+    """Compact a session's view. Its messages stay stored."""
+    from contextengine_server.cli.showing import compact_session
+
+    run(compact_session(where, session, agent, focus, force, budget, json))
+
+
+@app.command(epilog="Example: contextengine status case-1")
+@asks
+def status(where: Where, session: SessionId, agent: Agent = "default", json: Json = False) -> None:
+    """Print how a session is: counts, tokens, engine, jobs, usage."""
+    from contextengine_server.cli.showing import session_status
+
+    run(session_status(where, session, agent, json))
+
+
+@app.command(epilog="Example: contextengine watch --agent airline --event session:")
+@asks
+def watch(
+    where: Where,
+    agent: Annotated[str, typer.Option(help="Only of this agent.", show_default=False)] = "",
+    session: Annotated[str, typer.Option(help="Only of this session.", show_default=False)] = "",
+    event: Annotated[
+        list[str] | None,
+        typer.Option(help="Only events whose name begins so. Can be given again.", show_default=False),
+    ] = None,
+    resume: Annotated[
+        str, typer.Option(help="The position of the last event seen.", show_default=False)
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many events.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print what happens to sessions, as it happens, until interrupted. Needs a running server."""
+    from contextengine_server.cli.showing import watch_events
+
+    run(watch_events(where, agent, session, event or [], resume, limit, json))
+
+
+@sessions_app.command("list", epilog="Example: contextengine sessions list --agent airline")
+@asks
+def list_sessions(
+    where: Where,
+    agent: Annotated[str, typer.Option(help="Only of this agent. Default: of all.", show_default=False)] = "",
+    limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 50,
+    json: Json = False,
+) -> None:
+    """List sessions, newest write first."""
+    from contextengine_server.cli.showing import list_sessions
+
+    run(list_sessions(where, agent, limit, json))
+
+
+@sessions_app.command("delete", epilog="Example: contextengine sessions delete case-1 --agent airline --yes")
+@asks
+def delete_session(
+    where: Where,
+    session: SessionId,
+    agent: Agent = "default",
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also the sessions that continue it or were forked from it.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Erase a session and everything derived from it. This cannot be undone."""
+    from contextengine_server.cli.transferring import delete_session
+
+    if not yes:
+        typer.confirm(f"Erase session {session!r} of agent {agent!r} for good?", abort=True)
+    run(delete_session(where, session, agent, cascade))

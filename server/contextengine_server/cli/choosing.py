@@ -1,0 +1,120 @@
+"""`engines`: which there are, what they can be set to, and choosing one."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from typing import Any
+
+from contextengine_server.cli.output import Failure, plain, print_facts, print_json, print_table
+from contextengine_server.cli.where import Missing, Where, connected
+
+
+async def list_engines(where: Where, json: bool) -> None:
+    """Prints the engines."""
+    async with connected(where, Missing.TEMPORARY) as client:
+        reply = await client.engines.list()
+    if json:
+        print_json(plain(reply))
+        return
+    rows = [
+        (
+            engine.info.id + (" (default)" if engine.info.id == reply.default_engine_id else ""),
+            engine.info.name,
+            engine.info.version,
+            engine.owner,
+            "itself" if engine.info.owns_compaction else "host, or built in",
+            engine.info.tail_steps,
+            _state(engine),
+        )
+        for engine in reply.engines
+    ]
+    print_table(("engine", "name", "version", "owner", "compacts", "#tail steps", "state"), rows)
+
+
+async def show_engine(where: Where, engine: str, agent: str, session: str, json: bool) -> None:
+    """Prints an engine with its options."""
+    from contextengine import SessionRef
+
+    more: dict[str, Any] = {"engine_id": engine}
+    if session:
+        more["session"] = SessionRef(agent_id=agent, session_id=session)
+    async with connected(where, Missing.REFUSE if session else Missing.TEMPORARY) as client:
+        reply = await client.engines.get(**more)
+    if json:
+        print_json(plain(reply))
+        return
+    info = reply.engine.info
+    print_facts(
+        [
+            ("engine", f"{info.id} {info.version} ({info.name})"),
+            ("owner", reply.engine.owner),
+            ("chosen by", reply.source),
+            ("state", _state(reply.engine)),
+            (
+                "compacts at",
+                f"{info.compaction_threshold:.0%} of the budget" if info.compaction_threshold else "",
+            ),
+        ]
+    )
+    rows = [
+        (
+            option.name,
+            option.value_json.decode(),
+            option.source,
+            option.default_json.decode(),
+            f"{option.minimum_json.decode()} to {option.maximum_json.decode()}"
+            if option.minimum_json
+            else "",
+            option.description,
+        )
+        for option in reply.options
+    ]
+    print_table(("option", "#value", "from", "#default", "limits", "meaning"), rows)
+
+
+async def use_engine(
+    where: Where, engine: str, agent: str, session: str, options: list[str], clear: bool
+) -> None:
+    """Assigns an engine or options, or takes an assignment back."""
+    from contextengine import SessionRef
+
+    if clear and (engine or options):
+        raise Failure("--clear takes back what was chosen: give no engine and no options with it", 2)
+    if not clear and not engine and not options:
+        raise Failure("name an engine (`contextengine engines list` shows them), or --option, or --clear", 2)
+    if session and not agent:
+        agent = "default"
+    scope = SessionRef(agent_id=agent, session_id=session)
+    values = jsonlib.dumps(parse_options(options)).encode() if options else b""
+    async with connected(where) as client:
+        reply = await client.engines.assign(scope=scope, engine_id=engine, options_json=values, clear=clear)
+    whom = (
+        f"session {session!r} of agent {agent!r}"
+        if session
+        else f"agent {agent!r}"
+        if agent
+        else "the tenant"
+    )
+    print(f"{whom}: {reply.engine.id} {reply.engine.version}, by {reply.source}")
+
+
+def parse_options(pairs: list[str]) -> dict[str, Any]:
+    """`name=value` pairs; a value that is JSON is taken as JSON, any other as text. Raises Failure."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name.strip():
+            raise Failure(f"--option {pair}: must be name=value, such as freshTailTurns=12", 2)
+        try:
+            values[name.strip()] = jsonlib.loads(value)
+        except ValueError:
+            values[name.strip()] = value
+    return values
+
+
+def _state(engine: Any) -> str:
+    if not engine.available:
+        return f"not available: {engine.unavailable_reason}"
+    if engine.HasField("failure"):
+        return f"failed {engine.failure.count} times, first at {engine.failure.operation}: {engine.failure.reason}"
+    return "ok"

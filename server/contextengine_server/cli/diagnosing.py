@@ -1,0 +1,140 @@
+"""`doctor`: asks a running server, or looks at settings, store, ranks, port and engines by itself."""
+
+from __future__ import annotations
+
+import sqlite3
+import ssl
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from contextengine_server.cli.output import Failure, one_line, print_json, print_table
+from contextengine_server.cli.starting import refusal
+from contextengine_server.cli.where import Where, answers, connected, settings_of
+from contextengine_server.doctor import ERROR, OK, WARNING, Check, healthy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contextengine_server.config import Settings
+
+_WORDS = {1: OK, 2: WARNING, 3: ERROR}
+"""DoctorResponse.Status as we say it."""
+
+
+async def diagnose(where: Where, session: str, agent: str, json: bool) -> bool:
+    """Prints the checks; whether none is an error."""
+    source, checks = await _checks(where, session, agent)
+    print_checks(checks, source, json)
+    return healthy(checks)
+
+
+def print_checks(checks: Sequence[Check], source: str, json: bool) -> None:
+    """A table of checks, or JSON."""
+    if json:
+        rows = [{"name": c.name, "status": c.status, "found": c.found, "advice": c.advice} for c in checks]
+        print_json({"ok": healthy(checks), "source": source, "checks": rows})
+        return
+    rows_shown = [(c.status, c.name, one_line(c.found, 200), c.advice) for c in checks]
+    print_table(("", "check", "found", "what to do"), rows_shown, title=f"Checked by {source}")
+
+
+async def _checks(where: Where, session: str, agent: str) -> tuple[str, list[Check]]:
+    if where.address:
+        return f"the server at {where.address}", await _asked(where, session, agent)
+    try:
+        settings = settings_of(where)
+    except Failure as failure:
+        advice = "Correct it; docs/configuration.md and `contextengine config show` have every name."
+        return "this command", [Check("settings", ERROR, failure.text, advice)]
+    if not where.store and await answers(settings.server.address):
+        return f"the server at {settings.server.address}", await _asked(where, session, agent)
+    if session:
+        raise Failure("--session needs a running server: start one, or name it with --address", 2)
+    return "this command: no server answers", await _looked(settings)
+
+
+async def _asked(where: Where, session: str, agent: str) -> list[Check]:
+    from contextengine import SessionRef
+
+    async with connected(where) as client:
+        if session:
+            reply = await client.engines.doctor(session=SessionRef(agent_id=agent, session_id=session))
+        else:
+            reply = await client.engines.doctor()
+    return [Check(c.name, _WORDS.get(c.status, ERROR), c.found, c.advice) for c in reply.checks]
+
+
+async def _looked(settings: Settings) -> list[Check]:
+    from contextengine_server.app import registry_of
+    from contextengine_server.doctor import engine_checks, port_check, rank_checks, settings_checks
+
+    return [
+        *settings_checks(settings),
+        *_tls_checks(settings),
+        *await port_check(settings.server.address),
+        *await rank_checks(settings),
+        *await _store_checks(settings.store.path),
+        *engine_checks(registry_of(settings), settings.engine.default),
+    ]
+
+
+def _tls_checks(settings: Settings) -> list[Check]:
+    """Certificate and key fit together."""
+    tls = settings.server.tls
+    if not tls.enabled:
+        return []
+    try:
+        # An empty passphrase: an encrypted key is refused at the start, so nobody is asked for one here.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.cert_file, tls.key_file, lambda: "")
+    except (ssl.SSLError, OSError) as error:
+        found = f"{tls.cert_file} and {tls.key_file} cannot be used together: {error.strerror or error}"
+        advice = "Give a PEM certificate chain and its own PEM key without a passphrase."
+        return [Check("server.tls.pair", ERROR, found, advice)]
+    return [Check("server.tls.pair", OK, "certificate and key belong together")]
+
+
+async def _store_checks(path: Path) -> list[Check]:
+    """The database as it is: nothing is made and nothing is upgraded."""
+    from contextengine_server.doctor import store_checks
+    from contextengine_server.store.sqlite import SqliteStore
+
+    early = _unopened(path)
+    if early is not None:
+        return [early]
+    store = SqliteStore(path)
+    try:
+        await store.open()
+    except Exception as error:
+        text = refusal(error)
+        if text is None:
+            raise
+        advice = "Talk to that server with --address." if "in use by process" in text else ""
+        return [Check("store", ERROR, text, advice)]
+    try:
+        return await store_checks(store)
+    finally:
+        await store.close()
+
+
+def _unopened(path: Path) -> Check | None:
+    """What is said of a database that must not be opened, since that would make or upgrade it; None: open it."""
+    from contextengine_server.store.migrations import HEAD, REVISIONS
+
+    if not path.exists():
+        return Check("store", OK, f"no database at {path} yet: the first start makes it")
+    schema = _schema(path)
+    if schema in REVISIONS and schema != HEAD:
+        found = f"{path} has schema {schema}: the next start upgrades it to {HEAD}"
+        return Check("store.schema", WARNING, found, "Make a backup of the file first.")
+    return None
+
+
+def _schema(path: Path) -> str | None:
+    """The schema's revision as the file says it; None where it does not say, which opening it then explains."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error:
+        return None
+    return None if row is None else str(row[0])

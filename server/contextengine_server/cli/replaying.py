@@ -1,0 +1,281 @@
+"""`replay`: a transcript driven through a server turn by turn, and the table of what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contextengine_server.cli.items import print_assembly, print_decisions
+from contextengine_server.cli.output import console, plain, print_json, print_table, size
+from contextengine_server.cli.transcripts import read_sessions
+from contextengine_server.cli.where import Missing, Where, connected
+
+if TYPE_CHECKING:
+    from contextengine import AsyncClient
+    from contextengine.formats import Transcript
+    from contextengine_server.cli.harness import Cost, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to replay."""
+
+    agent: str
+    session: str
+    budget: int | None
+    engine: str
+    way: str
+    limit: int | None
+    """Turns of a session."""
+    sessions: int | None
+    explain: bool
+
+
+@dataclass(slots=True)
+class Row:
+    """A turn as it went. Tokens are the model's for `before` and `after`, the reference encoding's for the rest."""
+
+    turn: int
+    messages: int
+    steps: int = 0
+    before: int = 0
+    utilization: float = 0.0
+    after: int = 0
+    masked: int = 0
+    evicted: int = 0
+    summarized: int = 0
+    causes: list[str] = field(default_factory=list)
+    sent_tokens: int = 0
+    prefix_tokens: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    calls: int = 0
+    ms: float = 0.0
+    compactions: int = 0
+    over_budget: int = 0
+    context_hash: str = ""
+
+    def take(self, step: Step) -> None:
+        """Adds a step; what is said of the context is the last step's."""
+        reply, metrics = step.reply, step.reply.metrics
+        self.steps += 1
+        self.before, self.after = (
+            round(reply.budget.utilization * reply.budget.available),
+            reply.estimated_tokens,
+        )
+        self.utilization = reply.budget.utilization
+        self.masked = sum(1 for item in step.items if item.form in _masks())
+        self.evicted, self.summarized = metrics.messages_evicted, metrics.messages_compacted
+        self.sent_tokens += step.tokens
+        self.prefix_tokens += step.prefix
+        self.compactions += step.compactions
+        self.over_budget += reply.outcome == reply.OUTCOME_OVER_BUDGET
+        self.context_hash = reply.context_hash.hex()
+        cause = _cause(step.cause)
+        if cause and cause not in self.causes:
+            self.causes.append(cause)
+
+    def spend(self, cost: Cost) -> None:
+        """Adds what calls cost."""
+        self.bytes_sent += cost.sent
+        self.bytes_received += cost.received
+        self.calls += cost.calls
+        self.ms += cost.ms
+
+
+@dataclass(slots=True)
+class Replayed:
+    """A session as it went."""
+
+    session_id: str
+    rows: list[Row]
+    last: Step | None = None
+
+    def totals(self) -> dict[str, Any]:
+        """The sums over the turns."""
+        return totals([self])
+
+
+def totals(replayed: list[Replayed]) -> dict[str, Any]:
+    """The sums over sessions."""
+    rows = [row for session in replayed for row in session.rows]
+
+    def total(name: str) -> int:
+        return sum(getattr(row, name) for row in rows)
+
+    sent, prefix = total("sent_tokens"), total("prefix_tokens")
+    return {
+        "sessions": len(replayed),
+        "turns": len(rows),
+        "messages": sum(session.rows[-1].messages for session in replayed if session.rows),
+        "model_calls": total("steps"),
+        "tokens_sent": sent,
+        "tokens_of_unchanged_prefix": prefix,
+        "cache_share": round(prefix / sent, 4) if sent else 0.0,
+        "rpcs": total("calls"),
+        "bytes_sent": total("bytes_sent"),
+        "bytes_received": total("bytes_received"),
+        "forced_compactions": total("compactions"),
+        "over_budget": total("over_budget"),
+        "ms": round(sum(row.ms for row in rows), 1),
+    }
+
+
+async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
+    """Replays the sessions of a file and prints a table for each, then the totals."""
+    done: list[Replayed] = []
+    async with connected(where, Missing.CREATE) as client:
+        with _progress() as advance:
+            for transcript in read_sessions(file):
+                if plan.sessions is not None and len(done) >= plan.sessions:
+                    break
+                done.append(await replay(client, transcript, plan, advance))
+                if not json:
+                    print_session(done[-1], plan)
+    if json:
+        print_json({"sessions": [_as_json(session, plan) for session in done], "totals": totals(done)})
+    elif len(done) > 1:
+        print_totals(totals(done), f"All {len(done)} sessions")
+
+
+async def replay(
+    client: AsyncClient, transcript: Transcript, plan: Plan, advance: Callable[[str, int], None]
+) -> Replayed:
+    """Replays one session."""
+    from contextengine import SessionRef, new_id, with_ids
+    from contextengine.types import Budget
+    from contextengine_server.cli.harness import Harness, spent, turns_of, without_ids
+
+    session_id = plan.session or f"{transcript.session_id}-{new_id()[-8:]}"
+    ref = SessionRef(agent_id=plan.agent, session_id=session_id)
+    if plan.engine:
+        await client.engines.assign(scope=ref, engine_id=plan.engine)
+    messages = list(without_ids(transcript.messages) if plan.way == "live" else with_ids(transcript.messages))
+    budget = None if plan.budget is None else Budget(message_tokens=plan.budget)
+    harness = Harness(client, ref, plan.way, budget)
+    updates = list(transcript.updates)
+    if transcript.model or transcript.provider:
+        await client.update_model(ref, model=transcript.model, provider=transcript.provider)
+    turns = turns_of(messages)[: plan.limit]
+    replayed = Replayed(session_id, [])
+    for number, turn in enumerate(turns, 1):
+        row = Row(number, turn.last)
+        for known in turn.calls:
+            while updates and updates[0].index <= known:
+                update = updates.pop(0)
+                await client.update_model(ref, model=update.model, provider=update.provider)
+            final = plan.explain and number == len(turns) and known == turn.calls[-1]
+            replayed.last = await harness.step(messages[:known], explain=final)
+            row.take(replayed.last)
+        await harness.end_turn(messages[: turn.last])
+        row.spend(spent(harness))
+        replayed.rows.append(row)
+        advance(session_id, turn.last - turn.first)
+    return replayed
+
+
+def print_session(replayed: Replayed, plan: Plan) -> None:
+    """The table of a session, its totals and, when asked for, what became of every message."""
+    rows = [
+        (
+            row.turn,
+            row.messages,
+            row.steps,
+            f"{row.before:,} ({row.utilization:.0%})",
+            row.after,
+            row.masked or "",
+            row.evicted or "",
+            row.summarized or "",
+            ", ".join(row.causes) + (", over budget" if row.over_budget else ""),
+            size(row.bytes_sent + row.bytes_received),
+            f"{row.ms:,.0f} ms",
+        )
+        for row in replayed.rows
+    ]
+    columns = (
+        "#turn",
+        "#messages",
+        "#steps",
+        "#tokens before",
+        "#after",
+        "#masked",
+        "#evicted",
+        "#summarised",
+        "new epoch",
+        "#on the wire",
+        "#time",
+    )
+    budget = f"{plan.budget:,} tokens" if plan.budget else "the session's window"
+    title = f"{plan.agent}/{replayed.session_id}: way {plan.way}, budget {budget}"
+    print_table(columns, rows, title=title)
+    print_totals(replayed.totals(), "Total")
+    if plan.explain and replayed.last is not None:
+        print_assembly(replayed.last.items, replayed.last.reply)
+        print_decisions(replayed.last.reply.decisions)
+
+
+def print_totals(sums: dict[str, Any], title: str) -> None:
+    """The sums in words."""
+    wire = sums["bytes_sent"] + sums["bytes_received"]
+    forced = sums["forced_compactions"]
+    compactions = f"; {forced} compaction{'s' * (forced > 1)} forced by overflow" if forced else ""
+    over = f"; {sums['over_budget']} contexts over budget" if sums["over_budget"] else ""
+    print(
+        f"{title}: {sums['turns']:,} turns, {sums['messages']:,} messages, {sums['model_calls']:,} model calls;"
+        f" {sums['tokens_sent']:,} tokens for the model, {sums['cache_share']:.1%} of them an unchanged prefix;"
+        f" {sums['rpcs']:,} rpcs, {size(wire)} on the wire ({size(wire // max(1, sums['rpcs']))} each),"
+        f" {sums['ms'] / 1000:.1f} s{compactions}{over}\n"
+    )
+
+
+def _as_json(replayed: Replayed, plan: Plan) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    found = {
+        "agent_id": plan.agent,
+        "session_id": replayed.session_id,
+        "way": plan.way,
+        "turns": [asdict(row) for row in replayed.rows],
+        "totals": replayed.totals(),
+    }
+    if plan.explain and replayed.last is not None:
+        found["decisions"] = [plain(decision) for decision in replayed.last.reply.decisions]
+    return found
+
+
+def _masks() -> tuple[int, ...]:
+    from contextengine.types import FORM_HEAD_TAIL, FORM_PLACEHOLDER
+
+    return FORM_PLACEHOLDER, FORM_HEAD_TAIL
+
+
+def _cause(number: int) -> str:
+    from contextengine.types import EpochCause
+
+    if not number:
+        return ""
+    return EpochCause.Name(number).removeprefix("EPOCH_CAUSE_").lower().replace("_", " ")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int], None]]:
+    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of a session."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda session, messages: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} messages"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying", total=None)
+        yield lambda session, messages: bar.update(task, description=session, advance=messages)

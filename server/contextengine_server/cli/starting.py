@@ -1,0 +1,106 @@
+"""`serve`: the settings, the refusals, the ready line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contextengine_server.cli.output import Failure
+from contextengine_server.cli.where import event_loop
+
+if TYPE_CHECKING:
+    from contextengine_server.config import Settings
+
+REFUSED = 2
+"""The exit status where the server may not start: something must be set first."""
+
+
+def serve(config: Path | None, flags: dict[str, Any]) -> None:
+    """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying what to set."""
+    from contextengine_server.config import SettingsError, load_settings
+    from contextengine_server.config.lint import config_lint
+    from contextengine_server.telemetry.logs import configure_logging
+
+    try:
+        settings = load_settings(config, flags)
+    except SettingsError as error:
+        raise Failure("not started:\n" + _lines(map(str, error.problems)), REFUSED) from error
+    # Errors of other groups leave a server that can be asked what is wrong.
+    found = [f for f in config_lint(settings) if f.status == "error" and f.name.startswith("server.")]
+    if found:
+        raise Failure("not started:\n" + _lines(f"{f.name}: {f.found}. {f.advice}" for f in found), REFUSED)
+    logs = settings.telemetry.logs
+    configure_logging(logs.level, json=logs.format == "json")
+    from contextengine_server import app
+
+    started = False
+
+    def ready(address: str) -> None:
+        nonlocal started
+        started = True
+        _ready(settings, address)
+
+    try:
+        event_loop(app.serve(settings, ready))
+    except Exception as error:
+        text = refusal(error)
+        if started or text is None:
+            raise
+        raise Failure(f"not started: {text}", REFUSED) from error
+
+
+def refusal(error: BaseException) -> str | None:
+    """Why a server could not start, where that is something to set or mend; None where it is a defect."""
+    from contextengine_server.api.auth import ConfigurationError
+    from contextengine_server.engines.registry import InvalidEngine
+    from contextengine_server.errors import UnknownEngine
+    from contextengine_server.store.interface import StoreRefused
+    from contextengine_server.tokens import CorruptRanks
+
+    match error:
+        case UnknownEngine():
+            return f"{error.text}. Set engine.default to one of them"
+        case StoreRefused():
+            return f"store.url: {error}"
+        case ConfigurationError() | InvalidEngine():
+            return str(error)
+        case CorruptRanks():
+            return f"{error}; install the package again"
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or error}"
+    return None
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """`path=value` pairs by path; values are YAML. Raises Failure."""
+    if not pairs:
+        return {}
+    import yaml  # late: most servers are started without
+
+    flags = {}
+    for pair in pairs:
+        path, separator, value = pair.partition("=")
+        if not separator or not path.strip():
+            raise Failure(f"--set {pair}: must be path=value, such as engine.default=legacy", REFUSED)
+        try:
+            flags[path.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise Failure(f"--set {path}: the value is no YAML: {error}", REFUSED) from error
+    return flags
+
+
+def _ready(settings: Settings, address: str) -> None:
+    tokens = len(settings.auth.tokens)
+    who = (
+        f"{tokens} token{'s' * (tokens > 1)} name tenant and role"
+        if tokens
+        else "no tokens: every caller is tenant `default`"
+    )
+    how = "TLS" if settings.server.tls.enabled else "plaintext"
+    print(f"ready on {address} ({how}; {who}; store {settings.store.path.resolve()})")
+    sys.stdout.flush()
+
+
+def _lines(problems: Any) -> str:
+    return "\n".join(f"  {problem}" for problem in problems)
