@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from .atom import Atom, Call
-from .message import Entry, Form, Role, Shaper, Traits
+from .message import Entry, Form, Role, Shaper, Slot, Traits
 from .view import View
 
 
@@ -346,6 +346,18 @@ def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
     for entry in entries:
         folder.add(entry)
     folder.out.entries = entries
+    return folder.out
+
+
+def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extension:
+    """What an item that is no message would do to a list: it stands by itself, and what stood open before it is abandoned."""
+    folder = _Folder(view, shaper)
+    folder.close()
+    atom = Atom(step=view.steps, start=folder.out.total, first=sequence, closed=True)
+    atom.show(slot)
+    folder.out.added.append(atom)
+    folder.out.total += slot.tokens
+    folder.out.leading_open = False
     return folder.out
 
 

@@ -6,11 +6,12 @@ under the entry-point group `contextengine.engines`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from contextengine_server.context.plan import Declared, Plan
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,8 +83,9 @@ class Engine(Protocol):
     def reach(self, cell: int) -> int | None:
         """How many uncovered tokens before the newest message a plan may need; None: all."""
 
-    def addition(self, view: View) -> str:
-        """What it adds to the system prompt; constant within an epoch."""
+    def addition(self, summaries: Sequence[Summary]) -> str:
+        """What it adds to the system prompt where these summaries are shown; constant within an epoch. Never longer for fewer
+        of them: room is kept for what is said of all the view's summaries."""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for items. What the beginning

@@ -1,7 +1,8 @@
 """Aligning a harness's own list with the stored view (contract §3, `live`).
 
-By ids where both have them, else by the longest run of equal contents that ends at the last stored message. What follows is new.
-The list is a view and not the truth: what it leaves out is not deleted. Items of ours that come back are passed over.
+By ids where both have them, else by the longest run of equal contents that ends at the last stored message. Where texts repeat
+and runs are as long, by the first that nothing contradicts. What follows is new. The list is a view and not the truth: what it
+leaves out is not deleted. Items of ours that come back are passed over.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
 from contextengine_server.wire.reading import Incoming
 
@@ -27,7 +29,7 @@ def align(
     live: Sequence[Incoming], view: View, known_ids: dict[str, tuple[int, bytes, int]]
 ) -> Alignment | None:
     """Where the list meets the view; None where it does not. An empty view aligns with anything."""
-    if not view.last_sequence and not view.atoms:
+    if not view.steps:
         return Alignment(0, {})
     listed = [index for index, message in enumerate(live) if not message.own]
     place = max(
@@ -64,10 +66,10 @@ def _by_content(live: Sequence[Incoming], listed: list[int], view: View) -> Alig
     best: dict[int, int] = {}
     best_place = -1
     for place in range(len(listed) - 1, -1, -1):
-        if len(best) > place:
-            break  # an earlier place cannot have a longer run
-        run = _run(live, listed, place, stored)
-        if len(run) > len(best):
+        if len(best) > place + 1:
+            break  # an earlier place cannot have a run as long
+        run, whole = _run(live, listed, place, stored)
+        if len(run) > len(best) or (whole and run and len(run) == len(best)):
             best, best_place = run, place
     if best_place < 0:
         return None
@@ -76,9 +78,9 @@ def _by_content(live: Sequence[Incoming], listed: list[int], view: View) -> Alig
 
 def _run(
     live: Sequence[Incoming], listed: list[int], place: int, stored: list[tuple[bytes, int, bool]]
-) -> dict[int, int]:
-    """Going back from this place, the messages that are the newest stored ones. What the view does not show (an orphan
-    result, say) may be in the list or not."""
+) -> tuple[dict[int, int], bool]:
+    """Going back from this place, the messages that are the newest stored ones, and whether only the end of the list or of
+    what is stored ended the run. What the view does not show (an orphan result, say) may be in the list or not."""
     run: dict[int, int] = {}
     for content, sequence, shown in stored:
         if place < 0:
@@ -87,13 +89,17 @@ def _run(
             run[listed[place]] = sequence
             place -= 1
         elif shown:
-            break
-    return run
+            return run, False
+    return run, True
 
 
 def _newest_first(view: View) -> list[tuple[bytes, int, bool]]:
-    """The stored contents, newest first, and whether the view shows them."""
-    entries = [(entry, True) for atom in view.atoms for entry in atom.entries]
+    """The stored contents, newest first, and whether the view shows them as they are."""
+    entries = [(entry, True) for atom in view.atoms if not atom.note for entry in atom.entries]
+    for atom in view.atoms:
+        if atom.note:
+            notes = {slot.sequence for slot in atom.slots if slot.form is Form.NOTE}
+            entries += [(entry, entry.sequence not in notes) for entry in atom.entries]
     entries += [(entry, False) for atom in view.atoms for entry, _ in atom.dropped]
     entries.sort(key=lambda pair: pair[0].sequence, reverse=True)
     return [(entry.hash, entry.sequence, shown) for entry, shown in entries]

@@ -12,10 +12,9 @@ import structlog
 
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import Budget, cell
-from contextengine_server.context.fold import apply, extend, extended
+from contextengine_server.context.fold import NeedsHistory
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
-from contextengine_server.context.message import Entry
 from contextengine_server.context.plan import Keep, Plan, Summarized, plan_tokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -24,9 +23,10 @@ from contextengine_server.errors import EngineFailed
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.reading import Incoming
 
-from .alignment import Alignment, align
+from .alignment import align
 from .budgeting import BudgetSpec, Target, budget_of, target
-from .core import Ref, SessionCore
+from .core import Address, Ref, SessionCore
+from .listing import followed, listed, passed_through
 from .prompting import keeping
 from .runs import Joined, Runs
 from .selection import Selected
@@ -115,135 +115,130 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     await core.reached(address.scope, call.at_least_revision)
     storing = bool(call.ingest) or (call.live is not None and call.store_new)
     await core.count(call.ingest if call.live is None else call.live)
-    reach = None if call.whole else _reach(core, call, selected.engine)
+    reach = None if call.whole else _first_reach(core, call, selected.engine)
     async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
-        alignment = None
-        new = call.ingest
+        await _hold(core, call, session, selected.engine, locked=storing)
         if call.live is not None:
-            session.mark_own(call.live)
-            alignment = align(call.live, session.view, session.ids)
-            if alignment is None:
-                view = _listed(core, address.scope, call.live, session, {})
-                return _finish(core, call, session, view, selected, Runs(), reason="UNALIGNED")
-            new = call.live[alignment.start :]
-        stored: list[Stored] = []
-        if storing:
-            with call.trace.span("commit"):
-                written = await append(
-                    core,
-                    session,
-                    address,
-                    new,
-                    field_name="ingest" if call.live is None else "live.messages",
-                    refuse_conflicts=False,
-                    request=request_of(call.request_id, "Assemble", new),
-                )
-            stored = written.stored
-            if not session.holds(reach):
-                await core.fresh(session, reach)
-        view, runs = session.view, session.runs
-        if call.live is not None and alignment is not None:
-            view = _live_view(core, call, session, selected.engine, alignment, stored)
-            if view is not session.view:
-                runs = Runs()
-        if call.current_message_id:
-            view = await keeping(core, session, view, call.current_message_id)
+            return await _assemble_live(core, call, address, session, selected)
+        stored = await _store(core, call, address, session, call.ingest) if storing else []
+        view = await _whole_view(core, call, session)
         try:
-            return _finish(core, call, session, view, selected, runs, stored=stored)
+            return _finish(core, call, session, view, selected, session.runs, stored=stored)
         except EngineBroken as broken:
             return await _fall_back(core, call, session, selected, stored, broken, locked=storing)
 
 
-def _reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
-    """How far back the window must reach; with room to spare, so that a larger budget does not read it again."""
+def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
+    """How far back the window of a cold session should reach, by what the request alone says; with room to spare, so that a
+    larger budget does not read it again."""
     spec = call.budget
     tokens = spec.message_tokens or spec.window or core.defaults.window
     wanted = engine.reach(max(tokens, 1))
     return None if wanted is None else wanted + wanted // 2
 
 
-# Lists of the harness.
+async def _hold(
+    core: SessionCore, call: AssembleCall, session: Session, engine: Engine, *, locked: bool
+) -> None:
+    """Holds all that the plan may need: as far back as the budget reaches by the session's own model and factor, and the ids
+    of older messages that the request names. Raises what is wrong with the budget before anything is stored."""
+    while True:
+        aim = target(session, call.model, call.provider)
+        budget = budget_of(call.budget, aim, session.state, core.defaults)
+        reach = None if call.whole else engine.reach(max(budget.reference, 1))
+        if session.holds(reach):
+            break
+        await _fresh(core, session, reach, locked=locked)
+    if session.view.base:
+        named = [message.id for message in call.live or () if message.id and not message.own]
+        named += [call.current_message_id] if call.current_message_id else []
+        unknown = [name for name in named if name not in session.ids]
+        if unknown:
+            rows = await core.store.messages_by_host_id(session.scope, unknown)
+            session.ids.update({row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows})
 
 
-def _live_view(
+async def _fresh(
+    core: SessionCore, session: Session, reach: int | None, since: int | None = None, *, locked: bool
+) -> None:
+    if locked:
+        await core.fresh(session, reach, since)
+    else:
+        async with session.lock:
+            await core.fresh(session, reach, since)
+
+
+async def _store(
     core: SessionCore,
     call: AssembleCall,
+    address: Address,
     session: Session,
-    engine: Engine,
-    alignment: Alignment,
-    stored: list[Stored],
-) -> View:
-    """What a `live` list shows: the stored view and what follows it; under an engine that never evicts, the list itself."""
-    assert call.live is not None
-    if engine.declared.evicts:
-        if call.store_new:
-            return session.view
-        new = call.live[alignment.start :]
-        entries = _entries(new, alignment.start, session)
-        return extended(session.view, extend(session.view, entries, core.shaper)) if entries else session.view
-    matched = dict(alignment.matched)
-    for item in stored:
-        if item.sequence:
-            matched[alignment.start + item.index] = item.sequence
-    shown = sorted(entry.sequence for atom in session.view.atoms for entry in atom.entries)
-    own = sum(message.own for message in call.live)
-    if sorted(matched.values()) == shown and len(matched) + own == len(call.live):
-        return session.view
-    return _listed(core, session.scope, call.live, session, matched)
+    carried: Sequence[Incoming],
+    start: int = 0,
+) -> list[Stored]:
+    """Stores what is new, from `start` on. The request's identity is all that it carries, since what of a list is new depends
+    on what is stored."""
+    with call.trace.span("commit"):
+        written = await append(
+            core,
+            session,
+            address,
+            carried[start:],
+            field_name="ingest" if call.live is None else "live.messages",
+            first_index=start,
+            refuse_conflicts=False,
+            request=request_of(call.request_id, "Assemble", carried),
+        )
+    if call.whole:
+        await core.fresh(session, None)
+    return written.stored
 
 
-def _entries(new: Sequence[Incoming], first_index: int, session: Session) -> list[Entry]:
-    """Messages that are shown in this call only, behind the stored ones."""
-    sequence = session.view.last_sequence
-    entries = []
-    for offset, message in enumerate(new):
-        if not message.own:
-            entries.append(_entry(message, sequence + 1 + offset, first_index + offset, session.revision + 1))
-    return entries
+async def _whole_view(core: SessionCore, call: AssembleCall, session: Session) -> View:
+    """The session's view, with this turn's prompt among what must stay."""
+    while call.current_message_id:
+        view = session.view
+        kept = await keeping(core, session, view, call.current_message_id)
+        if view is session.view:  # it may have been read again meanwhile
+            return kept
+    return session.view
 
 
-def _entry(message: Incoming, sequence: int, live_index: int, revision: int) -> Entry:
-    return Entry(
-        sequence,
-        message.id,
-        message.traits,
-        message.tokens,
-        message.hash,
-        message.body,
-        revision,
-        message.time_ms,
-        live_index,
-    )
-
-
-def _listed(
-    core: SessionCore,
-    scope: Scope,
-    live: Sequence[Incoming],
-    session: Session | None,
-    matched: dict[int, int],
-) -> View:
-    """A view of the list alone; messages of it that are stored stay what they are."""
-    held = {}
-    if session is not None and matched:
-        held = {entry.sequence: entry for atom in session.view.atoms for entry in atom.entries}
-    newest = session.view.last_sequence if session is not None else 0
-    revision = session.revision + 1 if session is not None else 1
-    first_matched = min(matched, default=len(live))
-    entries: list[Entry] = []
-    for index, message in enumerate(live):
-        if message.own:
-            continue
-        known = held.get(matched.get(index, -1))
-        if known is not None:
-            entries.append(known)
-        else:
-            # Positions that keep the order: before every stored message, or behind them all.
-            sequence = index - len(live) if index < first_matched and matched else newest + 1 + index
-            entries.append(_entry(message, sequence, index, revision))
-    view = View(scope=scope, revision=session.revision if session is not None else 0)
-    apply(view, extend(view, entries, core.shaper))
-    return view
+async def _assemble_live(
+    core: SessionCore, call: AssembleCall, address: Address, session: Session, selected: Selected
+) -> Assembly:
+    """The context for a harness's own list. Where it is to be stored the session is locked."""
+    live, storing = call.live or (), call.store_new
+    stored: list[Stored] = []
+    while True:
+        session.mark_own(live, listed=True)
+        alignment = align(live, session.view, session.ids)
+        reason = "" if alignment is not None else "UNALIGNED"
+        if alignment is None:
+            view, mark = listed(session.scope, session, live, {}, core.shaper)
+            break
+        if storing:
+            stored = await _store(core, call, address, session, live, alignment.start)
+        if not selected.engine.declared.evicts:
+            matched = alignment.matched | {item.index: item.sequence for item in stored if item.sequence}
+            view, mark = passed_through(session, live, matched, core.shaper)
+            break
+        try:
+            view, mark = (session.view, "") if storing else followed(session, live, alignment, core.shaper)
+            break
+        except NeedsHistory as need:
+            await _fresh(core, session, None, need.sequence, locked=False)
+    runs = Runs()
+    if not mark:
+        view, runs = await _whole_view(core, call, session), session.runs
+    elif call.current_message_id and not reason:
+        kept = await keeping(core, session, view, call.current_message_id)
+        view = kept if selected.engine.declared.evicts else view
+    try:
+        return _finish(core, call, session, view, selected, runs, stored=stored, mark=mark, reason=reason)
+    except EngineBroken as broken:
+        whole = None if alignment is not None else view
+        return await _fall_back(core, call, session, selected, stored, broken, locked=storing, view=whole)
 
 
 async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
@@ -253,8 +248,12 @@ async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
     await core.count(messages)
     scope = Scope(call.tenant, "", "")
     selected = await core.select(scope)
-    view = _listed(core, scope, messages, None, {})
-    return _finish(core, call, Session(scope), view, selected, Runs(), reason="INCOMPLETE_SCOPE")
+    view, mark = listed(scope, None, messages, {}, core.shaper)
+    nowhere = Session(scope)
+    try:
+        return _finish(core, call, nowhere, view, selected, Runs(), mark=mark, reason="INCOMPLETE_SCOPE")
+    except EngineBroken as broken:
+        return await _fall_back(core, call, nowhere, selected, [], broken, locked=True, view=view)
 
 
 # Plan, laws, join.
@@ -270,22 +269,26 @@ def _finish(
     *,
     stored: list[Stored] | None = None,
     engine: Engine | None = None,
+    mark: str = "",
     reason: str = "",
 ) -> Assembly:
+    """Plans, holds the plan to the laws, and joins. `mark` names a list that is not the session's; `reason`: why DEGRADED."""
     engine = engine or selected.engine
     aim = target(session, call.model, call.provider)
     budget = budget_of(call.budget, aim, session.state, core.defaults)
     with call.trace.span("plan"):
-        addition = engine.addition(view)
-        addition_tokens = core.text_tokens(addition)
-        room = max(0, budget.reference - addition_tokens)
-        room_cell = cell(room)
+        addition_tokens = core.text_tokens(engine.addition(view.summaries))
+        room_cell = cell(max(0, budget.reference - addition_tokens))
         try:
             plan = engine.plan(view, room_cell, call.prompt_tokens)
         except Exception as error:
             log.exception("engine failed", engine=engine.id, operation="plan")
             raise EngineBroken(engine.id, type(error).__name__) from error
         tokens = plan_tokens(plan, view)
+        # Room was kept for what is said of all the summaries; what is not shown needs no words.
+        addition = engine.addition([s.summary for s in plan.segments if isinstance(s, Summarized)])
+        addition_tokens = core.text_tokens(addition)
+        room = max(0, budget.reference - addition_tokens)
     with call.trace.span("laws"):
         for_items = room_cell - call.prompt_tokens
         case = Case(plan, view, for_items, tokens, engine.declared, aim.provider in REASONING_OPTIONAL)
@@ -293,7 +296,7 @@ def _finish(
         if broken is not None:
             log.error("plan breaks a law", engine=engine.id, law=str(broken))
             raise EngineBroken(engine.id, str(broken))
-    epoch = _epoch(session, view, plan, engine, aim, room_cell)
+    epoch = _epoch(session, view, plan, engine, aim, room_cell, mark)
     joined = runs.join(epoch, plan, view)
     outcome = DEGRADED if reason else FITS
     if tokens > room - call.prompt_tokens:
@@ -317,7 +320,7 @@ def _finish(
         outcome=outcome,
         outcome_reason=reason,
         stored=stored or [],
-        due=engine.due(view, available, _in_reference(call.measured, budget)),
+        due=not reason and engine.due(view, available, _in_reference(call.measured, budget)),
         available=available,
         method=core.counter.method,
     )
@@ -336,26 +339,24 @@ async def _fall_back(
     broken: EngineBroken,
     *,
     locked: bool,
+    view: View | None = None,
 ) -> Assembly:
-    """The engine is recorded as failed; the answer follows `on_engine_failure`."""
+    """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to show; else the session."""
     core.engine_failed(session.scope, broken.engine_id, "assemble", broken.how)
     if core.defaults.on_engine_failure != "legacy":
         raise EngineFailed(
             f"engine {broken.engine_id!r} failed to assemble: {broken.how}: assign another engine or set on_engine_failure",
             metadata={"engine": broken.engine_id, "operation": "assemble", "how": broken.how},
         ) from broken
-    if locked:
-        await core.fresh(session, None)
-    else:
-        async with session.lock:
-            await core.fresh(session, None)
+    if view is None:
+        await _fresh(core, session, None, locked=locked)
     engine = core.selection.legacy()
     try:
         return _finish(
             core,
             call,
             session,
-            session.view,
+            view or session.view,
             selected,
             Runs(),
             stored=stored,
@@ -369,7 +370,9 @@ async def _fall_back(
         ) from error
 
 
-def _epoch(session: Session, view: View, plan: Plan, engine: Engine, aim: Target, room_cell: int) -> str:
+def _epoch(
+    session: Session, view: View, plan: Plan, engine: Engine, aim: Target, room_cell: int, mark: str
+) -> str:
     before = []
     for segment in plan.segments[:-1]:
         before.append(
@@ -389,6 +392,6 @@ def _epoch(session: Session, view: View, plan: Plan, engine: Engine, aim: Target
             budget=str(room_cell),
             late=str(view.late_mark),
             masked=plan.forms,
-            cut=f"{begins}|{','.join(before)}",
+            cut=f"{begins}|{','.join(before)}|{mark}",
         )
     )

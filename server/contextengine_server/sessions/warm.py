@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from operator import itemgetter
 
-from contextengine_server.context.message import Entry
+from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.shaping import note_item_id, summary_item_id
 
 from .runs import Runs
 from .state import SessionState
@@ -81,9 +82,24 @@ class Session:
         }
         self.measure()
 
-    def mark_own(self, incoming: Sequence[Incoming]) -> None:
-        """Marks items of ours that came back without their ids: they are known by their content."""
-        own = {summary.slot.hash for summary in self.live_summaries}
+    def own_items(self) -> dict[str | bytes, Slot]:
+        """Our items in this session that stand for messages (summaries, late results as notes), by id and by content."""
+        own: dict[str | bytes, Slot] = {}
+        for summary in self.live_summaries:
+            own[summary_item_id(summary.id)] = own[summary.slot.hash] = summary.slot
+        for atom in (*self.view.anchors.values(), *self.view.atoms):
+            if atom.note:
+                for slot in atom.slots:
+                    if slot.form is Form.NOTE:
+                        own[note_item_id(slot.sequence)] = own[slot.hash] = slot
+        return own
+
+    def mark_own(self, incoming: Sequence[Incoming], *, listed: bool = False) -> None:
+        """Marks items of ours that came back without their ids: they are known by their content. `listed`: a whole list came
+        back, in which late results may stand as notes; to look for these takes time in proportion to the window."""
+        own: set[str | bytes] = {summary.slot.hash for summary in self.live_summaries}
+        if listed:
+            own.update(self.own_items())
         for firsts in self.view.abandoned.values():
             for first in firsts:
                 atom = self.view.find(first)

@@ -99,6 +99,7 @@ async def append(
     incoming: Sequence[Incoming],
     *,
     field_name: str = "messages",
+    first_index: int = 0,
     refuse_conflicts: bool,
     request: Request | None = None,
     edit: Edit | None = None,
@@ -106,14 +107,15 @@ async def append(
 ) -> Written:
     """Stores messages under the session's lock, which the caller holds. Tokens are counted already.
 
-    `edit` changes the session's head and state in the same commit, which is then made even where no message is new. `over` is
-    the stored revision where `session` is ahead of it: a session that is only made with this commit.
+    `first_index`: where in the request's list `incoming` begins. `edit` changes the session's head and state in the same commit,
+    which is then made even where no message is new. `over` is the stored revision where `session` is ahead of it: a session
+    that is only made with this commit.
     """
     tries = 0
     while True:
         session.mark_own(incoming)
         try:
-            plan = _plan(core, session, incoming, field_name, refuse_conflicts)
+            plan = _plan(core, session, incoming, field_name, first_index, refuse_conflicts)
             if not plan.entries and edit is None and not address.bind:
                 known = await core.store.reply(session.scope, request.id) if request is not None else None
                 if known is not None and request is not None:
@@ -136,14 +138,19 @@ async def append(
 
 
 def _plan(
-    core: SessionCore, session: Session, incoming: Sequence[Incoming], field_name: str, refuse_conflicts: bool
+    core: SessionCore,
+    session: Session,
+    incoming: Sequence[Incoming],
+    field_name: str,
+    first_index: int,
+    refuse_conflicts: bool,
 ) -> _Plan:
     stored: list[Stored] = []
     entries: list[Entry] = []
     fresh: dict[str, Entry] = {}
     sequence = session.head.last_sequence if session.head is not None else 0
     revision = session.revision + 1
-    for index, message in enumerate(incoming):
+    for index, message in enumerate(incoming, first_index):
         if message.own:
             stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
             continue

@@ -55,7 +55,7 @@ class WireShaper:
     def note(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Late results of calls that are summarized by now."""
         message = self._open(entry).message
-        shown = pb.Message(role=pb.ROLE_USER, id=f"{OWN_PREFIX}note:{entry.sequence}")
+        shown = pb.Message(role=pb.ROLE_USER, id=note_item_id(entry.sequence))
         for index in indexes:
             result = message.parts[index].tool_result
             label = f"[Late result of tool call {result.call_id}" + (
@@ -87,7 +87,7 @@ class WireShaper:
 
     def summary(self, row: SummaryRow, text: str) -> Slot:
         """A summary: its rendered text as a message of the user's role."""
-        message = pb.Message(id=f"{OWN_PREFIX}summary:{row.id}", role=pb.ROLE_USER)
+        message = pb.Message(id=summary_item_id(row.id), role=pb.ROLE_USER)
         message.parts.add().text.text = text
         origin = origin_summary(row.id)
         body = message.SerializeToString(deterministic=True)
@@ -111,8 +111,21 @@ class WireShaper:
         tokens = fixed + sum(map(self.count, texts))
         origin = _origin(entry)
         body = shown.SerializeToString(deterministic=True)
-        digest = shown_hash(content_hash(shown), origin, form)
+        digest = content_hash(shown)
+        if form is not Form.NOTE:
+            # A note is ours: it is known by its content where it comes back. Parts of a message are not the message.
+            digest = shown_hash(digest, origin, form)
         return Slot(entry.sequence, form, tokens, digest, frame(item_id, origin, digest, tokens, form, body))
+
+
+def note_item_id(sequence: int) -> str:
+    """The id of the item that shows a message's late results as a note."""
+    return f"{OWN_PREFIX}note:{sequence}"
+
+
+def summary_item_id(summary_id: str) -> str:
+    """The id of the item that shows a summary."""
+    return f"{OWN_PREFIX}summary:{summary_id}"
 
 
 def summary_info(row: SummaryRow | Summary) -> pb.SummaryInfo:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from contextengine_server.context.budget import grid
 from contextengine_server.context.plan import Declared, Plan
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..options import DagOptions
@@ -43,9 +44,9 @@ class DagEngine:
         """The cell, and the block that the cut may lie behind it."""
         return cell + grid(cell)
 
-    def addition(self, view: View) -> str:
-        """The uncertainty clause where the view has summaries."""
-        return ADDITION if view.summaries else ""
+    def addition(self, summaries: Sequence[Summary]) -> str:
+        """The uncertainty clause where summaries are shown."""
+        return ADDITION if summaries else ""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """See `dag.plan`."""

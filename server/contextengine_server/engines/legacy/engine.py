@@ -6,10 +6,11 @@ older messages and keeps the newest min(20,000 tokens, half the budget) as they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from contextengine_server.context.plan import Declared, Plan
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..layout import everything, lay_out, uncovered
@@ -37,7 +38,7 @@ class LegacyEngine:
         """Everything: nothing is ever evicted."""
         return None
 
-    def addition(self, view: View) -> str:
+    def addition(self, summaries: Sequence[Summary]) -> str:
         """Nothing, as its original."""
         return ""
 

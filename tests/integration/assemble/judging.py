@@ -1,0 +1,118 @@
+"""Holding replies to laws 1 to 8 with the tests' oracle, which knows only what Export answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from contextengine import types as t
+from tests.integration.harness import Exported
+from tests.oracle.assembly import Covering, Known, Sent, broken
+from tests.oracle.pairing import Leaf, Listing, Row, listing
+
+TAILS = {"dag": 8, "legacy": 1}
+"""The steps that each engine declares, by default."""
+
+FITS = t.AssembleResponse.OUTCOME_FITS
+OVER = t.AssembleResponse.OUTCOME_OVER_BUDGET
+DEGRADED = t.AssembleResponse.OUTCOME_DEGRADED
+
+
+@dataclass
+class Judge:
+    """What is known of a session, against which any number of its assemblies can be held."""
+
+    rows: list[Row]
+    listing: Listing
+    coverings: list[Covering]
+    tokens: dict[int, int]
+    """What each message costs by itself, by its sequence."""
+
+    @classmethod
+    def of(cls, exported: Exported) -> Judge:
+        """Everything that Export says of the view."""
+        rows = [Row(row.sequence, row.message, row.created_revision) for row in exported.messages]
+        live = [summary for summary in exported.summaries if not summary.info.retired_revision]
+        leaves = [
+            Leaf(s.info.first_sequence, s.info.last_sequence, s.info.created_revision)
+            for s in live
+            if s.info.depth == 0
+        ]
+        below = {child for summary in live for child in summary.info.children}
+        coverings = [_covering(summary) for summary in live if summary.info.id not in below]
+        costs = {row.sequence: row.tokens for row in exported.messages}
+        return cls(rows, listing(rows, leaves), coverings, costs)
+
+    def broken(
+        self, items: Sequence[t.Item], budget: int, engine: str, *, over: bool = False
+    ) -> list[tuple[int, str]]:
+        """The laws that a list breaks, with the reason of each. `budget`: for items, in reference tokens."""
+        costs = {
+            group.first: sum(self.tokens[member] for member in group.members) for group in self.listing.groups
+        }
+        known = Known(
+            rows=self.rows,
+            listing=self.listing,
+            budget=budget,
+            tail=TAILS[engine],
+            evicts=engine != "legacy",
+            coverings=self.coverings,
+            costs=costs,
+        )
+        return broken(known, Sent(items, over=over))
+
+    def verdict(self, reply: t.AssembleResponse) -> list[tuple[int, str]]:
+        """The laws that a full reply breaks, its outcome included.
+
+        The engine plans with the budget's cell, which the laws hold it to; the outcome speaks of the budget itself.
+        """
+        assert not reply.cache.reused_count, "only a full list can be judged"
+        tokens, planned = tokens_of(reply.items), planned_of(reply)
+        found = self.broken(reply.items, planned, reply.engine_id, over=tokens > planned)
+        if (tokens > room_of(reply)) != (reply.outcome == OVER):
+            found.append((5, f"{tokens} tokens in {room_of(reply)} are called {reply.outcome}"))
+        return found
+
+    def stays(self) -> int:
+        """What no law lets go, in reference tokens: leading, pinned, the last user message and the last step, at least."""
+        groups = self.listing.groups
+        user = self.listing.newest_user
+        kept = [
+            group
+            for index, group in enumerate(groups)
+            if group.leading or group.pinned or user in group.members or index == len(groups) - 1
+        ]
+        return sum(self.tokens[member] for group in kept for member in group.members)
+
+
+def _covering(summary: t.ExportResponse.ExportedSummary) -> Covering:
+    info = summary.info
+    start = info.start_time.ToJsonString()[:19] + "Z" if info.HasField("start_time") else "unknown"
+    end = info.end_time.ToJsonString()[:19] + "Z" if info.HasField("end_time") else "unknown"
+    return Covering(
+        info.id,
+        info.depth,
+        info.first_sequence,
+        info.last_sequence,
+        info.message_count,
+        start,
+        end,
+        summary.text,
+    )
+
+
+def tokens_of(items: Iterable[t.Item]) -> int:
+    """What items cost, in the reference encoding."""
+    return sum(item.tokens for item in items)
+
+
+def room_of(reply: t.AssembleResponse) -> int:
+    """What the budget left for items, in the reference encoding."""
+    report = reply.budget
+    taken = report.system_prompt_addition + report.prompt
+    return int((report.available - taken) / report.model_factor)
+
+
+def planned_of(reply: t.AssembleResponse) -> int:
+    """What the engine planned with for items: the budget's cell without this turn's prompt."""
+    return int(reply.budget.cell - reply.budget.prompt / reply.budget.model_factor)
