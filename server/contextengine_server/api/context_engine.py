@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from google.protobuf.message import Message
 
-from contextengine_proto.v1 import assemble_pb2, compaction_pb2, message_pb2
+from contextengine_proto.v1 import assemble_pb2, compaction_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
 from contextengine_server.api.call import Call
@@ -178,20 +176,20 @@ class ContextEngineService:
     async def after_turn(self, request: life.AfterTurnRequest, call: Call) -> life.AfterTurnResponse:
         """Says that a turn is over and hands over what it added."""
         core = self.core
-        messages: Sequence[message_pb2.Message] = request.messages
+        before = 0
         if request.HasField("pre_prompt_message_count"):
             before = not_negative(request.pre_prompt_message_count, "pre_prompt_message_count")
-            if before > len(messages):
+            if before > len(request.messages):
                 raise InvalidField(
                     "pre_prompt_message_count",
-                    f"is {before}, but `messages` has only {len(messages)}: give the whole list",
+                    f"is {before}, but `messages` has only {len(request.messages)}: give the whole list",
                 )
-            messages = messages[before:]
-        new = incoming(core, messages, "messages")
+        new = incoming(core, request.messages, "messages", before)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
         turn = turning.Turn(
             messages=new,
+            first_index=before,
             key=request_id(request.advancement_key, "advancement_key"),
             request=request_of(request_id(request.request_id), "AfterTurn", new),
             report=report_of(request.usage, sent=replies.estimated_in(request.assembly_id))
@@ -226,7 +224,7 @@ class ContextEngineService:
         if kind is None:
             raise InvalidField("change", "is required: rewind, compacted or native_compacted")
         digest = getattr(request, kind).SerializeToString(deterministic=True)
-        asked = request_of(name, "RecordHostChange", (), kind.encode() + digest)
+        asked = request_of(name, "RecordHostChange", (), kind.encode() + digest, "change_id")
         assert asked is not None
         address = await core.address(call.caller.tenant, ref_of(request.session))
         async with core.session(address.scope, lock=True) as session:

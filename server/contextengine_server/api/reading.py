@@ -25,15 +25,18 @@ def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
     return Ref(session.agent_id, session.session_id, session.session_key, field)
 
 
-def incoming(core: SessionCore, messages: Sequence[message_pb2.Message], field: str) -> list[Incoming]:
-    """The messages, read. Raises InvalidField and TooLarge, naming the message."""
+def incoming(
+    core: SessionCore, messages: Sequence[message_pb2.Message], field: str, first: int = 0
+) -> list[Incoming]:
+    """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the message."""
+    messages = messages[first:]
     limit = core.limits.max_batch_messages
     if len(messages) > limit:
         raise TooLarge(
             f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them in several calls",
             metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
         )
-    return [incoming_one(core, message, f"{field}[{index}]") for index, message in enumerate(messages)]
+    return [incoming_one(core, message, f"{field}[{index}]") for index, message in enumerate(messages, first)]
 
 
 def incoming_one(core: SessionCore, message: message_pb2.Message, field: str) -> Incoming:

@@ -23,6 +23,8 @@ class Turn:
     """What a turn added."""
 
     messages: Sequence[Incoming]
+    first_index: int = 0
+    """Where in the request's list they begin."""
     key: str = ""
     """Makes the call exactly-once whatever it carries; empty: not asked for."""
     request: Request | None = None
@@ -65,6 +67,7 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
             session,
             address,
             turn.messages,
+            first_index=turn.first_index,
             refuse_conflicts=False,
             request=request,
             # A key is spent even by a turn that brings nothing new.

@@ -66,9 +66,13 @@ class Request:
 
     id: str
     digest: bytes
+    field: str = "request_id"
+    """Where in the request the id stands, for errors."""
 
 
-def request_of(request_id: str, rpc: str, messages: Sequence[Incoming], salt: bytes = b"") -> Request | None:
+def request_of(
+    request_id: str, rpc: str, messages: Sequence[Incoming], salt: bytes = b"", field: str = "request_id"
+) -> Request | None:
     """The request's identity: its id, and a digest of what it asks."""
     if not request_id:
         return None
@@ -76,7 +80,7 @@ def request_of(request_id: str, rpc: str, messages: Sequence[Incoming], salt: by
     for message in messages:
         whole.update(message.hash)
         whole.update(message.id.encode())
-    return Request(f"{rpc}:{request_id}", whole.digest())
+    return Request(f"{rpc}:{request_id}", whole.digest(), field)
 
 
 Edit = Callable[[SessionHead, SessionState], SessionHead]
@@ -285,8 +289,8 @@ def checked(known: StoredReply, request: Request) -> StoredReply:
     """What was answered before. Raises RequestIdReused where another request had the id."""
     if known.digest != request.digest:
         raise RequestIdReused(
-            "request_id: was used for another request: every request needs an id of its own",
-            violations=[Violation("request_id", "was used for another request")],
+            f"{request.field}: was used for another request: every request needs an id of its own",
+            violations=[Violation(request.field, "was used for another request")],
         )
     return known
 

@@ -30,7 +30,7 @@ async def test_the_whole_list_with_the_count_of_what_was_there_before(house: Hou
     reply = await house.stub.AfterTurn(
         t.AfterTurnRequest(session=ref(), messages=[*before, *new], pre_prompt_message_count=3)
     )
-    assert [(item.index, item.sequence) for item in reply.stored] == [(0, 4), (1, 5)]
+    assert [(item.index, item.sequence) for item in reply.stored] == [(3, 4), (4, 5)]
     assert texts(await house.rows(ref())) == ["be brief", "q1", "a1", "q2", "a2"]
 
 
@@ -50,6 +50,19 @@ async def test_a_count_that_cannot_be(house: House, count: int) -> None:
     with pytest.raises(ContextEngineError) as caught:
         await house.client.after_turn(ref(), [user("q"), user("r")], pre_prompt_message_count=count)
     assert problem(caught.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["pre_prompt_message_count"])
+
+
+async def test_a_wrong_message_is_named_by_its_place_in_the_whole_list(house: House) -> None:
+    messages = [user("q1"), user("q2"), t.Message(id="m3")]
+    with pytest.raises(ContextEngineError) as caught:
+        await house.client.after_turn(ref(), messages, pre_prompt_message_count=1)
+    assert problem(caught.value)[2] == ["messages[2].role"]
+
+
+async def test_what_was_there_before_is_not_looked_at(house: House) -> None:
+    messages = [t.Message(), user("q1")]
+    reply = await house.client.after_turn(ref(), messages, pre_prompt_message_count=1)
+    assert [item.index for item in reply.stored] == [1]
 
 
 async def test_an_advancement_key_makes_it_exactly_once(house: House) -> None:
