@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from contextengine_server.cli.where import Missing, Where, connected
 if TYPE_CHECKING:
     from contextengine import AsyncClient
     from contextengine.formats import Transcript
+    from contextengine.types import Item
     from contextengine_server.cli.harness import Cost, Step
 
 
@@ -36,7 +37,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Row:
-    """A turn as it went. Tokens are the model's for `before` and `after`, the reference encoding's for the rest."""
+    """A turn as it went. Tokens are the model's for `before` and `after`, the reference encoding's for the rest.
+
+    `masked`, `evicted` and `summarized` count messages of the last context: shown in another form, not shown, covered by a
+    summary that is shown.
+    """
 
     turn: int
     messages: int
@@ -58,9 +63,9 @@ class Row:
     over_budget: int = 0
     context_hash: str = ""
 
-    def take(self, step: Step) -> None:
-        """Adds a step; what is said of the context is the last step's."""
-        reply, metrics = step.reply, step.reply.metrics
+    def take(self, step: Step, known: int) -> None:
+        """Adds a step that knew so many messages; what is said of the context is the last step's."""
+        reply = step.reply
         self.steps += 1
         self.before, self.after = (
             round(reply.budget.utilization * reply.budget.available),
@@ -68,7 +73,8 @@ class Row:
         )
         self.utilization = reply.budget.utilization
         self.masked = sum(1 for item in step.items if item.form in _masks())
-        self.evicted, self.summarized = metrics.messages_evicted, metrics.messages_compacted
+        self.summarized = sum(item.summary.message_count for item in step.items if item.HasField("summary"))
+        self.evicted = known - self.summarized - shown_messages(step.items)
         self.sent_tokens += step.tokens
         self.prefix_tokens += step.prefix
         self.compactions += step.compactions
@@ -84,6 +90,11 @@ class Row:
         self.bytes_received += cost.received
         self.calls += cost.calls
         self.ms += cost.ms
+
+
+def shown_messages(items: Iterable[Item]) -> int:
+    """How many messages a list shows, in whatever form."""
+    return len({item.origin.sequence for item in items if item.origin.WhichOneof("kind") == "sequence"})
 
 
 @dataclass(slots=True)
@@ -169,7 +180,7 @@ async def replay(
                 await client.update_model(ref, model=update.model, provider=update.provider)
             final = plan.explain and number == len(turns) and known == turn.calls[-1]
             replayed.last = await harness.step(messages[:known], explain=final)
-            row.take(replayed.last)
+            row.take(replayed.last, known)
         await harness.end_turn(messages[: turn.last])
         row.spend(spent(harness))
         replayed.rows.append(row)
@@ -212,6 +223,7 @@ def print_session(replayed: Replayed, plan: Plan) -> None:
     title = f"{plan.agent}/{replayed.session_id}: way {plan.way}, budget {budget}"
     print_table(columns, rows, title=title)
     print_totals(replayed.totals(), "Total")
+    print()
     if plan.explain and replayed.last is not None:
         print_assembly(replayed.last.items, replayed.last.reply)
         print_decisions(replayed.last.reply.decisions)
@@ -227,7 +239,7 @@ def print_totals(sums: dict[str, Any], title: str) -> None:
         f"{title}: {sums['turns']:,} turns, {sums['messages']:,} messages, {sums['model_calls']:,} model calls;"
         f" {sums['tokens_sent']:,} tokens for the model, {sums['cache_share']:.1%} of them an unchanged prefix;"
         f" {sums['rpcs']:,} rpcs, {size(wire)} on the wire ({size(wire // max(1, sums['rpcs']))} each),"
-        f" {sums['ms'] / 1000:.1f} s{compactions}{over}\n"
+        f" {sums['ms'] / 1000:.1f} s{compactions}{over}"
     )
 
 

@@ -26,8 +26,8 @@ T = TypeVar("T")
 Command = Callable[..., None]
 
 _PANEL = "Which server"
-_PROBE_S = 2.0
-"""How long a server may take to accept a connection."""
+_PROBE_S = 5.0
+"""How long a server may take to accept a connection, and to answer the first call."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ _ADVICE = {
     "UNAUTHENTICATED": "Give the token with --token or CONTEXTENGINE_TOKEN.",
     "PERMISSION_DENIED": "Use a token with the role operator.",
     "SESSION_NOT_FOUND": "`contextengine sessions list` shows those that exist.",
-    "UNAVAILABLE": "Is it a contextengine server, and does it speak TLS (--tls, --ca)?",
+    "UNAVAILABLE": "The server went away; see its log, and run the command again.",
     "DEADLINE_EXCEEDED": "The server answers too slowly; look at its log.",
     "DEFECT": "The server's log has more under this id.",
 }
@@ -158,12 +158,12 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
                 f"no server answers at {where.address}: start one with `contextengine serve --address {where.address}`,"
                 " or leave --address (CONTEXTENGINE_ADDRESS) out to open the store"
             )
-        async with _client(where, where.address) as client:
+        async with _server(where, where.address) as client:
             yield client
         return
     settings = settings_of(where)
     if not where.store and await answers(settings.server.address):
-        async with _client(where, dialled(settings.server.address)) as client:
+        async with _server(where, settings.server.address) as client:
             yield client
         return
     async with _opened(where, settings, missing) as client:
@@ -199,6 +199,24 @@ def dialled(address: str) -> str:
     """Where to call a server that listens at `address`: one that listens everywhere is called on this machine."""
     host, _, port = address.rpartition(":")
     return {"0.0.0.0": f"127.0.0.1:{port}", "[::]": f"[::1]:{port}"}.get(host, address)
+
+
+@asynccontextmanager
+async def _server(where: Where, address: str) -> AsyncIterator[AsyncClient]:
+    """A client of a server that runs. Whatever else listens there is found out soon, not at a command's own deadline."""
+    from contextengine.errors import DeadlinePassed, Unavailable
+
+    async with _client(where, dialled(address)) as client:
+        try:
+            await client.engines.list(timeout=_PROBE_S)
+        except (DeadlinePassed, Unavailable) as error:
+            if error.reason:
+                raise
+            raise Failure(
+                f"what listens at {address} does not answer as a contextengine server ({error.message}): does it speak TLS"
+                " (--tls, --ca), or is it another program (give --address, or --store to open the database)?"
+            ) from error
+        yield client
 
 
 def _client(where: Where, address: str) -> AsyncClient:
