@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def test_the_hosts_words_are_kept_through_a_restart(house: House) -> None:
 
 async def test_the_same_twice_changes_nothing(house: House) -> None:
     history = [user("one"), assistant("two")]
-    said = {"host": HOST, "model": "claude-sonnet-4-5", "window": 50_000, "history": history}
+    said: dict[str, Any] = {"host": HOST, "model": "claude-sonnet-4-5", "window": 50_000, "history": history}
     first = await house.client.bootstrap(ref("s1", key="main"), **said)
     again = await house.client.bootstrap(ref("s1", key="main"), **said)
     assert (first.revision, first.created, first.last_sequence) == (1, True, 2)
@@ -120,5 +121,6 @@ async def test_engine_info_follows_the_options(tmp_path: Path) -> None:
     options = {"engine.dag": {"freshTailTurns": 3, "contextThreshold": 0.5, "deferCompaction": False}}
     async with house(tmp_path, **options) as tuned:
         info = (await tuned.client.bootstrap(ref())).engine
-    assert (info.tail_steps, info.compaction_threshold) == (3, pytest.approx(0.5))
+    assert info.tail_steps == 3
+    assert info.compaction_threshold == pytest.approx(0.5)
     assert info.turn_maintenance_mode == "foreground"

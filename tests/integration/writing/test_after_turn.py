@@ -221,8 +221,8 @@ async def test_a_read_waits_for_the_revision_that_it_names(house: House) -> None
     assert not any(task.done() for task in waiting)
     await house.client.ingest(ref(), user("two"))
     assembly, status, rows = await asyncio.gather(*waiting)
-    assert texts(assembly.items) == texts(rows) == ["one", "two"]  # type: ignore[arg-type, attr-defined, union-attr]
-    assert status.revision == 2  # type: ignore[attr-defined, union-attr]
+    assert texts(assembly.items) == texts(rows) == ["one", "two"]  # type: ignore[arg-type, attr-defined]
+    assert status.revision == 2  # type: ignore[attr-defined]
 
 
 async def test_it_waits_for_a_session_that_is_still_to_come(house: House) -> None:

@@ -262,9 +262,9 @@ async def test_a_hostile_summary_stays_inside_its_fence(house: House, summary: s
 async def test_a_native_compaction_begins_a_new_epoch_and_changes_no_list(house: House) -> None:
     await say(house, "q1", "a1")
     before = await house.client.assemble(ref())
-    native = {"native_compacted": Change.NativeCompaction(thread_id="t1")}
-    first = await house.client.record_host_change(ref(), change_id="c1", **native)
-    again = await house.client.record_host_change(ref(), change_id="c1", **native)
+    native = Change.NativeCompaction(thread_id="t1")
+    first = await house.client.record_host_change(ref(), change_id="c1", native_compacted=native)
+    again = await house.client.record_host_change(ref(), change_id="c1", native_compacted=native)
     assert (first.recorded, first.revision) == (True, 2)
     assert (again.recorded, again.revision) == (False, 2)
     after = await house.client.assemble(ref(), known_epoch=before.context_projection.epoch)

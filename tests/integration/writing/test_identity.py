@@ -219,8 +219,8 @@ async def test_known_and_new_messages_in_one_batch(house: House) -> None:
 async def test_one_call_raises_the_revision_by_one_at_most(house: House) -> None:
     reply = await house.client.ingest_batch(ref(), [user(str(n)) for n in range(50)])
     assert reply.revision == 1
-    reply = await house.client.assemble(ref(), ingest=[user(str(n)) for n in range(50)])
-    assert reply.revision == 2
+    assembly = await house.client.assemble(ref(), ingest=[user(str(n)) for n in range(50)])
+    assert assembly.revision == 2
     turn = await house.client.after_turn(
         ref(), [user(str(n)) for n in range(3)], usage=t.Usage(input_tokens=5), advancement_key="k"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ async def test_a_message_without_parts(house: House) -> None:
 
 
 async def raw_ingest(house: House, message: bytes) -> t.IngestResponse:
-    call = house.channel.unary_unary("/contextengine.v1.ContextEngine/Ingest")
+    call: Any = house.channel.unary_unary("/contextengine.v1.ContextEngine/Ingest")
     session = ref().SerializeToString()
     return t.IngestResponse.FromString(await call(field(1, session) + field(2, message)))
 
