@@ -1,0 +1,74 @@
+"""Reading files for import and replay: an export is read back, and a file must be of the format that is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToJson
+
+from contextengine.formats import TranscriptError
+from contextengine.messages import assistant, tool_call, user
+from contextengine.types import ExportResponse, Message, SessionInfo
+from contextengine_server.cli.output import Failure
+from contextengine_server.cli.transcripts import read_sessions
+
+AIRLINE = Path(__file__).parents[2] / "data" / "airline_transcripts.jsonl"
+
+
+def exported(path: Path, messages: list[Message], retired: tuple[int, ...] = ()) -> Path:
+    rows = [ExportResponse(session=SessionInfo(session_id="s-1", model="m", provider="p"))]
+    for sequence, message in enumerate(messages, 1):
+        row = ExportResponse.ExportedMessage(
+            sequence=sequence, message=message, retired_revision=9 if sequence in retired else 0
+        )
+        rows.append(ExportResponse(message=row))
+    rows.append(ExportResponse(summary=ExportResponse.ExportedSummary(text="a summary")))
+    lines = [MessageToJson(row, preserving_proto_field_name=True, indent=None) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_an_export_is_read_back_byte_for_byte(tmp_path: Path) -> None:
+    messages = [
+        user("häl\u0000lo", id="a"),
+        assistant("", tool_calls=[tool_call("c", "look", b"\xff not json")]),
+    ]
+    messages[1].role = 99  # type: ignore[assignment]
+    [found] = read_sessions(exported(tmp_path / "export.jsonl", messages))
+    assert (found.session_id, found.model, found.provider) == ("s-1", "m", "p")
+    assert [m.SerializeToString() for m in found.messages] == [m.SerializeToString() for m in messages]
+
+
+def test_rows_that_left_the_view_stay_behind(tmp_path: Path) -> None:
+    [found] = read_sessions(exported(tmp_path / "e.jsonl", [user("a"), user("b")], retired=(1,)))
+    assert [m.parts[0].text.text for m in found.messages] == ["b"]
+
+
+def test_a_bad_line_of_an_export_is_named(tmp_path: Path) -> None:
+    file = exported(tmp_path / "e.jsonl", [user("a")])
+    lines = file.read_text().splitlines()
+    lines[1] = lines[1].replace('"message"', '"massage"', 1)
+    file.write_text("\n".join(lines))
+    with pytest.raises(TranscriptError, match=r":2:.*massage"):
+        list(read_sessions(file))
+
+
+@pytest.mark.parametrize("format", ["pi", "anthropic", "jsonl"])
+def test_a_file_of_another_format_than_asked_for_is_refused(format: str) -> None:
+    with pytest.raises(Failure, match=f"--format is {format}"):
+        next(read_sessions(AIRLINE, format))
+
+
+def test_the_format_that_it_is_in_is_taken(tmp_path: Path) -> None:
+    assert next(read_sessions(AIRLINE, "openai")).session_id == "airline-000"
+    assert next(read_sessions(exported(tmp_path / "e", [user("a")]), "jsonl")).session_id == "s-1"
+    document = tmp_path / "chat.json"
+    document.write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}]}))
+    assert next(read_sessions(document, "anthropic")).session_id == "chat"
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="cannot be read"):
+        list(read_sessions(tmp_path / "none.jsonl"))
