@@ -151,10 +151,7 @@ class ContextEngineService:
             trace=call.trace,
         )
         assembly = await assemble(core, wanted)
-        if assembly.due and assembly.view.scope.complete:
-            await queue_compaction(
-                core, assembly.view.scope, assembly.available, call.trace.traceparent() or ""
-            )
+        # Written before anything is waited for: a commit of the session would change the view under the reply.
         with call.trace.span("reply"):
             reply, reused = replies.encode(
                 assembly,
@@ -165,6 +162,10 @@ class ContextEngineService:
             )
         core.meters.tokens_sent.value += assembly.tokens
         core.meters.tokens_reused.value += reused
+        if assembly.due and assembly.view.scope.complete:
+            await queue_compaction(
+                core, assembly.view.scope, assembly.available, call.trace.traceparent() or ""
+            )
         return reply
 
     async def compact(

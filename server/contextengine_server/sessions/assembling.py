@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import Budget, cell
 from contextengine_server.context.fold import NeedsHistory
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
-from contextengine_server.context.plan import Keep, Plan, Summarized, plan_tokens
+from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
@@ -24,6 +23,7 @@ from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.reading import Incoming
 
 from .alignment import align
+from .beginnings import epoch_of
 from .budgeting import BudgetSpec, Target, budget_of, target
 from .core import Address, Ref, SessionCore
 from .listing import followed, listed, passed_through
@@ -277,8 +277,8 @@ def _finish(
     aim = target(session, call.model, call.provider)
     budget = budget_of(call.budget, aim, session.state, core.defaults)
     with call.trace.span("plan"):
-        addition_tokens = core.text_tokens(engine.addition(view.summaries))
-        room_cell = cell(max(0, budget.reference - addition_tokens))
+        kept_free = core.text_tokens(engine.addition(view.summaries))
+        room_cell = cell(max(0, budget.reference - kept_free))
         try:
             plan = engine.plan(view, room_cell, call.prompt_tokens)
         except Exception as error:
@@ -296,7 +296,7 @@ def _finish(
         if broken is not None:
             log.error("plan breaks a law", engine=engine.id, law=str(broken))
             raise EngineBroken(engine.id, str(broken))
-    epoch = _epoch(session, view, plan, engine, aim, room_cell, mark)
+    epoch = epoch_of(session.state, view, plan, engine, aim.model, room_cell, kept_free, mark)
     joined = runs.join(epoch, plan, view)
     outcome = DEGRADED if reason else FITS
     if tokens > room - call.prompt_tokens:
@@ -368,30 +368,3 @@ async def _fall_back(
             f"engine {broken.engine_id!r} failed, and so did legacy: {error.how}",
             metadata={"engine": broken.engine_id},
         ) from error
-
-
-def _epoch(
-    session: Session, view: View, plan: Plan, engine: Engine, aim: Target, room_cell: int, mark: str
-) -> str:
-    before = []
-    for segment in plan.segments[:-1]:
-        before.append(
-            segment.summary.id if isinstance(segment, Summarized) else f"{segment.first}-{segment.last}"
-        )
-    last = plan.segments[-1] if plan.segments else None
-    begins = last.first if isinstance(last, Keep) else str(last)
-    summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
-    return epochs.epoch(
-        epochs.EpochParts(
-            session=f"{view.incarnation}:{view.reset_mark}",
-            engine=f"{engine.id}:{engine.version}",
-            config=engine.fingerprint,
-            model=aim.model,
-            rewound=str(view.rewind_mark),
-            compacted=f"{session.state.native_compactions}:{','.join(summaries)}",
-            budget=str(room_cell),
-            late=str(view.late_mark),
-            masked=plan.forms,
-            cut=f"{begins}|{','.join(before)}|{mark}",
-        )
-    )

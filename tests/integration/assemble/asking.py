@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest_asyncio
 from contextengine import assistant, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine.formats import read_transcript
+from contextengine_server.sessions.core import Ref
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living
 
@@ -68,6 +71,29 @@ async def assign(house: House, session: t.SessionRef, engine: str = "", **option
             scope=session, engine_id=engine, options_json=json.dumps(options).encode() if options else b""
         )
     )
+
+
+@asynccontextmanager
+async def held_back(house: House, session: t.SessionRef) -> AsyncIterator[None]:
+    """Background work on a session waits, so that what is owed can be seen."""
+    core = house.app.core
+    scope = (await core.address("default", Ref(session.agent_id, session.session_id))).scope
+    async with core.session(scope) as warm, warm.compaction:
+        yield
+
+
+async def owed(house: House, session: t.SessionRef) -> int:
+    """How many background jobs wait or run for a session."""
+    return len((await house.client.get_status(session)).jobs)
+
+
+async def settled(house: House, session: t.SessionRef) -> t.GetStatusResponse:
+    """The session's status once no background work is owed."""
+    while True:
+        status = await house.client.get_status(session)
+        if not status.jobs:
+            return status
+        await asyncio.sleep(0.02)
 
 
 def live(messages: Iterable[t.Message], *, store_new: bool = False) -> t.LiveList:
