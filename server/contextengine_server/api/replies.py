@@ -135,7 +135,8 @@ def encode(
         decisions = explain(assembly)
         reply.decisions.extend(decision(item) for item in decisions)
         count(reply.metrics, decisions)
-    return reply.SerializeToString() + joined.after(reused), reply.cache.reused_tokens
+    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
+    return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
 
 
 def assembly_id(assembly: Assembly) -> str:

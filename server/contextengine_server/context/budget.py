@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
@@ -102,6 +103,7 @@ def window_budget(
     return Budget(available, window, source, assumed, system_prompt, tools, reserve, margin, rot, factor)
 
 
+@lru_cache(maxsize=1024)
 def cell(tokens: int) -> int:
     """The budget rounded down on a geometric grid of eight cells an octave, so that small changes change nothing."""
     if tokens <= CELLS_PER_OCTAVE:

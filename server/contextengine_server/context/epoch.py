@@ -10,6 +10,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import lru_cache
 from hashlib import blake2b
 
 _VERSION = "e1"
@@ -70,6 +71,7 @@ _CAUSES: tuple[Cause, ...] = (
 _NAMES = tuple(part.name for part in fields(EpochParts))
 
 
+@lru_cache(maxsize=4096)  # the same at every step of a session until its beginning changes
 def epoch(parts: EpochParts) -> str:
     """The epoch's string: opaque to clients, six bytes a part."""
     digests = b"".join(digest([getattr(parts, name)]) for name in _NAMES)

@@ -147,11 +147,12 @@ class View:
 
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user message."""
-        steps = set(range(self.leading))
-        steps.update(self.pinned)
-        if self.user_step >= 0:
-            steps.add(self.user_step)
-        return sorted(steps)
+        steps = list(range(self.leading))
+        if self.pinned:
+            steps = sorted({*steps, *self.pinned, *((self.user_step,) if self.user_step >= 0 else ())})
+        elif self.user_step >= self.leading:
+            steps.append(self.user_step)
+        return steps
 
     def covering(self, step: int) -> Summary | None:
         """The top-level summary that covers a step."""
@@ -192,6 +193,8 @@ class View:
 
     def view_tokens(self) -> int:
         """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps."""
+        if not self.summaries:
+            return self.total
         tokens = self.total + sum(s.tokens - s.covered_tokens for s in self.summaries)
         return tokens + sum(self.atom(step).tokens for step in self.must_stay() if self.covering(step))
 

@@ -74,16 +74,11 @@ class Joined:
                 return self.count + index + 1
         return None
 
-    def after(self, count: int) -> bytes:
-        """The frames behind the first `count` items, joined."""
+    def after(self, count: int) -> list[bytes]:
+        """The frames behind the first `count` items."""
         if count >= self.count:
-            return b"".join(self.frames[count - self.count :])
-        run = (
-            self.run.frames[count : self.count]
-            if count or self.count != len(self.run.frames)
-            else self.run.frames
-        )
-        return b"".join((*run, *self.frames))
+            return self.frames[count - self.count :]
+        return [*self.run.frames[count : self.count], *self.frames]
 
     def tokens_of(self, count: int) -> int:
         """The tokens of the first `count` items."""

@@ -3,8 +3,9 @@ the provider and the operator said."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import orjson
 
@@ -12,6 +13,8 @@ from contextengine_server.context.fold import Extension
 from contextengine_server.context.view import View
 
 MAX_REFUSED = 16
+
+F = TypeVar("F")
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ class SessionState:
 
     def encode(self) -> bytes:
         """As JSON."""
-        return orjson.dumps(asdict(self))
+        return orjson.dumps(self)
 
     @classmethod
     def decode(cls, data: bytes) -> SessionState:
@@ -111,18 +114,27 @@ class SessionState:
 
     def copy(self) -> SessionState:
         """A copy to change, so that memory changes only after the commit."""
-        return replace(
-            self,
-            view=replace(self.view),
-            model=replace(self.model),
-            usage=replace(self.usage),
-            capabilities=list(self.capabilities),
-            refused=list(self.refused),
-        )
+        copy = _copy(self)
+        copy.view, copy.model, copy.usage = _copy(self.view), _copy(self.model), _copy(self.usage)
+        copy.capabilities, copy.refused = list(self.capabilities), list(self.refused)
+        return copy
 
     def refuse(self, key: str) -> None:
         """Remembers an input that is not to be tried again."""
         self.refused = [*(known for known in self.refused if known != key), key][-MAX_REFUSED:]
+
+
+def _copy(facts: F) -> F:
+    """A shallow copy of a dataclass; `replace` would take five times as long, at every commit."""
+    kind: type[Any] = type(facts)
+    copy: F = kind(*_VALUES[kind](facts))
+    return copy
+
+
+_VALUES = {
+    kind: attrgetter(*(field.name for field in fields(kind)))
+    for kind in (SessionState, ViewFacts, ModelFacts, UsageFacts)
+}
 
 
 def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:

@@ -28,7 +28,11 @@ class Case:
 
     def shows(self, step: int) -> bool:
         """True where a step's messages are shown in some form."""
-        return any(first <= step <= last for first, last in self.shown())
+        # From the end, since it is the tail that is asked for: a long session may have hundreds of summaries before it.
+        for segment in reversed(self.plan.segments):
+            if not isinstance(segment, Summarized) and segment.first <= step <= segment.last:
+                return True
+        return False
 
     def verbatim(self, step: int) -> bool:
         """True where a step is shown as it is."""
