@@ -13,7 +13,7 @@ from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import Plan, segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render
-from contextengine_server.context.view import Summary, View
+from contextengine_server.context.view import Before, Summary, View
 from contextengine_server.store.interface import SummaryRow
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.reading import read
@@ -140,6 +140,7 @@ def summary(
         id=row.id, depth=0, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
         last_step=last, span_start=row.span_start, span_end=row.span_end, message_count=row.message_count,
         created=created, generation=1, slot=SHAPER.summary(row, text), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
+        before=Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
     )  # fmt: skip
     covering = Covering(
         id=row.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
@@ -154,7 +155,3 @@ def _iso(time_ms: int | None) -> str:
     stamp = pb.SummaryInfo().start_time
     stamp.FromMilliseconds(time_ms // 1000 * 1000)
     return stamp.ToJsonString()
-
-
-def leaf_of(covering: Covering, created: int) -> Leaf:
-    return Leaf(covering.first_sequence, covering.last_sequence, created)

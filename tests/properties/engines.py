@@ -13,7 +13,7 @@ from contextengine_server.context.laws.case import Case, Violation
 from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.view import View
-from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
 from contextengine_server.engines.dag import DagEngine
 from contextengine_server.engines.legacy import LegacyEngine
 from contextengine_server.engines.options import DagOptions, LegacyOptions
@@ -21,7 +21,7 @@ from contextengine_server.wire.shaping import WireShaper
 from tests.oracle.assembly import Covering, Known, Sent, broken
 from tests.oracle.pairing import Leaf, Listing, Row, listing
 
-from .build import SHAPER, empty, entries_of, items, leaf_of, sent_slots, summary
+from .build import SHAPER, empty, entry_of, items, sent_slots, summary
 
 ENGINES: tuple[Engine, ...] = (
     DagEngine(DagOptions()),
@@ -32,12 +32,17 @@ ENGINES: tuple[Engine, ...] = (
 )
 
 
+FLOOR = 160
+"""What the smallest summary costs, about."""
+
+
 @dataclass
 class Told:
     """A view, and the same session as the oracles know it."""
 
     view: View
     rows: list[Row]
+    shaper: WireShaper = SHAPER
     leaves: list[Leaf] = field(default_factory=list)
     coverings: list[Covering] = field(default_factory=list)
 
@@ -49,19 +54,32 @@ class Told:
     def listing(self) -> Listing:
         return listing(self.rows, self.leaves)
 
-    def add(self, rows: Sequence[Row], shaper: WireShaper = SHAPER) -> None:
+    def add(self, rows: Sequence[Row]) -> None:
         """The session goes on."""
-        apply(self.view, extend(self.view, entries_of(rows), shaper))
+        entries = [entry_of(row, self.shaper.count) for row in rows]
+        apply(self.view, extend(self.view, entries, self.shaper))
         self.rows = [*self.rows, *rows]
 
-    def compact(self, first: int, last: int, body: str) -> None:
-        """A summary over the steps first to last is committed."""
+    def compact(self, first: int, last: int, body: str, replaces: Sequence[str] = ()) -> None:
+        """A summary over the steps first to last is committed, in place of others."""
         created = self.rows[-1].created + 1
-        made, covering = summary(self.view, first, last, body, created=created)
-        self.view.summaries = sorted([*self.view.summaries, made], key=lambda s: s.first_step)
-        self.view.leaves = [*self.view.leaves, (made.first_sequence, made.last_sequence, created)]
-        self.leaves.append(leaf_of(covering, created))
-        self.coverings.append(covering)
+        made, covering = summary(self.view, first, last, body, created=created, count=self.shaper.count)
+        stay = [s for s in self.view.summaries if s.id not in replaces]
+        self.view.summaries = sorted([*stay, made], key=lambda s: s.first_step)
+        self.coverings = [*(c for c in self.coverings if c.id not in replaces), covering]
+        self.leaves = [Leaf(s.first_sequence, s.last_sequence, s.created) for s in self.view.summaries]
+        self.view.leaves = [(leaf.first_sequence, leaf.last_sequence, leaf.created) for leaf in self.leaves]
+
+    def compaction(self, engine: Engine, available: int, *, force: bool = False) -> bool:
+        """One pass of the engine's compaction, with a summarizer that writes as much as it may; False: there is none."""
+        step = engine.compaction(self.view, CompactionGoal(available, force=force, floor=FLOOR))
+        if isinstance(step, NothingToDo):
+            return False
+        before = self.view.view_tokens()
+        body = "word " * max(1, step.target_tokens - FLOOR)
+        self.compact(step.first, step.last, body.strip(), step.replaces)
+        assert self.view.view_tokens() < before, "a compaction that does not shrink the view"
+        return True
 
     def known(self, engine: Engine, budget: int, *, view_of: Listing | None = None) -> Known:
         """What the oracles are told; the listing may be handed in where it is worked out already."""
@@ -79,8 +97,8 @@ class Told:
 
 def told(rows: Sequence[Row], shaper: WireShaper = SHAPER) -> Told:
     """A session that was not compacted."""
-    one = Told(empty(), [])
-    one.add(rows, shaper)
+    one = Told(empty(), [], shaper)
+    one.add(rows)
     return one
 
 

@@ -13,7 +13,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 
 from .build import SHAPER, empty, entries_of, sent_slots
-from .engines import ENGINES, SHARES, Told, hold
+from .engines import ENGINES, SHARES, Told
 from .strategies import Event, Session, messages_of, sessions
 from .test_plans import compacted
 

@@ -29,37 +29,40 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
     """The next leaf, or why there is none."""
     if not goal.force and not above(view, goal.available, goal.measured, options.context_threshold):
         return NothingToDo("below threshold")
-    chunk = _chunk(view, options)
+    chunk = _chunk(view, options, goal.floor)
     if chunk is None:
         return NothingToDo("already compacted" if view.summaries else "nothing to compact")
     first, last, tokens = chunk
-    if tokens <= goal.floor:
-        return NothingToDo("nothing to compact")
     before = [summary for summary in view.summaries if summary.last_step < first]
     return CompactionStep(
         first, last, min(options.leaf_target_tokens, tokens - 1), previous=before[-1].text if before else ""
     )
 
 
-def _chunk(view: View, options: DagOptions) -> tuple[int, int, int] | None:
-    """The oldest steps outside the tail that no summary covers, up to a leaf's size: (first, last, tokens to gain)."""
+def _chunk(view: View, options: DagOptions, floor: int) -> tuple[int, int, int] | None:
+    """The oldest steps outside the tail that no summary covers, up to a leaf's size: (first, last, tokens to gain).
+
+    What gains no more than the floor is passed over, so that a scrap between two summaries does not end all compaction. The
+    newest user message may be covered, though it is shown until there is a newer one: else it would be left over as a scrap.
+    """
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())
+    never = {*range(view.leading), *view.pinned}
     for run_first, run_last in uncovered(view):
-        first = next(
-            (step for step in range(run_first, min(run_last, tail - 1) + 1) if step not in stays), None
-        )
+        run = range(run_first, min(run_last, tail - 1) + 1)
+        first = next((step for step in run if step not in never), None)
         if first is None or not view.holds(first):
             continue
-        last, gain = first, view.atom(first).tokens
-        for step in range(first + 1, min(run_last, tail - 1) + 1):
+        last, gain = first, 0
+        for step in range(first, run.stop):
             if not view.holds(step):
                 break
             cost = 0 if step in stays else view.atom(step).tokens
-            if gain + cost > options.leaf_chunk_tokens:
+            if gain > floor and gain + cost > options.leaf_chunk_tokens:
                 break
             last, gain = step, gain + cost
-        while last in stays:
+        while last in never:
             last -= 1
-        return first, last, gain
+        if gain > floor:
+            return first, last, gain
     return None
