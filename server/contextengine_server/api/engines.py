@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import orjson
 from pydantic import BaseModel
 
 from contextengine_proto.v1 import engines_pb2 as pb
+from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.context.scope import Scope
 from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy
 from contextengine_server.engines.registry import InvalidEngine, Registration
-from contextengine_server.errors import ContradictoryFields, DomainError, InvalidField
+from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.sessions.core import SessionCore
-from contextengine_server.store.interface import Assignment
 
 MAX_OPTIONS_BYTES = 64 * 1024
 
@@ -34,15 +36,16 @@ class EnginesService:
         ids = sorted(
             selection.registry.ids, key=lambda engine_id: (engine_id != selection.default, engine_id)
         )
+        served = await self._served(call.caller.tenant)
         return pb.EnginesListResponse(
-            engines=[self._engine(selection.registry.registration(engine_id)) for engine_id in ids],
+            engines=[self._engine(selection.registry.registration(engine_id), served) for engine_id in ids],
             default_engine_id=selection.default,
         )
 
     async def get(self, request: pb.EnginesGetRequest, call: Call) -> pb.EnginesGetResponse:
         """Answers one engine with its options."""
         selection = self.core.selection
-        scope = await self._scope(call.caller.tenant, request)
+        scope = await self._scope(call.caller.tenant, request.session, "session")
         selected = await self.core.select(scope)
         source = selected.source
         registration = selection.registry.registration(request.engine_id or selected.engine.id)
@@ -54,7 +57,7 @@ class EnginesService:
         else:
             source = "request"
         return pb.EnginesGetResponse(
-            engine=self._engine(registration),
+            engine=self._engine(registration, await self._served(call.caller.tenant)),
             options=[
                 _option(registration, name, values, options_source)
                 for name in registration.options.model_fields
@@ -77,29 +80,38 @@ class EnginesService:
             raise ContradictoryFields(["clear", "engine_id"], "remove the assignment or make one, not both")
         if not request.clear and not request.engine_id and not request.options_json:
             raise InvalidField("engine_id", "is required, or options_json, or clear: say what to assign")
-        if request.scope.session_id and not request.scope.agent_id:
-            raise InvalidField("scope.agent_id", "is required with a session: a session belongs to an agent")
-        scope = await self._scope(call.caller.tenant, request)
+        scope = await self._scope(call.caller.tenant, request.scope, "scope")
         options = _options(request.options_json)
         target = request.engine_id
         if not request.clear:
-            target = target or (await self.core.select(scope)).engine.id
-            registry.engine(target, registry.options(target, options))
-        await self.core.selection.assign(
-            Assignment(scope.tenant, scope.agent, scope.session, request.engine_id, orjson.dumps(options))
-        )
+            target = target or (await self.core.selection.choose(scope, inherited=True)).engine_id
+            try:
+                registry.engine(target, registry.options(target, options))
+            except InvalidEngine as error:
+                raise EngineFailed(str(error), metadata={"engine": target, "operation": "load"}) from error
+            options = registry.named(target, options)
+        await self.core.selection.assign(scope, request.engine_id, target, options)
         selected = await self.core.select(scope)
         self.core.events.emit(
             "engine:assigned", *scope, attributes={"engine": selected.engine.id, "source": selected.source}
         )
         return pb.AssignResponse(engine=replies.engine_info(selected.engine), source=selected.source)
 
-    async def _scope(self, tenant: str, request: pb.AssignRequest | pb.EnginesGetRequest) -> Scope:
-        ref = request.scope if isinstance(request, pb.AssignRequest) else request.session
-        if ref.agent_id and (ref.session_id or ref.session_key):
-            return (await self.core.address(tenant, ref_of(ref))).scope
-        request_id(ref.agent_id, "session.agent_id")
+    async def _scope(self, tenant: str, ref: message_pb2.SessionRef, field: str) -> Scope:
+        """A tenant, one of its agents, or a session of that agent."""
+        if ref.session_id or ref.session_key:
+            return (await self.core.address(tenant, ref_of(ref, field))).scope
+        request_id(ref.agent_id, f"{field}.agent_id")
         return Scope(tenant, ref.agent_id, "")
+
+    async def _served(self, tenant: str) -> Counter[str]:
+        """How many warm sessions of the tenant each engine serves."""
+        served: Counter[str] = Counter()
+        for session in self.core.warm.all():
+            if session.scope.tenant == tenant and session.head is not None:
+                with suppress(DomainError):
+                    served[(await self.core.select(session.scope)).engine.id] += 1
+        return served
 
     async def _session_check(self, tenant: str, request: pb.DoctorRequest) -> Check:
         try:
@@ -109,7 +121,7 @@ class EnginesService:
             return Check("session.engine", WARNING, error.text, "Assign one of the engines that exist.")
         return Check("session.engine", OK, f"{selected.engine.id}, chosen by {selected.source}")
 
-    def _engine(self, registration: Registration) -> pb.Engine:
+    def _engine(self, registration: Registration, served: Counter[str]) -> pb.Engine:
         selection = self.core.selection
         said = pb.Engine(owner=registration.owner, available=True)
         try:
@@ -123,8 +135,7 @@ class EnginesService:
         failed = selection.failures.get(registration.id)
         if failed is not None:
             said.failure.CopyFrom(replies.failure(failed))
-        if registration.id == selection.default:
-            said.session_count = len(self.core.warm)
+        said.session_count = served[registration.id]
         return said
 
 

@@ -64,7 +64,7 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
             said.threshold_tokens = round(budget.available * engine.threshold)
             said.usage_percent = min(100.0, 100.0 * said.view_tokens / max(1, budget.available))
         _usage(said, state.usage)
-        failed = core.selection.failures.get(engine.id)
+        failed = core.selection.failures.get(selected.chosen or engine.id)
         if failed is not None:
             said.engine_failure.CopyFrom(replies.failure(failed))
         if head.session_key:

@@ -82,12 +82,20 @@ class Registry:
         except OptionsError as error:
             raise InvalidField(field, str(error)) from error
 
+    def named(self, engine_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that were found valid, under their Python names."""
+        return read_names(self.registration(engine_id).options, options)[0]
+
     def engine(self, engine_id: str, options: BaseModel) -> Engine:
         """The engine with these options, made once. Raises UnknownEngine, InvalidEngine."""
         key = (engine_id, options.model_dump_json())
         made = self._instances.get(key)
         if made is None:
-            made = self.registration(engine_id).make(options)
+            make = self.registration(engine_id).make
+            try:
+                made = make(options)
+            except Exception as error:
+                raise InvalidEngine(f"engine {engine_id!r} cannot be made: {type(error).__name__}") from error
             check_contract(engine_id, made)
             self._instances[key] = made
         return made

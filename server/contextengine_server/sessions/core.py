@@ -17,7 +17,8 @@ from contextengine_server.context.budget import DEFAULT_WINDOW, BudgetRules
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
-from contextengine_server.errors import InvalidField, LostRace, SessionNotFound, StoreDown
+from contextengine_server.engines.registry import InvalidEngine
+from contextengine_server.errors import EngineFailed, InvalidField, LostRace, SessionNotFound, StoreDown
 from contextengine_server.store.interface import (
     Changes,
     Commit,
@@ -326,8 +327,20 @@ class SessionCore:
         )
 
     async def select(self, scope: Scope) -> Selected:
-        """The engine that serves a scope."""
-        return await self.selection.select(scope)
+        """The engine that serves a scope. Raises UnknownEngine, EngineFailed."""
+        try:
+            return await self.selection.select(scope)
+        except InvalidEngine as error:
+            choice = await self.selection.choose(scope)
+            self.engine_failed(scope, choice.engine_id, "load", str(error))
+            if self.defaults.on_engine_failure != "legacy":
+                raise EngineFailed(
+                    f"{error}: assign another engine or set on_engine_failure",
+                    metadata={"engine": choice.engine_id, "operation": "load"},
+                ) from error
+            return Selected(
+                self.selection.legacy(), choice.source, choice.options_source, chosen=choice.engine_id
+            )
 
 
 def not_found(scope: Scope) -> SessionNotFound:

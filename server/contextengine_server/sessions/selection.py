@@ -20,6 +20,18 @@ class Selected:
     engine: Engine
     source: str
     options_source: str = "configuration"
+    chosen: str = ""
+    """The id that was chosen, where another engine stands in for it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """What was chosen for a scope: an engine's id and its options, each with who chose it."""
+
+    engine_id: str
+    source: str
+    options: dict[str, Any]
+    options_source: str
 
 
 @dataclass(slots=True)
@@ -42,44 +54,68 @@ class Selection:
         self.failures: dict[str, Failure] = {}
         self._store = store
         self._assigned: dict[str, dict[tuple[str, str], Assignment]] = {}
+        self._version = 0
         self._plain: Selected | None = None
 
     async def select(self, scope: Scope) -> Selected:
-        """The engine for a scope. Raises UnknownEngine: resolution fails closed."""
-        assigned = self._assigned.get(scope.tenant)
-        if assigned is None:
-            rows = await self._store.assignments(scope.tenant)
-            assigned = self._assigned[scope.tenant] = {(row.agent, row.session): row for row in rows}
+        """The engine for a scope. Raises UnknownEngine, InvalidEngine: resolution fails closed."""
+        assigned = await self._assignments(scope.tenant)
         if not assigned:
             if self._plain is None:
-                self._plain = self._make(self.default, "configuration", {}, "configuration")
+                self._plain = self._make(self._choose(scope, assigned))
             return self._plain
+        return self._make(self._choose(scope, assigned))
+
+    async def choose(self, scope: Scope, *, inherited: bool = False) -> Choice:
+        """What is chosen for a scope; `inherited`: what would be, had it no assignment of its own."""
+        assigned = await self._assignments(scope.tenant)
+        own = (scope.agent, scope.session)
+        if inherited:
+            assigned = {key: row for key, row in assigned.items() if key != own}
+        return self._choose(scope, assigned)
+
+    async def _assignments(self, tenant: str) -> dict[tuple[str, str], Assignment]:
+        known = self._assigned.get(tenant)
+        while known is None:
+            version = self._version
+            rows = await self._store.assignments(tenant)
+            if version == self._version:  # else they may be older than what was assigned meanwhile
+                known = self._assigned[tenant] = {(row.agent, row.session): row for row in rows}
+        return known
+
+    def _choose(self, scope: Scope, assigned: dict[tuple[str, str], Assignment]) -> Choice:
         engine_id, source, options_source = self.default, "configuration", "configuration"
         overrides: dict[str, dict[str, Any]] = {}
-        for level, key in (
-            ("tenant", ("", "")),
-            ("agent", (scope.agent, "")),
-            ("session", (scope.agent, scope.session)),
-        ):
+        sources: dict[str, str] = {}
+        levels = [("tenant", ("", ""))]
+        levels += [("agent", (scope.agent, ""))] if scope.agent else []
+        levels += [("session", (scope.agent, scope.session))] if scope.agent and scope.session else []
+        for level, key in levels:
             row = assigned.get(key)
-            if row is None or (level != "tenant" and not key[0]):
+            if row is None:
                 continue
             if row.engine_id:
                 engine_id, source = row.engine_id, level
-            options = orjson.loads(row.options or b"{}")
-            if options:
-                overrides[engine_id] = overrides.get(engine_id, {}) | options
-                options_source = level
-        return self._make(engine_id, source, overrides.get(engine_id, {}), options_source)
+            for engine, options in orjson.loads(row.options or b"{}").items():
+                overrides[engine] = overrides.get(engine, {}) | options
+                sources[engine] = level
+        return Choice(engine_id, source, overrides.get(engine_id, {}), sources.get(engine_id, options_source))
 
-    def _make(self, engine_id: str, source: str, overrides: dict[str, Any], options_source: str) -> Selected:
-        options = self.registry.options(engine_id, overrides)
-        return Selected(self.registry.engine(engine_id, options), source, options_source)
+    def _make(self, choice: Choice) -> Selected:
+        options = self.registry.options(choice.engine_id, choice.options)
+        return Selected(self.registry.engine(choice.engine_id, options), choice.source, choice.options_source)
 
-    async def assign(self, assignment: Assignment) -> None:
-        """Records an operator's choice. The session's next run uses it."""
-        await self._store.assign(assignment)
-        self._assigned.pop(assignment.tenant, None)
+    async def assign(self, scope: Scope, engine_id: str, target: str, options: dict[str, Any]) -> None:
+        """Records an operator's choice: the engine (empty: as inherited), and options of the engine `target`, by their Python
+        names. The session's next run uses it."""
+        kept = orjson.dumps({target: options} if options else {})
+        await self._store.assign(Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept))
+        self.forget(scope.tenant)
+
+    def forget(self, tenant: str) -> None:
+        """Reads the tenant's assignments again when they are next needed: they changed, or went with a session."""
+        self._version += 1
+        self._assigned.pop(tenant, None)
 
     def legacy(self) -> Engine:
         """The engine that `on_engine_failure: legacy` falls back to."""

@@ -153,6 +153,7 @@ async def delete(core: SessionCore, scope: Scope, *, expected_revision: int | No
                 ) from error
     finally:
         core.warm.leave(session)
+    core.selection.forget(scope.tenant)
     for name in gone.sessions:
         core.warm.drop(scope._replace(session=name))
         core.events.emit("session:deleted", scope.tenant, scope.agent, name)
