@@ -1,0 +1,56 @@
+"""What new messages do to a view, worked out beside it: memory changes only after the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .atom import Atom
+from .message import Entry
+
+
+class NeedsHistory(Exception):
+    """A late result belongs to an atom that is not in memory: the view must be loaded from this sequence on."""
+
+    def __init__(self, sequence: int) -> None:
+        super().__init__(sequence)
+        self.sequence = sequence
+
+
+@dataclass(slots=True, frozen=True)
+class EntryFacts:
+    """What the store keeps of the fold for one message."""
+
+    sequence: int
+    step: int | None
+    start: int | None
+    late_of: int | None
+
+
+@dataclass(slots=True)
+class Extension:
+    """What new messages do to a view."""
+
+    entries: Sequence[Entry]
+    replaced: dict[int, Atom] = field(default_factory=dict)
+    """Atoms that were there and changed, by step."""
+    added: list[Atom] = field(default_factory=list)
+    facts: dict[int, EntryFacts] = field(default_factory=dict)
+    """Facts of the new messages, and of old ones whose facts changed, by sequence."""
+    shifts: list[tuple[int, int]] = field(default_factory=list)
+    """(sequence, delta): `start` of every older atom that begins above the sequence moves by delta."""
+    total: int = 0
+    leading: int = 0
+    leading_open: bool = True
+    user_step: int = -1
+    user_peak: int = 0
+    late_mark: int = 0
+    pinned: list[int] = field(default_factory=list)
+    """Steps that hold a pinned message now."""
+    abandoned: dict[str, list[int]] | None = None
+    """The new table of abandoned calls, where it changed."""
+
+    @property
+    def late(self) -> bool:
+        """True where a late result changed what was shown before."""
+        return bool(self.shifts)
