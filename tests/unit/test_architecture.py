@@ -1,0 +1,156 @@
+"""The house keeps its plan: imports point down as ARCHITECTURE.md says, the core is pure, and no file outgrows its reader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = "contextengine_server"
+SERVER = ROOT / "server" / PACKAGE
+GENERATED = "contextengine_proto"
+CLIENT = "contextengine"
+
+# What each room may import of ours. A dotted name is one module of a room, and no more of it.
+BELOW: dict[str, set[str]] = {
+    "context": set(),
+    "tokens": set(),
+    "telemetry": set(),
+    "errors": set(),
+    "store": {"context.scope"},
+    "engines": {"context", "errors"},
+    "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
+    "summarize": {"context", "tokens"},
+    "sessions": {
+        "context", "wire", "store", "tokens", "summarize", "engines", "telemetry", "errors", GENERATED,
+    },
+    "api": {
+        "context", "wire", "store", "tokens", "summarize", "engines", "sessions", "telemetry", "errors", "doctor",
+        GENERATED,
+    },
+    # Settings are made of what rooms say of their own: the options of engines, the rules of budgets.
+    "config": {"context", "engines", "tokens", "errors"},
+    # Looks at every room and is looked at by none but those above.
+    "doctor": {"config", "context", "engines", "errors", "sessions", "store", "summarize", "telemetry", "tokens", "wire"},
+}  # fmt: skip
+TOP = {"app", "cli", "__init__", "__main__"}
+"""The composition root and the commands: they know all."""
+
+IMPURE = {
+    "asyncio", "grpc", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sqlite3",
+    "subprocess", "sys", "tempfile", "threading", "time", "uuid", GENERATED, "google",
+}  # fmt: skip
+"""What the pure core does without: I/O, gRPC types, clocks, randomness."""
+
+FILES = sorted(SERVER.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The full names of the modules that a file imports, wherever in it."""
+    package = (PACKAGE, *path.relative_to(SERVER).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            near = package[: len(package) - node.level + 1] if node.level else ()
+            origin = ".".join((*near, *((node.module,) if node.module else ())))
+            # `from . import a` and `from package import room` name modules; the name of a class does no harm here.
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def calls(path: Path) -> set[str]:
+    """The functions that a file calls, and the methods that tell the time."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    methods = {func.attr for func in called if isinstance(func, ast.Attribute)}
+    return {func.id for func in called if isinstance(func, ast.Name)} | (methods & {"now", "utcnow", "today"})
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SERVER).parts[0].removesuffix(".py")
+
+
+def ours(name: str) -> str | None:
+    """An imported module as the table names it; None where it is not ours."""
+    first, _, rest = name.partition(".")
+    if first == PACKAGE:
+        return rest
+    return first if first in (GENERATED, CLIENT) else None
+
+
+def allowed(room: str, target: str) -> bool:
+    if room in TOP or target.split(".")[0] == room:
+        return True
+    return any(target == name or target.startswith(f"{name}.") for name in BELOW[room])
+
+
+def test_the_search_finds_what_is_there() -> None:
+    found = {name for path in FILES for name in imports(path)}
+    assert f"{PACKAGE}.context.fold.extend" in found
+    assert f"{PACKAGE}.context.laws.case.Case" in found
+    assert len(FILES) > 50
+
+
+def test_every_room_has_its_place() -> None:
+    assert {room_of(path) for path in FILES} <= set(BELOW) | TOP
+    plan = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = set(re.findall(r"`(\w+)(?:/|\.py)`", plan.split("## The ideas")[0]))
+    assert set(BELOW) - {"doctor"} <= table
+
+
+@pytest.mark.parametrize("room", sorted(BELOW))
+def test_imports_point_down(room: str) -> None:
+    wrong = [
+        f"{path.relative_to(SERVER)} imports {name}"
+        for path in FILES
+        if room_of(path) == room
+        for name in imports(path)
+        if (target := ours(name)) is not None and not allowed(room, target)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_below_is_below() -> None:
+    """The table itself has no way back up."""
+    for room, below in BELOW.items():
+        for name in below - {GENERATED}:
+            seen, todo = set(), [name.split(".")[0]]
+            while todo:
+                at = todo.pop()
+                if at not in seen:
+                    seen.add(at)
+                    # One module of data classes does not bring its room along.
+                    todo += [n for n in BELOW[at] - {GENERATED} if "." not in n] if "." not in name else []
+            assert room not in seen, (room, name)
+
+
+def test_the_core_is_pure() -> None:
+    for path in FILES:
+        if room_of(path) == "context":
+            for name in imports(path):
+                assert name.partition(".")[0] not in IMPURE, f"{path.name} imports {name}"
+                assert not name.startswith(PACKAGE) or name.startswith(f"{PACKAGE}.context."), (
+                    f"{path.name}: {name}"
+                )
+            assert not (calls(path) & {"now", "utcnow", "today", "open", "input", "print", "eval", "exec"}), (
+                path.name
+            )
+
+
+def test_the_generated_types_stay_at_the_edge() -> None:
+    for path in FILES:
+        if room_of(path) in ("context", "engines", "store", "tokens", "summarize"):
+            assert not any(name.partition(".")[0] in (GENERATED, "grpc") for name in imports(path)), path
+
+
+def test_a_file_can_be_read_at_one_sitting() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in FILES
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert not long
