@@ -83,7 +83,7 @@ def ours(name: str) -> str | None:
 
 
 def allowed(room: str, target: str) -> bool:
-    if room in TOP or target.split(".")[0] == room:
+    if room in TOP or target.partition(".")[0] == room:
         return True
     return any(target == name or target.startswith(f"{name}.") for name in BELOW[room])
 
