@@ -36,8 +36,13 @@ class SummaryFacts:
 
 def render(facts: SummaryFacts, body: str) -> str:
     """The text of a summary as the model sees it. Raises ValueError for an id that cannot stand in a header line."""
+    return f"{_header(facts)}\n{fenced(body)}\n{_footer(facts)}"
+
+
+def fenced(body: str) -> str:
+    """`body` as data: between two lines that it cannot hold."""
     fence = _fence(body)
-    return f"{_header(facts)}\n<<<untrusted {fence}\n{body}\n{fence} untrusted>>>\n{_footer(facts)}"
+    return f"<<<untrusted {fence}\n{body}\n{fence} untrusted>>>"
 
 
 def verify(facts: SummaryFacts, text: str) -> str | None:

@@ -238,7 +238,9 @@ async def _assemble_live(
         return _finish(core, call, session, view, selected, runs, stored=stored, mark=mark, reason=reason)
     except EngineBroken as broken:
         whole = None if alignment is not None else view
-        return await _fall_back(core, call, session, selected, stored, broken, locked=storing, view=whole)
+        return await _fall_back(
+            core, call, session, selected, stored, broken, locked=storing, view=whole, reason=reason
+        )
 
 
 async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
@@ -249,11 +251,13 @@ async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
     scope = Scope(call.tenant, "", "")
     selected = await core.select(scope)
     view, mark = listed(scope, None, messages, {}, core.shaper)
-    nowhere = Session(scope)
+    nowhere, reason = Session(scope), "INCOMPLETE_SCOPE"
     try:
-        return _finish(core, call, nowhere, view, selected, Runs(), mark=mark, reason="INCOMPLETE_SCOPE")
+        return _finish(core, call, nowhere, view, selected, Runs(), mark=mark, reason=reason)
     except EngineBroken as broken:
-        return await _fall_back(core, call, nowhere, selected, [], broken, locked=True, view=view)
+        return await _fall_back(
+            core, call, nowhere, selected, [], broken, locked=True, view=view, reason=reason
+        )
 
 
 # Plan, laws, join.
@@ -340,8 +344,10 @@ async def _fall_back(
     *,
     locked: bool,
     view: View | None = None,
+    reason: str = "",
 ) -> Assembly:
-    """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to show; else the session."""
+    """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to show; else the session.
+    `reason`: what was wrong before."""
     core.engine_failed(session.scope, broken.engine_id, "assemble", broken.how)
     if core.defaults.on_engine_failure != "legacy":
         raise EngineFailed(
@@ -361,7 +367,7 @@ async def _fall_back(
             Runs(),
             stored=stored,
             engine=engine,
-            reason="ENGINE_FALLBACK",
+            reason=reason or "ENGINE_FALLBACK",
         )
     except EngineBroken as error:
         raise EngineFailed(

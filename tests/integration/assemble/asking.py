@@ -14,7 +14,9 @@ import pytest_asyncio
 from contextengine import assistant, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine.formats import read_transcript
+from contextengine_server.context.scope import Scope
 from contextengine_server.sessions.core import Ref
+from contextengine_server.store.interface import Debt
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living
 
@@ -73,12 +75,22 @@ async def assign(house: House, session: t.SessionRef, engine: str = "", **option
     )
 
 
+async def scope_of(house: House, session: t.SessionRef) -> Scope:
+    """The session as the service knows it."""
+    return (await house.app.core.address("default", Ref(session.agent_id, session.session_id))).scope
+
+
+async def quiet(house: House, session: t.SessionRef) -> None:
+    """From now on nothing is compacted in the background: a debt that is held stands in the way of any other. It may also be
+    evicted from the cache, and the service restarted."""
+    debt = Debt(await scope_of(house, session), "compact", queued_ms=0, held=True)
+    await house.app.store.add_debt(debt)
+
+
 @asynccontextmanager
 async def held_back(house: House, session: t.SessionRef) -> AsyncIterator[None]:
     """Background work on a session waits, so that what is owed can be seen."""
-    core = house.app.core
-    scope = (await core.address("default", Ref(session.agent_id, session.session_id))).scope
-    async with core.session(scope) as warm, warm.compaction:
+    async with house.app.core.session(await scope_of(house, session)) as warm, warm.compaction:
         yield
 
 
