@@ -1,0 +1,205 @@
+"""Hard cases of the fold, one by one (contract §4): each names who speaks, what is called, what is answered, and what is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.fold import NeedsHistory, apply, extend
+from contextengine_server.context.message import Form
+from contextengine_server.context.view import View
+from tests.oracle.pairing import Leaf, Row
+from tests.properties.build import SHAPER, empty, entries_of, items
+from tests.properties.strategies import call, reasoning, result, text
+
+ROLES = {"s": pb.ROLE_SYSTEM, "u": pb.ROLE_USER, "a": pb.ROLE_ASSISTANT, "t": pb.ROLE_TOOL}
+
+
+def rows(script: str) -> list[Row]:
+    """`u`, `a`, `t`, `s` speak; `+x` calls x, `-x` answers x, `~` reasons, `_` says nothing, `!` pins; a letter alone is text."""
+    made = []
+    for number, word in enumerate(script.split(), 1):
+        message = pb.Message(id=f"m{number}", role=ROLES[word[0]])
+        marks = word[1:]
+        if "!" in marks:
+            message.labels["pinned"] = "true"
+            marks = marks.replace("!", "")
+        found = [marks[at : at + 2] for at in range(0, len(marks), 2) if marks[at] in "+-"] if marks else []
+        message.parts.extend(
+            call(mark[1]) if mark[0] == "+" else result(mark[1], 10, f"r{number}") for mark in found
+        )
+        if "~" in marks:
+            message.parts.insert(0, reasoning(0, 10, f"w{number}"))
+        if not marks or marks.endswith("."):
+            message.parts.append(text(10, f"w{number}"))
+        made.append(Row(number, message, 2 * number))
+    return made
+
+
+def view_of(script: str, *leaves: Leaf) -> View:
+    view = empty(leaves)
+    for entry in entries_of(rows(script)):
+        apply(view, extend(view, [entry], SHAPER))
+    return view
+
+
+def shown(atom: Atom) -> str:
+    """What an atom shows: sequences, `no x` for a result that was made up, `n:` for a note, and `:` for some parts."""
+    out = []
+    for slot, item in zip(atom.slots, items(atom.slots), strict=True):
+        if slot.synthetic:
+            out.append(f"no:{item.message.parts[0].tool_result.call_id}")
+        elif slot.form == Form.NOTE:
+            out.append(f"note:{slot.sequence}")
+        elif slot.form == Form.SOME_PARTS:
+            out.append(f"{slot.sequence}[{len(item.message.parts)}]")
+        else:
+            out.append(str(slot.sequence))
+    return " ".join(out)
+
+
+CASES = [
+    ("every other message is an atom", "u a u", "1 | 2 | 3"),
+    ("a call stands with its result", "u a+x t-x u", "1 | 2 3 | 4"),
+    ("several results in one message", "a+x+y t-x-y u", "1 2 | 3"),
+    ("results in any order", "a+x+y t-y t-x u", "1 2 3 | 4"),
+    ("ids that are used again", "a+x t-x a+x t-x", "1 2 | 3 4"),
+    ("one id twice in a message", "a+x+x t-x t-x", "1 2 3"),
+    ("an abandoned call gets a result at its end", "a+x+y t-y u", "1 2 no:x | 3"),
+    ("whatever follows abandons", "a+x s a", "1 no:x | 2 | 3"),
+    ("an empty message abandons as well", "a+x u_ t-x", "1 3 | 2"),
+    ("a late result takes its place", "a+x+y u t-y t-x", "1 4 3 | 2"),
+    ("the newest abandoned call is answered first", "a+x u a+x u t-x", "1 no:x | 2 | 3 5 | 4"),
+    ("and then the one before", "a+x u a+x u t-x t-x", "1 6 | 2 | 3 5 | 4"),
+    ("a second result is not shown", "a+x t-x t-x u", "1 2 | 4"),
+    ("a result without a call is not shown", "u t-x a", "1 | 3"),
+    ("an orphan does not part a call from its result", "a+x t-z t-x", "1 3"),
+    ("a late result does not part a call from its result", "a+z u a+x t-z t-x", "1 4 | 2 | 3 5"),
+    ("a user's message that carries results and speaks", "a+x+y u-x. u", "1 2 no:y | 3"),
+    ("a user's message that carries results alone", "a+x+y u-x u-y u", "1 2 3 | 4"),
+    ("a user's message with an orphan shows the rest", "u a u-x.", "1 | 2 | 3[1]"),
+    ("a user's message with a late result is shown in two places", "a+x u u-x.", "1 3[1] | 2 | 3[1]"),
+    ("a message with an orphan among results shows the rest", "a+x t-x-z u", "1 2[1] | 3"),
+    ("reasoning stands with what it produced", "u a~ a+x t-x u", "1 | 2 3 4 | 5"),
+    ("reasoning upon reasoning as well", "a~ a~ a u", "1 2 3 | 4"),
+    ("reasoning that produced nothing stands alone", "a~ u a", "1 | 2 | 3"),
+    ("reasoning with words stands alone", "a~. a", "1 | 2"),
+    ("a call that its own message answers", "a+x-x. u", "1 | 2"),
+    ("a message that answers and calls", "a+x a-x+y t-y", "1 2[1] | 2[1] 3"),
+    ("a call of a user's message", "u+x a", "1 no:x | 2"),
+    ("an orphan that comes first keeps its place in the account", "t-x s u", " | 2 | 3"),
+]
+
+
+@pytest.mark.parametrize(("how", "script", "expected"), CASES, ids=[how for how, _, _ in CASES])
+def test_what_is_shown(how: str, script: str, expected: str) -> None:
+    assert " | ".join(map(shown, view_of(script).atoms)) == expected
+
+
+NOTES = [
+    ("a late result of a summarized call is a note", "a+x u t-x u", "1 no:x | 2 | note:3 | 4"),
+    ("one that was there before the summary took its place", "a+x t-x u u u", "1 2 | 3 | 4 | 5"),
+    (
+        "a note never parts a call from its result: it stands before",
+        "a+x u a+y t-x t-y",
+        "1 no:x | 2 | note:4 3 5",
+    ),
+    ("nor reasoning from what it produced", "a+x u a~ t-x a", "1 no:x | 2 | note:4 3 5"),
+    (
+        "notes before the same call keep their order",
+        "a+x+z u a+y t-x t-z t-y",
+        "1 no:x no:z | 2 | note:4 note:5 3 6",
+    ),
+    ("a note follows what else its message says", "a+x u u-x. a", "1 no:x | 2 | 3[1] note:3 | 4"),
+    ("a second late result is no second note", "a+x u t-x t-x u", "1 no:x | 2 | note:3 | 5"),
+]
+
+
+@pytest.mark.parametrize(("how", "script", "expected"), NOTES, ids=[how for how, _, _ in NOTES])
+def test_what_is_shown_when_the_first_message_is_summarized(how: str, script: str, expected: str) -> None:
+    view = view_of(script, Leaf(1, 1, created=5))
+    assert " | ".join(map(shown, view.atoms)) == expected
+    firsts = [atom.first for atom in view.atoms]
+    assert firsts == sorted(set(firsts))
+    assert all(view.find(first) is atom for first, atom in zip(firsts, view.atoms, strict=True))
+
+
+def test_a_result_that_is_made_up_says_what_it_is() -> None:
+    item = items(view_of("a+x u").atoms[0].slots)[1]
+    answer = item.message.parts[0].tool_result
+    assert item.message.role == pb.ROLE_TOOL
+    assert (answer.call_id, answer.name, answer.is_error) == ("x", "look", True)
+    assert answer.parts[0].text.text == "No result was recorded for this tool call."
+    assert item.origin.synthetic == "no result was recorded"
+    assert item.message.id.startswith("ce:")
+
+
+def test_a_note_is_labelled_data_of_the_users_role() -> None:
+    item = items(view_of("a+x u t-x", Leaf(1, 1, created=5)).atoms[2].slots)[0]
+    assert (item.message.role, item.form, item.origin.sequence) == (pb.ROLE_USER, pb.FORM_NOTE, 3)
+    label, opening, body, closing = item.message.parts[0].text.text.split("\n")
+    assert label == "[Late result of tool call x (look), which is part of a summary above]"
+    assert body == "[10] r3"
+    fence = opening.removeprefix("<<<untrusted ")
+    assert closing == f"{fence} untrusted>>>"
+
+
+@pytest.mark.parametrize(
+    ("script", "pending"),
+    [
+        ("a+x", True),
+        ("a+x+y t-x", True),
+        ("a+x t-x", False),
+        ("a+x t-z", True),
+        ("a+x u", False),
+        ("u", False),
+    ],
+)
+def test_what_is_pending(script: str, pending: bool) -> None:
+    assert view_of(script).atoms[-1].pending == pending
+
+
+@pytest.mark.parametrize(
+    ("script", "leading", "user", "pinned"),
+    [
+        ("s s u", 2, 2, []),
+        ("u s", 0, 0, []),
+        ("s a+x u-x. a", 1, 1, []),
+        ("s a+x u-x a", 1, -1, []),
+        ("t-x s u", 2, 2, []),
+        ("u! a t!", 0, 0, [0, 2]),
+        ("a+x t-x!", 0, -1, [0]),
+        ("a+x u t-x!", 0, 1, [0]),
+        ("", 0, -1, []),
+    ],
+)
+def test_what_must_stay(script: str, leading: int, user: int, pinned: list[int]) -> None:
+    view = view_of(script)
+    assert (view.leading, view.user_step, view.pinned) == (leading, user, pinned)
+    assert view.must_stay() == sorted({*range(leading), *pinned, *([user] if user >= 0 else [])})
+
+
+def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
+    view = view_of("a+x u a")
+    change = extend(view, entries_of([Row(4, rows("t-x")[0].message, 8)]), SHAPER)
+    [(first, delta)] = change.shifts
+    assert first == 1
+    assert delta == change.total - view.total
+    assert change.late
+    before = [atom.start for atom in view.atoms]
+    apply(view, change)
+    assert [atom.start for atom in view.atoms] == [before[0], *(start + delta for start in before[1:])]
+    assert view.late_mark == 4
+
+
+def test_history_that_is_not_in_memory_is_asked_for() -> None:
+    whole = view_of("a+x u a a")
+    window = View(
+        whole.scope, base=2, atoms=whole.atoms[2:], total=whole.total, last_sequence=4, user_step=1,
+        abandoned=dict(whole.abandoned),
+    )  # fmt: skip
+    late = entries_of([Row(5, rows("t-x")[0].message, 10)])
+    with pytest.raises(NeedsHistory) as missing:
+        extend(window, late, SHAPER)
+    assert missing.value.sequence == 1
