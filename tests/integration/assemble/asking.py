@@ -50,7 +50,7 @@ async def ask(house: House, session: t.SessionRef, **fields: Any) -> t.AssembleR
 
 async def ask_bytes(house: House, session: t.SessionRef, **fields: Any) -> bytes:
     """The reply as it is on the wire."""
-    invoke = house.channel.unary_unary(ASSEMBLE, request_serializer=t.AssembleRequest.SerializeToString)
+    invoke: Any = house.channel.unary_unary(ASSEMBLE, request_serializer=t.AssembleRequest.SerializeToString)
     reply: bytes = await invoke(t.AssembleRequest(session=session, **fields))
     return reply
 

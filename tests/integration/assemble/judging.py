@@ -47,10 +47,13 @@ class Judge:
         self, items: Sequence[t.Item], budget: int, engine: str, *, over: bool = False
     ) -> list[tuple[int, str]]:
         """The laws that a list breaks, with the reason of each. `budget`: for items, in reference tokens."""
+        return broken(self._known(budget, engine), Sent(items, over=over))
+
+    def _known(self, budget: int, engine: str) -> Known:
         costs = {
             group.first: sum(self.tokens[member] for member in group.members) for group in self.listing.groups
         }
-        known = Known(
+        return Known(
             rows=self.rows,
             listing=self.listing,
             budget=budget,
@@ -59,7 +62,6 @@ class Judge:
             coverings=self.coverings,
             costs=costs,
         )
-        return broken(known, Sent(items, over=over))
 
     def verdict(self, reply: t.AssembleResponse) -> list[tuple[int, str]]:
         """The laws that a full reply breaks, its outcome included.
@@ -76,13 +78,8 @@ class Judge:
     def stays(self) -> int:
         """What no law lets go, in reference tokens: leading, pinned, the last user message and the last step, at least."""
         groups = self.listing.groups
-        user = self.listing.newest_user
-        kept = [
-            group
-            for index, group in enumerate(groups)
-            if group.leading or group.pinned or user in group.members or index == len(groups) - 1
-        ]
-        return sum(self.tokens[member] for group in kept for member in group.members)
+        kept = self._known(0, "dag").stays | {len(groups) - 1}
+        return sum(self.tokens[member] for index in kept for member in groups[index].members)
 
 
 def _covering(summary: t.ExportResponse.ExportedSummary) -> Covering:

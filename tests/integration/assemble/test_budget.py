@@ -151,7 +151,7 @@ async def test_reserves_that_reach_the_window_are_refused(shared: House) -> None
 
 @pytest.mark.parametrize("name", ["output_reserve", "safety_margin", "rot_buffer", "tool_tokens", "window"])
 async def test_negative_tokens_are_refused(shared: House, name: str) -> None:
-    given = t.Budget(window=t.WindowBudget(**{"window": 1_000, name: -1}))
+    given = window(**{"size": 1_000, name: -1} if name != "window" else {"size": -1})
     code, reason, fields = await refused(shared, ref(f"negative-{name}"), budget=given)
     assert (code, reason, fields) == ("INVALID_ARGUMENT", "INVALID_FIELD", [f"budget.window.{name}"])
 

@@ -18,6 +18,7 @@ from .asking import (
     hashes,
     held_back,
     live,
+    quiet,
     reply_with,
     result,
     say,
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WIDE = budget(50_000)
 
 
-async def cause(house: House, session: t.SessionRef, known: t.AssembleResponse, **fields) -> str:  # type: ignore[no-untyped-def]
+async def cause(house: House, session: t.SessionRef, known: t.AssembleResponse, **fields) -> str:
     """Why the epoch is another one now, in the enum's words; empty: it is the same."""
     fields.setdefault("budget", WIDE)
     reply = await ask(house, session, known_epoch=epoch(known), **fields)
@@ -53,7 +54,7 @@ async def test_equal_epochs_mean_a_prefix(
 ) -> None:
     """Over a session that outgrows its budget by far, with background compaction and without."""
     if not compacting:
-        await assign(shared, session, contextThreshold=0.95)
+        await quiet(shared, session)
     seen: dict[str, list[list[bytes]]] = {}
     additions: dict[str, set[str]] = {}
     for message in _long():
