@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextengine_proto.v1 import compaction_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
-from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
+from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.errors import NotYetServed, RevisionMismatch, Violation
 from contextengine_server.sessions.background import available_of, queue_compaction
-from contextengine_server.sessions.compacting import Compacted, Wanted
+from contextengine_server.sessions.compacting import Compacted, Wanted, next_step
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
 from contextengine_server.sessions.warm import Session
@@ -103,10 +103,7 @@ async def _delegated(
 ) -> pb.CompactResponse:
     """The host compacts: which range, into what."""
     async with core.session(address.scope, None) as session:
-        goal = CompactionGoal(
-            wanted.available, wanted.force, wanted.to_threshold, wanted.measured, core.summary_floor
-        )
-        step = engine.compaction(session.view, goal)
+        step = next_step(core, engine, session.view, wanted, forced=wanted.force, session=session)
         if not isinstance(step, CompactionStep):
             return _deferred(session, step.reason)
         reply = _deferred(session, "delegated")

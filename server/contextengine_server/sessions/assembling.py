@@ -18,7 +18,7 @@ from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
-from contextengine_server.errors import EngineFailed
+from contextengine_server.errors import DomainError, EngineFailed
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.reading import Incoming
 
@@ -42,6 +42,25 @@ REASONING_OPTIONAL = frozenset({"openai", "google"})
 log = structlog.get_logger("contextengine.assemble")
 
 
+class EngineBroken(Exception):
+    """The engine threw, or its plan broke a law."""
+
+    def __init__(self, engine_id: str, how: str) -> None:
+        super().__init__(how)
+        self.engine_id = engine_id
+        self.how = how
+
+
+def _blamed(engine: Engine, error: Exception) -> EngineBroken:
+    """What an exception says of the engine that was asked. Raises it again where it is about the request."""
+    if isinstance(error, DomainError):
+        raise error
+    if isinstance(error, EngineBroken):
+        return error
+    log.error("engine failed", engine=engine.id, operation="assemble", exc_info=error)
+    return EngineBroken(engine.id, type(error).__name__)
+
+
 @dataclass(slots=True)
 class AssembleCall:
     """What an assembly is wanted for, read from the request. Prompt tokens are in the reference encoding."""
@@ -62,6 +81,8 @@ class AssembleCall:
     whole: bool = False
     """Hold the whole view (explain)."""
     trace: Trace = NO_TRACE
+    broken: EngineBroken | None = None
+    """How the engine failed before it was asked for a plan."""
 
 
 @dataclass(slots=True)
@@ -97,15 +118,6 @@ class Assembly:
         return round((self.tokens + self.addition_tokens) * self.budget.factor)
 
 
-class EngineBroken(Exception):
-    """The engine threw, or its plan broke a law."""
-
-    def __init__(self, engine_id: str, how: str) -> None:
-        super().__init__(how)
-        self.engine_id = engine_id
-        self.how = how
-
-
 async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     """The context for one model call. Stores `ingest`, or what is new in `live`, first."""
     if not call.ref.agent:
@@ -124,8 +136,8 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
         view = await _whole_view(core, call, session)
         try:
             return _finish(core, call, session, view, selected, session.runs, stored=stored)
-        except EngineBroken as broken:
-            return await _fall_back(core, call, session, selected, stored, broken, locked=storing)
+        except Exception as error:
+            return await _fall_back(core, call, session, selected, stored, error, locked=storing)
 
 
 def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
@@ -133,7 +145,10 @@ def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int |
     larger budget does not read it again."""
     spec = call.budget
     tokens = spec.message_tokens or spec.window or core.defaults.window
-    wanted = engine.reach(max(tokens, 1))
+    try:
+        wanted = engine.reach(max(tokens, 1))
+    except Exception:
+        return None  # it is asked again, and then blamed
     return None if wanted is None else wanted + wanted // 2
 
 
@@ -145,7 +160,10 @@ async def _hold(
     while True:
         aim = target(session, call.model, call.provider)
         budget = budget_of(call.budget, aim, session.state, core.defaults)
-        reach = None if call.whole else engine.reach(max(budget.reference, 1))
+        try:
+            reach = None if call.whole else engine.reach(max(budget.reference, 1))
+        except Exception as error:
+            reach, call.broken = None, _blamed(engine, error)
         if session.holds(reach):
             break
         await _fresh(core, session, reach, locked=locked)
@@ -236,10 +254,10 @@ async def _assemble_live(
         view = kept if selected.engine.declared.evicts else view
     try:
         return _finish(core, call, session, view, selected, runs, stored=stored, mark=mark, reason=reason)
-    except EngineBroken as broken:
+    except Exception as error:
         whole = None if alignment is not None else view
         return await _fall_back(
-            core, call, session, selected, stored, broken, locked=storing, view=whole, reason=reason
+            core, call, session, selected, stored, error, locked=storing, view=whole, reason=reason
         )
 
 
@@ -254,9 +272,9 @@ async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
     nowhere, reason = Session(scope), "INCOMPLETE_SCOPE"
     try:
         return _finish(core, call, nowhere, view, selected, Runs(), mark=mark, reason=reason)
-    except EngineBroken as broken:
+    except Exception as error:
         return await _fall_back(
-            core, call, nowhere, selected, [], broken, locked=True, view=view, reason=reason
+            core, call, nowhere, selected, [], error, locked=True, view=view, reason=reason
         )
 
 
@@ -277,17 +295,15 @@ def _finish(
     reason: str = "",
 ) -> Assembly:
     """Plans, holds the plan to the laws, and joins. `mark` names a list that is not the session's; `reason`: why DEGRADED."""
+    if call.broken is not None and engine is None:
+        raise call.broken
     engine = engine or selected.engine
     aim = target(session, call.model, call.provider)
     budget = budget_of(call.budget, aim, session.state, core.defaults)
     with call.trace.span("plan"):
         kept_free = core.text_tokens(engine.addition(view.summaries))
         room_cell = cell(max(0, budget.reference - kept_free))
-        try:
-            plan = engine.plan(view, room_cell, call.prompt_tokens)
-        except Exception as error:
-            log.exception("engine failed", engine=engine.id, operation="plan")
-            raise EngineBroken(engine.id, type(error).__name__) from error
+        plan = engine.plan(view, room_cell, call.prompt_tokens)
         tokens = plan_tokens(plan, view)
         # Room was kept for what is said of all the summaries; what is not shown needs no words.
         addition = engine.addition([s.summary for s in plan.segments if isinstance(s, Summarized)])
@@ -340,7 +356,7 @@ async def _fall_back(
     session: Session,
     selected: Selected,
     stored: list[Stored],
-    broken: EngineBroken,
+    error: Exception,
     *,
     locked: bool,
     view: View | None = None,
@@ -348,6 +364,7 @@ async def _fall_back(
 ) -> Assembly:
     """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to show; else the session.
     `reason`: what was wrong before."""
+    broken = _blamed(selected.engine, error)
     core.engine_failed(session.scope, broken.engine_id, "assemble", broken.how)
     if core.defaults.on_engine_failure != "legacy":
         raise EngineFailed(
@@ -369,8 +386,9 @@ async def _fall_back(
             engine=engine,
             reason=reason or "ENGINE_FALLBACK",
         )
-    except EngineBroken as error:
+    except Exception as second:
+        also = _blamed(engine, second)
         raise EngineFailed(
-            f"engine {broken.engine_id!r} failed, and so did legacy: {error.how}",
+            f"engine {broken.engine_id!r} failed, and so did legacy: {also.how}",
             metadata={"engine": broken.engine_id},
-        ) from error
+        ) from second

@@ -100,9 +100,15 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
             result = result or Compacted("", tokens, tokens)
             if len(result.summaries) >= wanted.passes or _enough(engine, view, wanted, result):
                 return result
-            step = _next(
-                core, engine, view, wanted, forced=wanted.force and not result.summaries, session=session
-            )
+            try:
+                step = next_step(
+                    core, engine, view, wanted, forced=wanted.force and not result.summaries, session=session
+                )
+            except EngineFailed:
+                if core.defaults.on_engine_failure != "legacy":
+                    raise
+                engine = core.selection.legacy()
+                continue
             if isinstance(step, NothingToDo):
                 result.reason = "" if result.summaries else step.reason
                 return result
@@ -138,9 +144,10 @@ def _enough(engine: Engine, view: View, wanted: Wanted, result: Compacted) -> bo
     return view.view_tokens() <= limit
 
 
-def _next(
+def next_step(
     core: SessionCore, engine: Engine, view: View, wanted: Wanted, *, forced: bool, session: Session
 ) -> CompactionStep | NothingToDo:
+    """What the engine would compact next. Raises EngineFailed."""
     goal = CompactionGoal(
         available=wanted.available,
         force=forced or (wanted.force and bool(view.view_tokens() > wanted.available)),
@@ -149,7 +156,10 @@ def _next(
         floor=core.summary_floor,
     )
     try:
-        return engine.compaction(view, goal)
+        step = engine.compaction(view, goal)
+        if isinstance(step, CompactionStep) and not 0 <= step.first <= step.last < view.steps:
+            raise IndexError(f"steps {step.first} to {step.last} of {view.steps}")
+        return step
     except Exception as error:
         core.meters.compacted["failed"].value += 1
         log.exception("engine failed", engine=engine.id, operation="compact")

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
 
@@ -16,6 +18,8 @@ from .core import Address, SessionCore
 from .modelling import Report, note_usage
 from .state import SessionState
 from .writing import Request, Written, append
+
+log = structlog.get_logger("contextengine.turning")
 
 
 @dataclass(slots=True)
@@ -76,7 +80,13 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         if written.repeated or session.head is None:
             return TurnDone(written, queued=False)
         measured = None if turn.measured is None else round(turn.measured / session.state.model.factor)
-        due = not session.state.held and engine.due(session.view, available, measured)
+        try:
+            due = not session.state.held and engine.due(session.view, available, measured)
+        except Exception as error:
+            # What the turn brought is stored: that the engine fails is said where it is asked for something.
+            log.exception("engine failed", engine=engine.id, operation="after turn")
+            core.engine_failed(address.scope, engine.id, "after turn", type(error).__name__)
+            due = False
     if not due:
         return TurnDone(written, queued=False)
     if engine.defers:

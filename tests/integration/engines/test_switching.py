@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from contextengine import types as t
@@ -26,7 +24,9 @@ def turns(count: int, start: int = 0) -> list[t.Message]:
     return said
 
 
-@pytest.mark.parametrize("order", itertools.permutations(["dag", "legacy", "dag"]))
+@pytest.mark.parametrize(
+    "order", [("dag", "legacy", "dag"), ("legacy", "dag", "legacy"), ("dag", "dag", "legacy")]
+)
 async def test_the_history_stays_whatever_the_order(house: House, order: tuple[str, ...]) -> None:
     written: list[str] = []
     for n, engine in enumerate(order):
