@@ -20,9 +20,7 @@ def said(*told_by: tuple[str, int]) -> list[Row]:
     """Messages of these roles and sizes, one after the other."""
     rows = []
     for number, (role, tokens) in enumerate(told_by, 1):
-        message = pb.Message(
-            role=pb.Role.Value(f"ROLE_{role.rstrip('!').upper()}"), parts=[text(tokens, "words")]
-        )
+        message = pb.Message(role=f"ROLE_{role.rstrip('!').upper()}", parts=[text(tokens, "words")])
         if role.endswith("!"):
             message.labels["pinned"] = "true"
         rows.append(Row(number, message, 2 * number))
