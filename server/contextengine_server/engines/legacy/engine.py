@@ -63,6 +63,8 @@ class LegacyEngine:
         """One summary over all but the newest part, in place of every summary before."""
         if not goal.force and max(view.view_tokens(), goal.measured or 0) <= goal.available:
             return NothingToDo("already under target")
+        if not view.steps:
+            return NothingToDo("nothing to compact")
         first = next(
             (step for step in range(view.leading, view.steps) if step not in set(view.pinned)), view.steps
         )

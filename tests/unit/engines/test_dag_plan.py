@@ -1,0 +1,120 @@
+"""What `dag` shows, by example: the cut on its grid, what stands before it, summaries, and a tail that does not fit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from contextengine_server.context.budget import cell, grid
+from contextengine_server.engines.dag import DagEngine
+from contextengine_server.engines.dag.engine import ADDITION
+from contextengine_server.engines.options import DagOptions
+from tests.properties.engines import Told, hold, outline, told
+
+from .test_dag_compaction import said
+
+DAG = DagEngine(DagOptions(fresh_tail_turns=2))
+
+
+def planned(one: Told, budget: int, reserved: int = 0) -> str:
+    """The segments and the rule, after laws and oracles had nothing to say."""
+    return outline(hold(one, DAG, budget, reserved))
+
+
+def test_everything_is_shown_where_it_fits() -> None:
+    one = told(said(*[("assistant", 90)] * 10))
+    frame = one.view.atoms[0].tokens - 90
+    one.add(said(*[("system", 0)] * 10, ("assistant", 1_024 - one.view.total - frame))[10:])
+    assert one.view.total == cell(one.view.total) == 1_024
+    assert planned(one, 1_024) == "0-10 cut 0 "
+    assert planned(one, 1_023) != "0-10 cut 0 "
+    assert planned(one, 5_000) == "0-10 cut 0 "
+
+
+def test_the_cut_stays_put_until_a_block_is_full() -> None:
+    one = told(said(("system", 5)))
+    room = cell(4_096)
+    cuts = []
+    for row in said(*[("assistant", 96)] * 160)[1:]:
+        one.add([row])
+        cuts.append(DAG.plan(one.view, room).cut)
+    moves = [now - before for before, now in pairwise(cuts) if now != before]
+    assert min(moves) > 0
+    # A block is a quarter of the cell, here about ten steps of some hundred tokens.
+    steps = grid(room) / one.view.atoms[-1].tokens
+    assert all(steps - 2 < move < steps + 2 for move in moves[1:])
+    assert len(moves) > 10
+
+
+def test_what_law_4_keeps_stands_before_the_cut() -> None:
+    one = told(
+        said(("system", 50), ("user!", 50), ("assistant", 900), ("user", 50), *[("assistant", 300)] * 12)
+    )
+    plan = planned(one, 2_048)
+    assert plan.startswith("0-1 3-3 ")
+    assert "grid cut" in plan
+
+
+def test_no_eviction_lifts_when_the_newest_user_message_moves_behind_the_cut() -> None:
+    """Room for a user message before the cut is kept free wherever it stands, up to an eighth of the cell."""
+    room = cell(4_096)
+    for steps in range(50, 90):
+        one = told(said(("user", 500), *[("assistant", 60)] * steps))
+        before = DAG.plan(one.view, room).cut
+        assert before > 0 or one.view.total <= room
+        one.add(said(*[("system", 0)] * (steps + 1), ("user", 3))[steps + 1 :])
+        assert DAG.plan(one.view, room).cut >= before
+
+
+def test_raw_history_goes_before_summaries_and_the_oldest_summary_first() -> None:
+    one = told(said(("system", 50), *[("assistant", 300)] * 20))
+    one.compact(1, 4, "[200] first")
+    one.compact(5, 8, "[200] second")
+    assert planned(one, 8_000) == "0-0 S1-4 S5-8 9-20 cut 0 "
+    plan = planned(one, 3_000)
+    assert plan.startswith("0-0 S1-4 S5-8 ")
+    assert "grid cut" in plan
+    assert planned(one, 1_024) == "0-0 S5-8 19-20 cut 19 law tail"
+    assert planned(one, 724) == "0-0 19-20 cut 19 law tail"
+
+
+def test_a_tail_that_does_not_fit_gives_up_its_old_end_and_the_last_step_never() -> None:
+    one = told(said(("system", 50), ("assistant", 300), ("assistant", 300), ("assistant", 300)))
+    assert planned(one, 512) == "0-0 3-3 cut 3 law budget"
+    assert planned(one, 100) == "0-0 3-3 cut 3 law budget over"
+
+
+def test_what_a_prompt_takes_is_not_for_items() -> None:
+    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    assert planned(one, 4_096) == "0-10 cut 0 "
+    assert planned(one, 4_096, reserved=2_000) != "0-10 cut 0 "
+
+
+def test_where_a_summary_covers_all_and_does_not_fit_that_is_said() -> None:
+    one = told(said(("user", 300), ("assistant", 300)))
+    one.compact(0, 1, "[200] all of it")
+    assert planned(one, 600) == "S0-1 0-0 cut 0 "
+    assert planned(one, 400) == "0-0 cut 2 law tail"
+    assert planned(one, 100) == "0-0 cut 2 law budget over"
+
+
+def test_nothing_is_shown_of_nothing() -> None:
+    assert planned(told([]), 100) == " cut 0 "
+
+
+def test_the_addition_goes_with_summaries() -> None:
+    one = told(said(("assistant", 300), ("assistant", 300), ("assistant", 300)))
+    assert DAG.addition(one.view.summaries) == ""
+    one.compact(0, 0, "[200] first")
+    assert DAG.addition(one.view.summaries) == ADDITION
+
+
+@pytest.mark.parametrize("budget", [100, 5_000, 128_000])
+def test_a_window_of_a_cell_and_a_block_is_enough(budget: int) -> None:
+    assert DAG.reach(cell(budget)) == cell(budget) + grid(cell(budget))
+
+
+def test_options_have_a_fingerprint() -> None:
+    assert DAG.fingerprint == DagEngine(DagOptions(fresh_tail_turns=2)).fingerprint
+    assert DAG.fingerprint != DagEngine(DagOptions(fresh_tail_turns=3)).fingerprint

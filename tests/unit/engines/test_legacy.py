@@ -1,0 +1,100 @@
+"""`legacy`: what is there is shown; its built-in compaction makes one summary of all but the newest part."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
+from contextengine_server.engines.legacy import LegacyEngine
+from contextengine_server.engines.options import LegacyOptions
+from tests.properties.engines import FLOOR, Told, hold, outline, told
+
+from .test_dag_compaction import said
+
+LEGACY = LegacyEngine(LegacyOptions(keep_recent_tokens=1_000))
+
+
+def planned(one: Told, budget: int) -> str:
+    return outline(hold(one, LEGACY, budget))
+
+
+def step(
+    one: Told, available: int, *, force: bool = True, measured: int | None = None
+) -> CompactionStep | NothingToDo:
+    return LEGACY.compaction(one.view, CompactionGoal(available, force=force, measured=measured, floor=FLOOR))
+
+
+def test_it_never_evicts_and_says_when_that_is_too_much() -> None:
+    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    assert planned(one, 5_000) == "0-10 cut 0 "
+    assert planned(one, 500) == "0-10 cut 0  over"
+    assert LEGACY.reach(500) is None
+
+
+def test_a_summary_gives_way_where_it_alone_would_break_the_budget() -> None:
+    one = told(said(("system", 50), *[("assistant", 300)] * 6))
+    one.compact(1, 2, "[200] first")
+    one.compact(3, 4, "[200] second")
+    assert planned(one, 8_000) == "0-0 S1-2 S3-4 5-6 cut 0 "
+    assert planned(one, 1_024) == "0-0 S3-4 5-6 cut 0 law budget"
+    assert planned(one, 724) == "0-0 5-6 cut 0 law budget"
+    assert planned(one, 400) == "0-0 S1-2 S3-4 5-6 cut 0  over"
+
+
+def test_one_summary_takes_the_place_of_all_before() -> None:
+    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    made = step(one, 8_000)
+    assert isinstance(made, CompactionStep)
+    # The newest thousand tokens stay: three steps of some three hundred.
+    assert (made.first, made.last, made.replaces, made.origin) == (1, 7, (), "runtime")
+    assert FLOOR <= made.target_tokens <= 4_000
+    assert one.compaction(LEGACY, 8_000, force=True)
+    assert step(one, 8_000) == NothingToDo("already compacted")
+    one.add(said(*[("system", 0)] * 11, *[("assistant", 300)] * 6)[11:])
+    again = step(one, 8_000)
+    assert isinstance(again, CompactionStep)
+    assert (again.first, again.last) == (1, 13)
+    assert again.replaces == (one.view.summaries[0].id,)
+    assert again.previous == one.view.summaries[0].text
+    assert one.compaction(LEGACY, 8_000, force=True)
+    assert len(one.view.summaries) == 1
+
+
+def test_no_more_than_half_of_the_budget_stays() -> None:
+    one = told(said(*[("assistant", 300)] * 10))
+    made = step(one, 1_250)
+    assert isinstance(made, CompactionStep)
+    assert made.last == 7
+
+
+def test_the_last_step_stays_however_large() -> None:
+    one = told(said(("assistant", 300), ("assistant", 9_000)))
+    made = step(one, 1_000)
+    assert isinstance(made, CompactionStep)
+    assert made.last == 0
+
+
+@pytest.mark.parametrize(("measured", "done"), [(None, False), (7_999, False), (8_001, True)])
+def test_unless_forced_it_waits_for_the_budget(measured: int | None, done: bool) -> None:
+    one = told(said(*[("assistant", 300)] * 10))
+    answer = step(one, 8_000, force=False, measured=measured)
+    assert isinstance(answer, CompactionStep) == done
+    assert done or answer == NothingToDo("already under target")
+
+
+def test_there_may_be_nothing_to_compact() -> None:
+    for script in ([], [("system", 500)], [("assistant", 300)], [("assistant", 100), ("assistant", 100)]):
+        assert step(told(said(*script)), 100) == NothingToDo("nothing to compact")
+
+
+def test_pinned_and_leading_messages_are_not_what_it_gains_by() -> None:
+    one = told(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300), ("assistant", 300)))
+    assert isinstance(step(one, 700), CompactionStep)
+    one = told(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300)))
+    assert step(one, 700) == NothingToDo("nothing to compact")
+
+
+def test_it_adds_nothing_and_is_never_due() -> None:
+    one = told(said(*[("assistant", 300)] * 10))
+    assert LEGACY.addition(one.view.summaries) == ""
+    assert not LEGACY.due(one.view, 10, 10_000)
