@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.items import print_assembly, print_decisions
-from contextengine_server.cli.output import console, plain, print_json, print_table, size
+from contextengine_server.cli.output import Failure, console, plain, print_json, print_table, size
 from contextengine_server.cli.transcripts import read_sessions
 from contextengine_server.cli.where import Missing, Where, connected
 
 if TYPE_CHECKING:
-    from contextengine import AsyncClient
+    from contextengine import AsyncClient, SessionRef
     from contextengine.formats import Transcript
     from contextengine.types import Item
     from contextengine_server.cli.harness import Cost, Step
@@ -143,6 +143,10 @@ async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
             for transcript in read_sessions(file):
                 if plan.sessions is not None and len(done) >= plan.sessions:
                     break
+                if plan.session and done:
+                    raise Failure(
+                        f"{file} holds several sessions, and --session names one: add --sessions 1", 2
+                    )
                 done.append(await replay(client, transcript, plan, advance))
                 if not json:
                     print_session(done[-1], plan)
@@ -162,6 +166,7 @@ async def replay(
 
     session_id = plan.session or f"{transcript.session_id}-{new_id()[-8:]}"
     ref = SessionRef(agent_id=plan.agent, session_id=session_id)
+    await _must_be_new(client, ref)
     if plan.engine:
         await client.engines.assign(scope=ref, engine_id=plan.engine)
     messages = list(without_ids(transcript.messages) if plan.way == "live" else with_ids(transcript.messages))
@@ -186,6 +191,19 @@ async def replay(
         replayed.rows.append(row)
         advance(session_id, turn.last - turn.first)
     return replayed
+
+
+async def _must_be_new(client: AsyncClient, ref: SessionRef) -> None:
+    from contextengine.errors import SessionNotFound
+
+    try:
+        await client.sessions.get(ref)
+    except SessionNotFound:
+        return
+    raise Failure(
+        f"session {ref.session_id!r} of agent {ref.agent_id!r} exists: replay under another --session, or erase it with"
+        f" `contextengine sessions delete {ref.session_id} --agent {ref.agent_id}`"
+    )
 
 
 def print_session(replayed: Replayed, plan: Plan) -> None:

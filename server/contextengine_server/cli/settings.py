@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 def import_file(file: Path, output: Path | None, force: bool) -> None:
     """Writes a host's configuration as ours, and lists on standard error what became of each key."""
-    from contextengine_server.app import registry_of
-    from contextengine_server.config import Settings
     from contextengine_server.config.importing import import_config
     from contextengine_server.engines.fields import OptionsError
+    from contextengine_server.engines.registry import Registry
 
     if output is not None and output.exists() and not force:
         raise Failure(f"{output} exists: give another file, or --force to overwrite it")
@@ -30,7 +29,7 @@ def import_file(file: Path, output: Path | None, force: bool) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{file} cannot be read: {error}") from error
     try:
-        made = import_config(text, str(file), registry_of(Settings()).ids)
+        made = import_config(text, str(file), Registry({}).ids)
     except OptionsError as error:
         raise Failure("; ".join(map(str, error.problems))) from error
     if made.mapped:
@@ -63,10 +62,12 @@ def show(config: Path | None, pairs: list[str], json: bool) -> None:
 
 def check(config: Path | None, pairs: list[str], json: bool) -> bool:
     """Prints the checks of the settings in force; whether none is an error."""
+    from contextengine_server.app import registry_of
     from contextengine_server.cli.diagnosing import print_checks
-    from contextengine_server.doctor import healthy, settings_checks
+    from contextengine_server.doctor import engine_checks, healthy, settings_checks
 
-    checks = settings_checks(_load(config, pairs))
+    settings = _load(config, pairs)
+    checks = [*settings_checks(settings), *engine_checks(registry_of(settings), settings.engine.default)]
     print_checks(checks, "the settings", json)
     return healthy(checks)
 

@@ -92,11 +92,7 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 
 def _ready(settings: Settings, address: str) -> None:
     tokens = len(settings.auth.tokens)
-    who = (
-        f"{tokens} token{'s' * (tokens > 1)} name tenant and role"
-        if tokens
-        else "no tokens: every caller is tenant `default`"
-    )
+    who = f"callers by token, {tokens} known" if tokens else "no tokens: every caller is tenant `default`"
     how = "TLS" if settings.server.tls.enabled else "plaintext"
     print(f"ready on {address} ({how}; {who}; store {settings.store.path.resolve()})")
     sys.stdout.flush()

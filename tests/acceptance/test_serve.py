@@ -1,0 +1,125 @@
+"""Starting and ending: the ready line, what may not start and what it says to set, and the drain."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contextengine import Client, SessionRef, user
+from contextengine.calls import IMPORT
+from contextengine.errors import Unavailable
+from contextengine.types import ImportRequest, ImportResponse
+from tests.acceptance.shell import Shell, serving
+
+TOKEN_SHA256 = "5fdebff59bdb4c9ab6e1c5a1a6ff2bd7f4ba5d1b7a2f3d4a5b6c7d8e9f0a1b2c"
+
+
+def test_the_ready_line_says_where_who_and_what(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        assert server.line.strip() == (
+            f"ready on {server.address} (plaintext; no tokens: every caller is tenant `default`;"
+            f" store {tmp_path / 'store.db'})"
+        )
+        with Client(server.address) as client:
+            assert client.engines.list().default_engine_id == "dag"
+        assert server.stop() == 0
+
+
+def test_flags_and_set_reach_the_settings(tmp_path: Path) -> None:
+    tokens = f"auth.tokens=[{{sha256: {TOKEN_SHA256}, tenant: acme}}]"
+    with serving(tmp_path, "--engine", "legacy", "--set", tokens, "--log-format", "json") as server:
+        assert "callers by token, 1 known" in server.line
+        assert server.stop() == 0
+    assert '"event":"closed"' in (tmp_path / "server.log").read_text().replace('": "', '":"')
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--address", "0.0.0.0:0"), ("server.address", "server.tls.cert_file", "auth.tokens", "--insecure")),
+        (("--address", "[::]:0", "--set", f"auth.tokens=[{{sha256: {TOKEN_SHA256}, tenant: a}}]"), ("server.tls",)),
+        (("--engine", "nope"), ("'nope' is not registered", "dag, legacy", "engine.default")),
+        (("--set", "server.adress=1"), ("server.adress", "did you mean server.address?")),
+        (("--set", "server.drain_grace=-1s"), ("server.drain_grace",)),
+        (("--set", "server.tls.cert_file=none.pem", "--set", "server.tls.key_file=none.key"), ("none.pem cannot be read",)),
+        (("--config", "none.yaml"), ("none.yaml", "cannot be read")),
+    ],
+)  # fmt: skip
+def test_what_may_not_start_says_what_to_set(
+    alone: Shell, words: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    refused = alone.run("serve", "--store", "x.db", *words, status=2)
+    assert refused.out == b""
+    for text in said:
+        assert text in refused.err
+    assert not (alone.directory / "x.db").exists()
+
+
+def test_a_port_in_use(alone: Shell) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        refused = alone.run("serve", "--address", address, "--store", "x.db", status=2)
+        assert f"cannot listen on {address}: the port is in use by another process" in refused.err
+
+
+def test_a_store_in_use_and_one_that_is_none(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    with serving(tmp_path) as server:
+        refused = shell.run("serve", "--address", "127.0.0.1:0", "--store", "store.db", status=2)
+        assert f"is in use by process {server.process.pid}" in refused.err
+        asked = shell.run("sessions", "list", "--store", "store.db", status=1)
+        assert f"is in use by process {server.process.pid}" in asked.err
+        assert "--address" in asked.err
+    (tmp_path / "text.db").write_text("this is no database, but long enough to be read as one\n" * 40)
+    refused = shell.run("serve", "--address", "127.0.0.1:0", "--store", "text.db", status=2)
+    assert "text.db is not an SQLite database" in refused.err
+
+
+def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
+    tmp_path: Path,
+) -> None:
+    """An import is half sent when the signal comes: it is finished, answered and stored; new calls are refused."""
+    signalled = threading.Event()
+    begun = threading.Event()
+    ref = SessionRef(agent_id="a", session_id="s")
+
+    def sent() -> Iterator[ImportRequest]:
+        yield ImportRequest(header=ImportRequest.Header(session=ref))
+        yield ImportRequest(message=user("before", id="1"))
+        begun.set()
+        assert signalled.wait(20)
+        yield ImportRequest(message=user("after", id="2"))
+
+    replies: list[ImportResponse] = []
+    with serving(tmp_path) as server, Client(server.address) as client:
+        client.engines.list()  # connects
+        caller = threading.Thread(target=lambda: replies.append(client.stream_unary(IMPORT, sent())))
+        caller.start()
+        assert begun.wait(20)
+        time.sleep(0.2)  # the stream reaches the server
+        server.process.send_signal(signal.SIGTERM)
+        refused = None
+        for _ in range(100):
+            try:
+                client.engines.list(timeout=2)
+            except Unavailable as error:
+                refused = error
+                break
+            time.sleep(0.02)
+        signalled.set()
+        caller.join(20)
+        assert refused is not None
+        assert [reply.stored_count for reply in replies] == [2]
+        assert server.process.wait(30) == 0
+    rows = (
+        Shell(tmp_path).run("export", "s", "--agent", "a", "--format", "openai", "--store", "store.db").json()
+    )
+    assert [message["content"] for message in rows["messages"]] == ["before", "after"]
