@@ -13,7 +13,7 @@ from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import incoming_one, not_negative, ref_of, request_id
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RowNotFound, SessionExists, TooLarge
+from contextengine_server.errors import InvalidField, RowNotFound, SessionExists, TooLarge, Violation
 from contextengine_server.sessions.core import SessionCore, not_found
 from contextengine_server.sessions.events import Event, Watched
 from contextengine_server.sessions.introducing import Introduction
@@ -131,8 +131,11 @@ class SessionsService:
         if head is None:
             raise not_found(address.scope)
         as_of = request.as_of_revision if request.HasField("as_of_revision") else None
-        if as_of is not None and not 0 <= as_of <= head.revision:
-            raise RowNotFound(f"as_of_revision: the session has revisions 1 to {head.revision}, not {as_of}")
+        if as_of is not None and as_of < 0:
+            raise InvalidField("as_of_revision", f"is {as_of}: give 0 to {head.revision}")
+        if as_of is not None and as_of > head.revision:
+            text = f"the session has revisions 1 to {head.revision}, not {as_of}"
+            raise RowNotFound(f"as_of_revision: {text}", violations=[Violation("as_of_revision", text)])
         yield pb.ExportResponse(session=await self._info(head))
         rows = await lineage_rows(core.store, head, as_of=as_of)
         if request.include_retired:
@@ -250,9 +253,9 @@ def _place(token: str) -> tuple[int, str, str] | None:
     if not token:
         return None
     try:
-        updated, agent, session = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return int(updated), str(agent), str(session)
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise InvalidField(
-            "page_token", "is not one of this service's: give next_page_token as it was"
-        ) from error
+        match orjson.loads(base64.urlsafe_b64decode(token.encode())):
+            case [int(updated), str(agent), str(session)] if type(updated) is int and abs(updated) < 2**63:
+                return updated, agent, session
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidField("page_token", "is not one of this service's: give next_page_token as it was")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RevisionMismatch, SessionHasDependents
+from contextengine_server.errors import InvalidField, RevisionMismatch, SessionHasDependents, Violation
 from contextengine_server.store.interface import Deleted, HasDependents, RevisionConflict, SessionHead
 
 from .changing import Changed, Draft, change
@@ -149,6 +149,7 @@ async def delete(core: SessionCore, scope: Scope, *, expected_revision: int | No
             except RevisionConflict as error:
                 raise RevisionMismatch(
                     f"expected_revision: {expected_revision} was expected, the session is at {error.actual}: read it again",
+                    violations=[Violation("expected_revision", f"the session is at {error.actual}")],
                     metadata={"expected": str(expected_revision), "actual": str(error.actual)},
                 ) from error
     finally:
