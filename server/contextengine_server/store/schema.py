@@ -175,6 +175,23 @@ assignments = sa.Table(
 )
 """What operators chose; an empty name means every one."""
 
+search_cursors = sa.Table(
+    "search_cursors",
+    metadata,
+    _key("tenant"),
+    _key("agent"),
+    _key("session"),
+    _key("incarnation"),
+    _number("number"),
+    _number("sequence"),
+    _number("parts"),
+    _number("summaries"),
+    _number("revision"),
+    _flag("doomed"),
+)
+"""How far the search index has come with each life of a session. The index itself is a store's own affair and can be made
+again from the rows; `number` names the session in it, and what is `doomed` is being erased from it."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
@@ -210,4 +227,6 @@ _partial(
 )
 
 sa.Index("session_keys_session", session_keys.c.tenant, session_keys.c.agent, session_keys.c.session)
+sa.Index("search_cursors_number", search_cursors.c.number, unique=True)
+_partial("search_cursors_doomed", search_cursors.c.number, where=search_cursors.c.doomed == sa.true())
 _partial("debts_queue", debts.c.queued_ms, where=debts.c.held == sa.false())

@@ -156,11 +156,13 @@ async def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     scripts = tmp_path / "migrations"
     shutil.copytree(Path(migrations.__file__).parent, scripts)
     monkeypatch.setattr(migrations, "config", lambda _=scripts, make=migrations.config: make(scripts))
-    monkeypatch.setattr(database, "HEAD", "0002")
-    monkeypatch.setattr(database, "REVISIONS", ("0001", "0002"))
-    step = scripts / "versions" / "v0002_next.py"
+    following = f"{int(migrations.HEAD) + 1:04}"
+    monkeypatch.setattr(database, "HEAD", following)
+    monkeypatch.setattr(database, "REVISIONS", (*migrations.REVISIONS, following))
+    step = scripts / "versions" / f"v{following}_next.py"
     text = (
-        'from alembic import op\nimport sqlalchemy as sa\nrevision = "0002"\ndown_revision = "0001"\n'
+        "from alembic import op\nimport sqlalchemy as sa\n"
+        f'revision = "{following}"\ndown_revision = "{migrations.HEAD}"\n'
         "def upgrade():\n"
         '    op.add_column("messages", sa.Column("more", sa.Text(), nullable=True))\n'
         '    op.create_table("extra", sa.Column("tenant", sa.Text(), primary_key=True))\n'
@@ -180,7 +182,7 @@ async def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     step.write_text(text)
     database.prepare(path)
     with database.connect(path) as db:
-        assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+        assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [(following,)]
         assert "more" in [row[1] for row in db.execute("PRAGMA table_info(messages)")]
         assert db.execute("SELECT COUNT(*) FROM messages").fetchone() == (4,)
 
