@@ -7,17 +7,14 @@ from contextengine_server.api.call import Call
 from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.errors import NotYetServed, RevisionMismatch, Violation
-from contextengine_server.sessions.background import available_of, queue_compaction
-from contextengine_server.sessions.compacting import Compacted, Wanted, next_step
+from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
+from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
 from contextengine_server.sessions.warm import Session
 from contextengine_server.sessions.writing import checked, request_of
-from contextengine_server.store.interface import StoredReply
+from contextengine_server.store.interface import SessionHead, StoredReply
 from contextengine_server.wire.shaping import summary_info
-
-COMPACTS = "compacts-transcript"
-"""The host's capability to compact its own transcript when an engine delegates."""
 
 INSTRUCTIONS = (
     "Summarize the messages of the range for the agent that will go on with the task: goal, constraints and preferences, "
@@ -52,13 +49,7 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
         measured = not_negative(request.current_token_count, "current_token_count")
     engine = (await core.select(address.scope)).engine
     async with core.session(address.scope) as session:
-        head = core.require(session)
-        if request.HasField("expected_revision") and request.expected_revision != head.revision:
-            raise RevisionMismatch(
-                f"expected_revision: {request.expected_revision} was expected, the session is at {head.revision}: read it again",
-                violations=[Violation("expected_revision", f"the session is at {head.revision}")],
-                metadata={"expected": str(request.expected_revision), "actual": str(head.revision)},
-            )
+        _require_revision(request, core.require(session))
         available = available_of(core, session, spec)
         factor = session.state.model.factor
         wanted = Wanted(
@@ -70,20 +61,43 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
         )
         if not engine.owns_compaction and COMPACTS in session.state.capabilities:
             return await _delegated(core, address, engine, wanted, factor)
-        if session.compaction.locked() and request.no_wait:
-            return _deferred(session, "deferred to background")
         if request.no_wait:
-            await queue_compaction(core, address.scope, available, call.trace.traceparent() or "")
+            if not session.compaction.locked():
+                await queue_compaction(
+                    core, address.scope, available, call.trace.traceparent() or "", asked=wanted
+                )
             return _deferred(session, "deferred to background")
+        joining = session.compaction.locked()
+        generation, tokens = core.require(session).generation, session.view.view_tokens()
         async with session.compaction:
-            with call.trace.span("compact"):
-                done = await run(core, address, engine, wanted)
-        reply = _reply(session, done, factor)
-        if asked is not None:
-            await core.store.remember(
-                address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
-            )
+            if asked is not None and joining:
+                known = await core.store.reply(address.scope, asked.id)
+                if known is not None:
+                    return pb.CompactResponse.FromString(checked(known, asked).reply)
+            made = [summary for summary in session.live_summaries if summary.generation > generation]
+            if made and reached(core, engine, session.view, wanted):
+                done = Compacted("", tokens, session.view.view_tokens())
+            else:
+                _require_revision(request, core.require(session))
+                with call.trace.span("compact"):
+                    done = await run(core, address, engine, wanted)
+            if made:
+                done = Compacted("", tokens, done.after, [*made, *done.summaries])
+            reply = _reply(session, done, factor)
+            if asked is not None:
+                await core.store.remember(
+                    address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
+                )
         return reply
+
+
+def _require_revision(request: pb.CompactRequest, head: SessionHead) -> None:
+    if request.HasField("expected_revision") and request.expected_revision != head.revision:
+        raise RevisionMismatch(
+            f"expected_revision: {request.expected_revision} was expected, the session is at {head.revision}: read it again",
+            violations=[Violation("expected_revision", f"the session is at {head.revision}")],
+            metadata={"expected": str(request.expected_revision), "actual": str(head.revision)},
+        )
 
 
 def _deferred(session: Session, reason: str) -> pb.CompactResponse:

@@ -78,7 +78,8 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
             said.host.CopyFrom(host_pb2.HostInfo.FromString(bytes.fromhex(state.host)))
         now = core.clock_ms()
         for debt in debts:
-            job = said.jobs.add(kind=debt.kind, attempts=debt.attempts, last_error=debt.last_error)
+            kind = debt.kind.partition(":")[0]
+            job = said.jobs.add(kind=kind, attempts=debt.attempts, last_error=debt.last_error)
             job.state = "held" if debt.held else "running" if debt.lease_until_ms > now else "waiting"
             job.queue_time.FromMilliseconds(debt.queued_ms)
         return said

@@ -118,6 +118,15 @@ def cell(tokens: int) -> int:
     return best
 
 
+def largest_in(cell_tokens: int) -> int:
+    """The largest budget of a cell."""
+    if cell_tokens < CELLS_PER_OCTAVE:
+        return cell_tokens
+    octave = cell_tokens.bit_length() - 1
+    edges = (math.floor(2 ** (octave + step / CELLS_PER_OCTAVE)) for step in range(1, CELLS_PER_OCTAVE + 1))
+    return next(edge for edge in edges if edge > cell_tokens) - 1
+
+
 def grid(cell_tokens: int) -> int:
     """The width of the blocks in which the cut moves, in tokens of the running sum."""
     return max(1, cell_tokens // GRID_SHARE)

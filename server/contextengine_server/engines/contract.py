@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
@@ -28,6 +29,11 @@ class CompactionGoal:
     """The view's tokens as the harness measured them."""
     floor: int = 0
     """What the smallest possible summary costs: nothing smaller is worth compacting."""
+
+    @property
+    def room(self) -> int:
+        """What a plan has to work with: the budget's cell."""
+        return cell(self.available)
 
 
 @dataclass(slots=True, frozen=True)

@@ -15,12 +15,18 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import Debt
 
 from .budgeting import BudgetSpec, budget_of, target
-from .compacting import Wanted, compact
+from .compacting import MAX_FOCUS, MAX_PASSES, Wanted, compact
 from .core import Address, SessionCore
 from .shortening import end
 from .warm import Session
 
 COMPACT = "compact"
+ASKED = "compact:asked"
+"""A compaction that a host asked for and does not wait for, besides one that a threshold made due."""
+
+COMPACTS = "compacts-transcript"
+"""The host's capability to compact its own transcript when an engine delegates."""
+
 LEASE_MS = 60_000
 IDLE_POLL_S = 1.0
 PASSES = 8
@@ -109,17 +115,27 @@ class Background:
     async def _compact(self, debt: Debt) -> bool:
         """One job; True where there is more to do."""
         core, scope = self.core, debt.scope
-        selected = await core.select(scope)
-        if not selected.engine.owns_compaction or await core.store.head(scope) is None:
+        engine = (await core.select(scope)).engine
+        if await core.store.head(scope) is None:
             return False
+        raw = orjson.loads(debt.payload)
+        asked = debt.kind == ASKED
         async with core.session(scope) as session:
-            if session.state.held:
+            if not engine.owns_compaction and (not asked or COMPACTS in session.state.capabilities):
                 return False
-            available = orjson.loads(debt.payload).get("available") or available_of(core, session)
+            wanted = Wanted(
+                raw.get("available") or available_of(core, session),
+                force=raw.get("force", False),
+                to_threshold=raw.get("to_threshold", True),
+                measured=raw.get("measured"),
+                focus=raw.get("focus", ""),
+                passes=MAX_PASSES if asked else PASSES,
+            )
+            if session.state.held and not wanted.force:
+                return False
             async with session.compaction:
-                wanted = Wanted(available, to_threshold=True, passes=PASSES)
-                done = await compact(core, Address(scope), selected.engine, wanted)
-        return len(done.summaries) >= PASSES
+                done = await compact(core, Address(scope), engine, wanted)
+        return not asked and len(done.summaries) >= PASSES
 
     async def _sweep(self, idle_ms: int) -> None:
         """Ends sessions that nobody wrote to for long."""
@@ -137,8 +153,19 @@ def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = 
     return max(1, budget_of(spec or BudgetSpec(), aim, session.state, core.defaults).reference)
 
 
-async def queue_compaction(core: SessionCore, scope: Scope, available: int, cause: str = "") -> None:
-    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker."""
-    payload = orjson.dumps({"available": available})
-    await core.store.add_debt(Debt(scope, COMPACT, core.clock_ms(), cause=cause, payload=payload))
+async def queue_compaction(
+    core: SessionCore, scope: Scope, available: int, cause: str = "", *, asked: Wanted | None = None
+) -> None:
+    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `asked`: a host asked for this."""
+    owed: dict[str, object] = {"available": available}
+    if asked is not None:
+        owed |= {
+            "force": asked.force,
+            "to_threshold": asked.to_threshold,
+            "measured": asked.measured,
+            "focus": asked.focus[:MAX_FOCUS],
+        }
+    kind = COMPACT if asked is None else ASKED
+    debt = Debt(scope, kind, core.clock_ms(), cause=cause, payload=orjson.dumps(owed))
+    await core.store.add_debt(debt)
     core.wake_background()

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.progress import input_key, shrinks
 from contextengine_server.context.message import Entry
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from contextengine_server.errors import EngineFailed
 from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, SummaryRow
@@ -29,6 +30,8 @@ from .warm import Session
 
 MAX_PASSES = 200
 """Passes of one call; a whole history of four million tokens in leaves of 20,000."""
+
+NO_SMALLER = "nothing to compact: a summary would not be smaller"
 
 MAX_FOCUS = 800
 """Code points of a focus that are used (OpenClaw §4.7)."""
@@ -55,7 +58,7 @@ class Compacted:
     reason: str
     before: int
     after: int
-    summaries: list[SummaryRow] = field(default_factory=list)
+    summaries: list[SummaryRow | Summary] = field(default_factory=list)
 
     @property
     def compacted(self) -> bool:
@@ -98,7 +101,9 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
                     view = await with_oldest(core.store, head, view, core.shaper, engine.chunk)
             tokens = view.view_tokens()
             result = result or Compacted("", tokens, tokens)
-            if len(result.summaries) >= wanted.passes or _enough(engine, view, wanted, result):
+            if len(result.summaries) >= wanted.passes or (
+                result.summaries and reached(core, engine, view, wanted)
+            ):
                 return result
             try:
                 step = next_step(
@@ -116,8 +121,8 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
             key = input_key(
                 [entry.hash for entry in entries], f"{engine.fingerprint}:{wanted.focus}:{step.target_tokens}"
             )
-            if key in session.state.refused and not wanted.force:
-                result.reason = "" if result.summaries else "already compacted"
+            if key in session.state.refused:
+                result.reason = "" if result.summaries else NO_SMALLER
                 return result
             gain = gain_of(view, step)
         summary = await core.summarizer.summarize(_request(core, step, entries, gain, wanted.focus))
@@ -130,18 +135,18 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
             continue
         row, after = committed
         if row is None:
-            result.reason = "" if result.summaries else "nothing to compact: a summary would not be smaller"
+            result.reason = "" if result.summaries else NO_SMALLER
             return result
         result.summaries.append(row)
         result.after = after
 
 
-def _enough(engine: Engine, view: View, wanted: Wanted, result: Compacted) -> bool:
-    """After the first pass: true once the goal is reached."""
-    if not result.summaries:
-        return False
-    limit = wanted.available * (engine.threshold if wanted.to_threshold and engine.threshold else 1.0)
-    return view.view_tokens() <= limit
+def reached(core: SessionCore, engine: Engine, view: View, wanted: Wanted) -> bool:
+    """True where the goal is reached: below the threshold, or the next assembly need evict nothing."""
+    if wanted.to_threshold and engine.threshold:
+        return view.view_tokens() <= wanted.available * engine.threshold
+    said = core.text_tokens(engine.addition(view.summaries))
+    return view.view_tokens() <= cell(max(0, wanted.available - said))
 
 
 def next_step(

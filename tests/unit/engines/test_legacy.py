@@ -31,12 +31,12 @@ def test_it_never_evicts_and_says_when_that_is_too_much() -> None:
     assert LEGACY.reach(500) is None
 
 
-def test_a_summary_gives_way_where_it_alone_would_break_the_budget() -> None:
+def test_a_summary_gives_way_where_no_compaction_would_make_room_for_it() -> None:
     one = told(said(("system", 50), *[("assistant", 300)] * 6))
     one.compact(1, 2, "[200] first")
     one.compact(3, 4, "[200] second")
     assert planned(one, 8_000) == "0-0 S1-2 S3-4 5-6 cut 0 "
-    assert planned(one, 1_024) == "0-0 S3-4 5-6 cut 0 law budget"
+    assert planned(one, 1_024) == "0-0 S1-2 S3-4 5-6 cut 0  over"
     assert planned(one, 724) == "0-0 5-6 cut 0 law budget"
     assert planned(one, 400) == "0-0 S1-2 S3-4 5-6 cut 0  over"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from contextengine_server.context.budget import largest_in
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
@@ -43,16 +44,22 @@ class LegacyEngine:
         return ""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """The whole view. Only a summary, never a message, gives way where it alone would break the budget."""
+        """The whole view. Summaries, never messages, give way where even a view that keeps nothing else would have no room for
+        them; else it is for the harness to compact."""
         tokens = view.view_tokens()
         room = cell - reserved
         if tokens <= room:
             return Plan(everything(view))
+        stays = {*view.must_stay(), view.steps - 1}
+        least = sum(view.atom(step).tokens for step in stays) + sum(s.tokens for s in view.summaries)
+        if least <= room:
+            return Plan(everything(view), over=True)
         kept = list(view.summaries)
         while kept and tokens > room:
             tokens -= kept.pop(0).tokens
-        if tokens <= room:
-            return Plan(lay_out(view, uncovered(view), kept), rule="law budget")
+        # What no summary has room beside is held against any budget of the cell, not its least.
+        if tokens <= largest_in(cell) - reserved:
+            return Plan(lay_out(view, uncovered(view), kept), rule="law budget", over=tokens > room)
         return Plan(everything(view), over=True)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
@@ -85,7 +92,7 @@ class LegacyEngine:
         )
         if gain <= goal.floor:
             return NothingToDo("nothing to compact")
-        room = goal.available - (view.view_tokens() - gain)
+        room = goal.room - (view.view_tokens() - gain)
         target = max(goal.floor, min(self.options.summary_max_tokens, room, gain - 1))
         previous = "\n\n".join(summary.text for summary in replaced)
         return CompactionStep(first, last, target, tuple(s.id for s in replaced), previous, origin="runtime")
@@ -96,7 +103,7 @@ class LegacyEngine:
         stays = set(view.must_stay())
         fixed = sum(view.atom(step).tokens for step in stays)
         limit = min(
-            self.options.keep_recent_tokens, goal.available // 2, max(0, goal.available - fixed - goal.floor)
+            self.options.keep_recent_tokens, goal.available // 2, max(0, goal.room - fixed - goal.floor)
         )
         cut, tokens = newest, 0 if newest in stays else view.atom(newest).tokens
         while cut > view.raw_from:
