@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -112,6 +114,27 @@ def test_a_token_is_hashed_and_then_opens_its_tenant(tmp_path: Path) -> None:
         assert asking.run("sessions", "list", "--json", CONTEXTENGINE_TOKEN="the-token").json() == []
         denied = asking.run("engines", "use", "legacy", "--token", "the-token", status=1)
         assert denied.err.startswith("error: PERMISSION_DENIED: ")
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+def test_a_server_with_tls_is_trusted_by_its_authority(tmp_path: Path) -> None:
+    subprocess.run(
+        shlex.split(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem"
+            " -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+        ),
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    tls = ("--set", "server.tls.cert_file=cert.pem", "--set", "server.tls.key_file=key.pem")
+    with serving(tmp_path, *tls) as server:
+        assert "(TLS; " in server.line
+        asking = Shell(tmp_path, server.address)
+        assert asking.run("doctor", "--ca", "cert.pem", "--json").json()["ok"]
+        refused = asking.run("engines", "list", status=1)
+        assert "does it speak TLS (--tls, --ca)" in refused.err
+        assert len(refused.err.splitlines()) == 1
 
 
 def test_engines_are_listed_shown_and_chosen(shell: Shell) -> None:

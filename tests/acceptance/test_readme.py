@@ -47,7 +47,7 @@ CALLS = [(words, output) for words, output in typed() if words[0] == "grpcurl"]
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell at the root of the repository with a new server, as after `make run`."""
     with serving(tmp_path_factory.mktemp("readme")) as server:
-        yield Shell(ROOT, server.address)
+        yield Shell(ROOT, server.address, here=True)
 
 
 def test_the_readme_has_what_is_tested_here() -> None:

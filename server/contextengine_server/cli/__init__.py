@@ -19,7 +19,8 @@ def main() -> None:
     try:
         app(prog_name="contextengine")
     except Failure as failure:
-        complain(failure.text)
+        if failure.text:
+            complain(failure.text)
         sys.exit(failure.status)
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain again when it flushes at the end.

@@ -21,7 +21,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 
 class Failure(Exception):
-    """A command cannot go on: what is wrong and what to do, for people, and the exit status."""
+    """A command cannot go on: what is wrong and what to do, for people, and the exit status. No text: nothing is said."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)

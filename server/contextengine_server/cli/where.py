@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -110,6 +111,8 @@ class Missing(Enum):
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Runs a command's work. Refusals of the service become Failure."""
+    # What gRPC itself would log of a connection that fails, our own message says.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from contextengine import ContextEngineError
 
     try:
@@ -117,7 +120,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except ContextEngineError as error:
         raise Failure(explain(error)) from error
     except KeyboardInterrupt:
-        raise Failure("interrupted", 130) from None
+        raise Failure("", 130) from None
 
 
 def event_loop(work: Coroutine[Any, Any, T]) -> T:
