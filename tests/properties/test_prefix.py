@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +13,11 @@ from contextengine_server.context.laws.prefix import chained, is_prefix
 from contextengine_server.context.plan import Keep, Plan, Summarized
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.dag import DagEngine
+from contextengine_server.engines.options import DagOptions
 
 from .build import SHAPER, empty, entries_of, sent_slots
-from .engines import ENGINES, SHARES, Told
+from .engines import ENGINES, SHARES, Told, told
 from .strategies import Event, Session, messages_of, sessions
 from .test_plans import compacted
 
@@ -96,6 +100,28 @@ def test_what_was_evicted_stays_evicted(played: list[Event], engine: Engine, bud
         shown = steps_shown(plan)
         assert not (evicted & shown) - set(view.must_stay())
         evicted |= set(range(view.steps)) - shown
+
+
+@given(talk, st.sampled_from((1, 3)), st.sampled_from((2_600, 3_200, 4_500, 8_000)), st.integers(1, 12))
+def test_no_compaction_brings_back_what_was_evicted(
+    played: list[Event], tail: int, budget: int, every: int
+) -> None:
+    """While the tail fits, nothing is pinned, and no summary covers the newest user message: the room that such a message takes
+    beside the summary is free again once there is a newer one."""
+    engine = DagEngine(DagOptions(fresh_tail_turns=tail, leaf_chunk_tokens=1_000, leaf_target_tokens=200))
+    one, room = told([]), cell(budget)
+    evicted: set[int] = set()
+    for number, row in enumerate(messages_of([replace(event, pinned=False) for event in played])):
+        one.add([row])
+        # Compactions come late, so that there is eviction before.
+        if number % every == 0 and engine.due(one.view, room, None):
+            one.compaction(engine, room)
+        plan = engine.plan(one.view, room)
+        if plan.rule in ("law budget", "law tail") or one.view.covering(one.view.user_step):
+            return
+        shown = steps_shown(plan)
+        assert not (evicted & shown) - set(one.view.must_stay())
+        evicted |= set(range(one.view.steps)) - shown
 
 
 def test_a_hash_chain_names_every_beginning() -> None:
