@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import structlog
 
@@ -301,7 +302,8 @@ def summary_row(
     first, last = view.atom(step.first), view.atom(step.last)
     times = [entry.time_ms for entry in entries if entry.time_ms is not None]
     row = SummaryRow(
-        id=f"s{head.revision}-{core.new_id()[-8:]}",
+        # Derived, so that the same session compacted in the same way gets the same summary, wherever that happens.
+        id=f"s{head.revision}-{blake2b(summary.text.encode('utf-8', 'replace'), digest_size=4).hexdigest()}",
         depth=0,
         first_sequence=first.first,
         last_sequence=max((e.sequence for e in _in_place(view, step)), default=last.first),
@@ -330,7 +332,9 @@ def summary_row(
 
 def _in_place(view: View, step: CompactionStep) -> list[Entry]:
     """The messages of the range that stand at their own position: a late result lies behind the range."""
-    behind = view.atom(step.last + 1).first if step.last + 1 < view.steps else None
+    following = step.last + 1
+    # Where the step behind it was not read, the view has no late results: with them all of it is read.
+    behind = view.atom(following).first if following < view.steps and view.holds(following) else None
     return [
         entry
         for at in range(step.first, step.last + 1)
