@@ -12,7 +12,11 @@ from contextengine_server.summarize.request import (
     SummarizerFailed,
     SummaryRequest,
     SummaryResult,
+    Unacceptable,
 )
+
+_INSTRUCTION_CHARS = 32
+"""A focus of fewer characters is a topic rather than an instruction."""
 
 # Both are matched at the beginning alone: a summary may well speak of an error or of what was refused.
 _REFUSAL = re.compile(
@@ -55,24 +59,50 @@ class SummarizerChain:
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The first summary that is acceptable, with what was refused before it. Only cancellation is raised."""
-        refused: list[tuple[str, str]] = []
-        for summarizer in self._summarizers:
-            try:
-                result = await summarizer.summarize(request)
-            except SummarizerFailed as error:
-                refused.append((summarizer.name, str(error)))
-                continue
-            except Exception as error:
-                # The type alone: an error's text may quote the messages, and this is logged.
-                refused.append((summarizer.name, type(error).__name__))
-                continue
-            text = clean(result.text)
-            tokens = self._count(text)
-            reason = unacceptable(text, tokens, request)
-            if reason is None:
-                return replace(result, text=text, tokens=tokens, refused=tuple(refused))
-            refused.append((summarizer.name, reason))
-        return replace(count_only(request, self._count), refused=tuple(refused))
+        try:
+            return await first_acceptable(self._summarizers, request, self._count)
+        except SummarizerFailed as error:
+            return replace(count_only(request, self._count), refused=error.refused, spent=error.spent)
+
+
+async def first_acceptable(
+    summarizers: Sequence[Summarizer], request: SummaryRequest, count: Callable[[str], int]
+) -> SummaryResult:
+    """The first acceptable summary. Raises SummarizerFailed, with every reason, where there is none."""
+    refused: list[tuple[str, str]] = []
+    spent, asked = 0, False
+    for summarizer in summarizers:
+        try:
+            result = await summarizer.summarize(request)
+        except SummarizerFailed as error:
+            refused += error.refused or [(summarizer.name, str(error))]
+            spent, asked = spent + error.spent, asked or error.asked
+            continue
+        except Exception as error:
+            # The type alone: an error's text may quote the messages, and this is logged.
+            refused.append((summarizer.name, type(error).__name__))
+            asked = True
+            continue
+        refused += result.refused
+        spent, asked = spent + result.spent, True
+        try:
+            text, tokens = accept(result.text, request, count)
+        except Unacceptable as error:
+            refused.append((summarizer.name, str(error)))
+            continue
+        return replace(result, text=text, tokens=tokens, refused=tuple(refused), spent=spent)
+    reason = "; ".join(f"{name}: {why}" for name, why in refused) or "there is no summarizer"
+    raise SummarizerFailed(reason, asked=asked, spent=spent, refused=tuple(refused))
+
+
+def accept(text: str, request: SummaryRequest, count: Callable[[str], int]) -> tuple[str, int]:
+    """A summarizer's answer as it may be stored, and its tokens. Raises Unacceptable, saying why it may not."""
+    text = clean(text)
+    tokens = count(text)
+    reason = unacceptable(text, tokens, request)
+    if reason is not None:
+        raise Unacceptable(reason)
+    return text, tokens
 
 
 def clean(text: str) -> str:
@@ -89,6 +119,17 @@ def unacceptable(text: str, tokens: int, request: SummaryRequest) -> str | None:
         return "refusal"
     if _ERROR.match(text):
         return "error text"
+    if _repeats_focus(text, request):
+        return "repeats the focus"
     if tokens >= request.source_tokens:
         return f"not smaller than its source: {tokens} tokens for {request.source_tokens}"
     return None
+
+
+def _repeats_focus(text: str, request: SummaryRequest) -> bool:
+    """True where a summary holds the instructions that were to steer it, other than by what the messages say."""
+    focus = " ".join(request.focus.casefold().split())
+    # A few words are a topic, and a summary may well name its topic.
+    if len(focus) < _INSTRUCTION_CHARS or focus not in " ".join(text.casefold().split()):
+        return False
+    return not any(focus in " ".join(message.text.casefold().split()) for message in request.messages)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from contextengine_server.summarize.breaker import BreakerLimits
+from contextengine_server.summarize.spend import SpendLimits
 
 LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
@@ -26,6 +29,18 @@ class SourceMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryPolicy:
+    """What an operator chose for a session's summaries: which models, and how much of them."""
+
+    model: str = ""
+    """The model asked first, as `endpoint:model`, or the name of an endpoint for its own model; empty: the first endpoint."""
+    fallbacks: tuple[str, ...] = ()
+    """The models asked after it, in order, in the same form; empty: the other endpoints, in their order."""
+    spend: SpendLimits = field(default_factory=SpendLimits)
+    breaker: BreakerLimits = field(default_factory=BreakerLimits)
+
+
+@dataclass(frozen=True, slots=True)
 class SummaryRequest:
     """One summary to be made."""
 
@@ -43,6 +58,12 @@ class SummaryRequest:
     """0: over messages; n + 1: over summaries of depth n."""
     language: str = ""
     """The session's language as a BCP 47 tag, where it is known. An extractive summary quotes, and so needs no hint."""
+    aggressive: bool = False
+    """Asks a model for the bare facts from a shortened source. An extractive summary is exact about its size without."""
+    tenant: str = ""
+    """Whose breaker and spend it counts for. Empty: that of all requests that name no tenant."""
+    policy: SummaryPolicy | None = None
+    """What was chosen for this session; None: what the summarizers were made with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,8 @@ class SummaryResult:
     """True for the note that counts: every summarizer failed."""
     refused: tuple[tuple[str, str], ...] = ()
     """(summarizer, reason) of each that was tried before, in order. Reasons carry no text of messages."""
+    spent: int = 0
+    """Tokens that models were given and gave for it, failed tries included. 0 where no model was asked."""
 
 
 class Summarizer(Protocol):
@@ -69,4 +92,23 @@ class Summarizer(Protocol):
 
 
 class SummarizerFailed(Exception):
-    """A summarizer could not. The text says why, without text of messages."""
+    """A summarizer could not, and would not if it were asked again. The text says why, without text of messages."""
+
+    def __init__(
+        self, reason: str, *, asked: bool = True, spent: int = 0, refused: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.asked = asked
+        """False where nobody was asked, so that the failure is nobody's: no key, no room, a cap, an open breaker."""
+        self.spent = spent
+        """As in SummaryResult."""
+        self.refused = refused
+        """As in SummaryResult, where several were tried."""
+
+
+class Unacceptable(SummarizerFailed):
+    """It answered, but no summary. Another answer may be one."""
+
+
+class TooLong(SummarizerFailed):
+    """What was asked, or what was answered, does not fit the model. A shorter form may."""

@@ -1,0 +1,71 @@
+"""What a tenant's summaries may cost: tokens in a rolling hour and a rolling day.
+
+A pure state machine, as the breaker is. A call is admitted by its estimate, which is spent from then on; once the call
+is back, the difference to what it really took is put right in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+SLOT_MS = 300_000
+"""Calls within the same five minutes are one entry, which leaves a window with the last of them. So a state never holds
+more than 289 entries, and a call counts for up to five minutes longer than its hour."""
+
+MOST = 10**12
+"""No call is taken to have cost more, whatever its provider reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpendLimits:
+    """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis (summarizerSpend)."""
+
+    per_hour: int = 500_000
+    per_day: int = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What was spent: (the last time, tokens) of each slot, oldest first. Times are milliseconds since 1970 UTC."""
+
+    slots: tuple[tuple[int, int], ...] = ()
+
+    def within(self, window_ms: int, now_ms: int) -> int:
+        """The tokens spent in the window that ends now."""
+        return sum(tokens for at, tokens in self.slots if at + window_ms > now_ms)
+
+    def refusal(self, estimate: int, limits: SpendLimits, now_ms: int) -> str | None:
+        """Why a call of about `estimate` tokens is not admitted; None where it is."""
+        for name, cap, window in (("an hour", limits.per_hour, HOUR_MS), ("a day", limits.per_day, DAY_MS)):
+            spent = self.within(window, now_ms)
+            if cap and spent + estimate > cap:
+                return (
+                    f"over the cap: {spent:,} of {cap:,} tokens {name} are spent, and it needs {estimate:,}"
+                )
+        return None
+
+    def add(self, tokens: int, at_ms: int, now_ms: int) -> Spend:
+        """With `tokens` spent at `at_ms`, or put right there where they are negative; without what left every window."""
+        slots = {at // SLOT_MS: (at, spent) for at, spent in self.slots if at + DAY_MS > now_ms}
+        last, spent = slots.get(at_ms // SLOT_MS, (at_ms, 0))
+        slots[at_ms // SLOT_MS] = (max(last, at_ms), min(max(spent + tokens, 0), MOST))
+        return Spend(tuple(slots[key] for key in sorted(slots)))
+
+    def encode(self) -> list[list[int]]:
+        """The state as JSON values."""
+        return [list(slot) for slot in self.slots]
+
+    @classmethod
+    def decode(cls, values: list[Any]) -> Spend:
+        """The state that `encode` gave. Raises ValueError."""
+        try:
+            slots = tuple((at, tokens) for at, tokens in values)
+        except (TypeError, ValueError):
+            raise ValueError("is no state of spending: expected [time, tokens] pairs") from None
+        if any(type(number) is not int for slot in slots for number in slot):
+            raise ValueError("is no state of spending: times and tokens are whole numbers")
+        return cls(slots)
