@@ -1,29 +1,60 @@
 """Summarizers, and what guards them. Light to import: worker processes load it as well."""
 
-from contextengine_server.summarize.chain import SummarizerChain, unacceptable
+from contextengine_server.summarize.breaker import Breaker, BreakerLimits
+from contextengine_server.summarize.chain import SummarizerChain, accept, unacceptable
 from contextengine_server.summarize.count_only import MAX_TOKENS as COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.count_only import count_only
+from contextengine_server.summarize.escalation import EscalatingSummarizer
 from contextengine_server.summarize.extractive import ExtractiveSummarizer, extract
+from contextengine_server.summarize.guarding import (
+    Failover,
+    GuardedSummarizer,
+    GuardState,
+    GuardStates,
+    GuardStatus,
+    MemoryStates,
+    MeteredSummarizer,
+)
 from contextengine_server.summarize.request import (
     SourceMessage,
     Summarizer,
     SummarizerFailed,
+    SummaryPolicy,
     SummaryRequest,
     SummaryResult,
+    TooLong,
+    Unacceptable,
 )
+from contextengine_server.summarize.spend import Spend, SpendLimits
 from contextengine_server.summarize.workers import WorkerFailed, WorkerPool
 
 __all__ = [
     "COUNT_ONLY_MAX_TOKENS",
+    "Breaker",
+    "BreakerLimits",
+    "EscalatingSummarizer",
     "ExtractiveSummarizer",
+    "Failover",
+    "GuardState",
+    "GuardStates",
+    "GuardStatus",
+    "GuardedSummarizer",
+    "MemoryStates",
+    "MeteredSummarizer",
     "SourceMessage",
+    "Spend",
+    "SpendLimits",
     "Summarizer",
     "SummarizerChain",
     "SummarizerFailed",
+    "SummaryPolicy",
     "SummaryRequest",
     "SummaryResult",
+    "TooLong",
+    "Unacceptable",
     "WorkerFailed",
     "WorkerPool",
+    "accept",
     "count_only",
     "extract",
     "unacceptable",

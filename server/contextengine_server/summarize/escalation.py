@@ -1,0 +1,51 @@
+"""How one model is asked: in the normal form a few times, then once in the aggressive form. After that the chain goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from contextengine_server.summarize.request import (
+    Summarizer,
+    SummarizerFailed,
+    SummaryRequest,
+    SummaryResult,
+    TooLong,
+    Unacceptable,
+)
+
+ATTEMPTS = 3
+"""Times that the normal form is tried (Comis)."""
+
+
+class EscalatingSummarizer:
+    """Asks `inner` again where another answer may be better, and for less where what was asked is too much.
+
+    A failure of neither kind ends it at once: a service that is down is not helped by other words.
+    """
+
+    def __init__(self, inner: Summarizer, attempts: int = ATTEMPTS) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._attempts = attempts
+
+    async def summarize(self, request: SummaryRequest) -> SummaryResult:
+        """The summary, with what was refused before it. Raises SummarizerFailed, with every reason."""
+        refused: list[tuple[str, str]] = []
+        spent, asked = 0, False
+        left = 0 if request.aggressive else self._attempts
+        while left >= 0:
+            form = request if left else replace(request, aggressive=True)
+            try:
+                result = await self._inner.summarize(form)
+            except SummarizerFailed as error:
+                refused.append((self.name, str(error)))
+                spent, asked = spent + error.spent, asked or error.asked
+                if isinstance(error, TooLong):
+                    # Too much for the normal form is not less at the next attempt.
+                    left = min(left, 1)
+                elif not isinstance(error, Unacceptable):
+                    break
+                left -= 1
+            else:
+                return replace(result, refused=tuple(refused), spent=spent + result.spent)
+        raise SummarizerFailed(refused[-1][1], asked=asked, spent=spent, refused=tuple(refused))
