@@ -57,6 +57,10 @@ class Call:
         """Seconds left until the deadline, at least 0. None: there is none."""
         return cast("float | None", self.context.time_remaining())
 
+    async def opened(self) -> None:
+        """Tells the client that its stream stands, before there is anything to send: it misses nothing from here on."""
+        await self.context.send_initial_metadata(())
+
     def stop(self, error: DomainError) -> None:
         """Cancels the work; the call answers `error`."""
         if self.stopped is None:

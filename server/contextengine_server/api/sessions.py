@@ -178,7 +178,9 @@ class SessionsService:
         watched = Watched(
             call.caller.tenant, request.agent_id, request.session_id, tuple(request.name_prefixes)
         )
-        async for event in self.core.events.watch(watched, request.resume_position):
+        events = self.core.events.watch(watched, request.resume_position)
+        await call.opened()
+        async for event in events:
             yield self._event(event)
 
     def _event(self, event: Event) -> pb.WatchResponse:

@@ -70,6 +70,7 @@ async def change(
                 violations=[Violation("expected_revision", f"the session is at {session.revision}")],
                 metadata={"expected": str(expected_revision), "actual": str(session.revision)},
             )
+        created = session.head is None
         head = core.next_head(session, address)
         draft = edit(session, head, session.state.copy())
         if draft is None:
@@ -105,6 +106,8 @@ async def change(
             await core.reload(session, await core.store.head(session.scope), session.reach)
         else:
             session.advance(new, draft.state)
+        if created:
+            core.events.emit("session:created", *session.scope, revision=new.revision)
         return Changed(new.revision, numbers=numbers)
 
 

@@ -6,6 +6,7 @@ A position names the life of this server and a number in it, so that a position 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -89,17 +90,25 @@ class Events:
         """Where to resume behind the event with this number."""
         return f"{self.life}.{number}"
 
-    async def watch(self, watched: Watched, resume: str = "") -> AsyncIterator[Event]:
-        """Events from now on, or behind a position; ends when the server drains."""
-        number = self._next - 1
-        if resume:
-            life, _, text = resume.rpartition(".")
-            oldest = self._ring[0].number if self._ring else self._next
-            if life == self.life and text.isdecimal() and oldest - 1 <= int(text) < self._next:
-                number = int(text)
-            else:
-                number = oldest - 1
-                yield self._gap(number, watched)
+    def watch(self, watched: Watched, resume: str = "") -> AsyncIterator[Event]:
+        """Events from the moment of this call on, or behind a position; ends when the server drains."""
+        if not resume:
+            return self._follow(watched, self._next - 1)
+        number = self._number_in(resume)
+        oldest = self._ring[0].number if self._ring else self._next
+        if number is None or not oldest - 1 <= number < self._next:
+            return self._follow(watched, oldest - 1, missed=True)
+        return self._follow(watched, number)
+
+    def _number_in(self, position: str) -> int | None:
+        """The number that a position of this life names."""
+        life, _, text = position.rpartition(".")
+        return int(text) if life == self.life and re.fullmatch("[0-9]{1,18}", text) else None
+
+    async def _follow(self, watched: Watched, number: int, *, missed: bool = False) -> AsyncIterator[Event]:
+        """Events behind a number."""
+        if missed:
+            yield self._gap(number, watched)
         while True:
             ready = self._since(number)
             if ready and ready[0].number > number + 1:

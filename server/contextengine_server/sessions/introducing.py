@@ -98,9 +98,6 @@ async def introduce(
             )
             stored = written.stored
         head = core.require(session)
-        # Where history came with the first commit, it was announced with it.
-        if created and (not history or parent is not None):
-            core.events.emit("session:created", *session.scope, revision=session.revision)
         return Introduced(head, session.state.encoding, created, stored)
 
 
