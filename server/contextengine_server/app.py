@@ -72,7 +72,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
     """Opens the store, wires the rooms and serves; drains and closes at the end."""
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
-        tracer = _tracer(settings, metrics, stack)
+        tracer = _tracer(settings, stack)
         registry = registry_of(settings)
         registry.engine(settings.engine.default, registry.options(settings.engine.default, {}))
         counter = TokenCounter(settings.tokens.encoding)
@@ -129,6 +129,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         stack.push_async_callback(server.drain, settings.server.drain_grace)
         stack.callback(core.events.close)
         background.start()
+        _export(settings, metrics, stack)
         address = settings.server.address
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
@@ -187,23 +188,29 @@ def server_options(settings: Settings) -> ServerOptions:
         max_concurrent_rpcs=server.max_concurrent_rpcs,
         keepalive_s=server.keepalive.time,
         keepalive_timeout_s=server.keepalive.timeout,
+        min_client_ping_s=server.keepalive.min_client_interval,
     )
 
 
-def _tracer(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Tracer:
-    telemetry = settings.telemetry
-    tracer = Tracer()
-    if telemetry.traces.endpoint and telemetry.traces.sample_ratio > 0:
-        from contextengine_server.telemetry.export import OtlpOptions, start_tracing
+def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
+    traces = settings.telemetry.traces
+    if not traces.endpoint:
+        return Tracer()
+    from contextengine_server.telemetry.export import OtlpOptions, start_tracing
 
-        tracer, end = start_tracing(telemetry.traces.sample_ratio, OtlpOptions(telemetry.traces.endpoint))
-        stack.push_async_callback(asyncio.to_thread, end)
-    if telemetry.metrics.endpoint:
+    tracer, end = start_tracing(traces.sample_ratio, OtlpOptions(traces.endpoint))
+    stack.push_async_callback(asyncio.to_thread, end)
+    return tracer
+
+
+def _export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> None:
+    """Sends metrics, once every room has registered its own."""
+    wanted = settings.telemetry.metrics
+    if wanted.endpoint:
         from contextengine_server.telemetry.export import OtlpOptions, start_metrics
 
-        end = start_metrics(metrics, OtlpOptions(telemetry.metrics.endpoint))
+        end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
         stack.push_async_callback(asyncio.to_thread, end)
-    return tracer
 
 
 def _watch(core: SessionCore, metrics: Metrics) -> None:

@@ -83,7 +83,7 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
                     done = await run(core, address, engine, wanted)
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries])
-            reply = _reply(session, done, factor)
+            reply = await _reply(core, session, done, factor)
             if asked is not None:
                 await core.store.remember(
                     address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
@@ -131,10 +131,17 @@ async def _delegated(
         return reply
 
 
-def _reply(session: Session, done: Compacted, factor: float) -> pb.CompactResponse:
-    head = session.head
+async def _first_kept(core: SessionCore, session: Session) -> int:
+    """The first sequence behind the summaries; 0 where nothing follows them."""
     view = session.view
-    first_kept = next((a.first for a in view.atoms if a.step >= view.raw_from and not a.leading), 0)
+    if not view.summaries:
+        return view.atom(view.leading).first if view.steps > view.leading and view.holds(view.leading) else 0
+    row = await core.store.atom_from(session.scope, view.summaries[-1].span_end)
+    return row.sequence if row is not None else 0
+
+
+async def _reply(core: SessionCore, session: Session, done: Compacted, factor: float) -> pb.CompactResponse:
+    head = session.head
     return pb.CompactResponse(
         compacted=done.compacted,
         reason=done.reason,
@@ -143,7 +150,7 @@ def _reply(session: Session, done: Compacted, factor: float) -> pb.CompactRespon
         summaries=[summary_info(row) for row in done.summaries],
         generation=head.generation if head is not None else 0,
         revision=session.revision,
-        first_kept_sequence=first_kept,
+        first_kept_sequence=await _first_kept(core, session),
         passes=len(done.summaries),
         ok=True,
         summary_text=done.summaries[0].text if len(done.summaries) == 1 else "",

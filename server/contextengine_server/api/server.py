@@ -77,6 +77,8 @@ class ServerOptions:
     """How long a connection may be silent before it is pinged."""
     keepalive_timeout_s: float = 20.0
     """How long it may take to answer before it is closed."""
+    min_client_ping_s: float = 10.0
+    """Clients that ping more often than this are sent away."""
 
 
 class Server:
@@ -212,8 +214,7 @@ def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", int(options.keepalive_s * 1000)),
         ("grpc.keepalive_timeout_ms", int(options.keepalive_timeout_s * 1000)),
         ("grpc.keepalive_permit_without_calls", 1),
-        # Clients may ping as often as every ten seconds, calls or not, without being sent away.
-        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", int(options.min_client_ping_s * 1000)),
     ]
 
 

@@ -101,7 +101,9 @@ def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sin
     return sink
 
 
-def start_metrics(metrics: Metrics, options: OtlpOptions) -> Callable[[], None]:
+def start_metrics(
+    metrics: Metrics, options: OtlpOptions, interval_ms: int = METRICS_INTERVAL_MS
+) -> Callable[[], None]:
     """Exports `metrics` over OTLP gRPC at intervals. Answers what flushes and ends the export.
 
     Call it when all metrics are registered: those that come later under a new name are not exported.
@@ -117,7 +119,7 @@ def start_metrics(metrics: Metrics, options: OtlpOptions) -> Callable[[], None]:
         timeout=EXPORT_TIMEOUT_S,
     )
     provider = MeterProvider(
-        metric_readers=[PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_INTERVAL_MS)],
+        metric_readers=[PeriodicExportingMetricReader(exporter, export_interval_millis=interval_ms)],
         resource=_resource(options),
         shutdown_on_exit=False,
     )
