@@ -94,4 +94,5 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         return TurnDone(written, queued=True)
     async with core.session(address.scope) as session, session.compaction:
         await compact(core, address, engine, Wanted(available, to_threshold=True, measured=measured))
+        written.revision = session.revision
     return TurnDone(written, queued=False)

@@ -1,0 +1,245 @@
+"""Compaction in the background: owed, not awaited; one job at a time for a session; what is appended meanwhile is all there; a drain
+loses nothing of what was committed, a restart nothing of what is owed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from contextengine import types as t
+from tests.integration.assemble.asking import (
+    ask,
+    assign,
+    held_back,
+    ids_of,
+    judged,
+    origins,
+    owed,
+    say,
+    settled,
+    store,
+    talk,
+)
+from tests.integration.assemble.judging import FITS
+from tests.integration.compact.summarizers import Counting, Gated
+from tests.integration.harness import House, budget, ref
+from tests.integration.harness import house as living
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def alone(tmp_path: Path) -> AsyncIterator[House]:
+    """A service of the test's own."""
+    async with living(tmp_path) as house:
+        yield house
+
+
+async def long(house: House, session: t.SessionRef, turns: int = 20) -> int:
+    """A long session; its tokens."""
+    await store(house, session, talk(turns, 100))
+    return int((await house.client.get_status(session)).message_tokens)
+
+
+async def test_a_turn_ends_at_once(alone: House) -> None:
+    """While the summarizer takes as long as it likes."""
+    gated = Gated(alone)
+    turn = await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))
+    assert turn.compaction_queued
+    await gated.reached.wait()
+    again = await alone.client.after_turn(ref(), talk(1, 3, "n"), budget=budget(6_000))
+    assert again.compaction_queued
+    reply = await ask(alone, ref(), budget=budget(6_000))
+    assert (reply.outcome, "summary" in origins(reply)) == (FITS, False)
+    assert [job.state for job in (await alone.client.get_status(ref())).jobs] == ["running"]
+    gated.gate.set()
+    status = await settled(alone, ref())
+    assert status.generation > 0
+    assert status.view_tokens <= 0.75 * 6_000
+    reply = await ask(alone, ref(), budget=budget(6_000))
+    assert "summary" in origins(reply)
+    assert await judged(alone, reply, ref()) == []
+
+
+async def test_below_the_threshold_nothing_is_owed(alone: House) -> None:
+    turn = await alone.client.after_turn(ref(), talk(20, 100), budget=budget(50_000))
+    assert not turn.compaction_queued
+    assert await owed(alone, ref()) == 0
+    measured = await alone.client.after_turn(
+        ref(), [say("u9")], budget=budget(50_000), current_token_count=45_000
+    )
+    assert measured.compaction_queued
+
+
+async def test_what_is_appended_meanwhile_is_all_there(alone: House) -> None:
+    tokens = await long(alone, ref())
+    gated = Gated(alone)
+    await ask(alone, ref(), budget=budget(tokens))
+    await gated.reached.wait()
+    written = []
+    for number in range(30):
+        message = say(f"n{number}", 5)
+        reply = await ask(alone, ref(), ingest=[message], budget=budget(100_000))
+        assert ids_of(reply.items)[-1] == message.id
+        written.append(message.id)
+        if number == 15:
+            gated.gate.set()
+    status = await settled(alone, ref())
+    assert status.generation > 0
+    assert ids_of(await alone.rows(ref())) == [*ids_of(talk(20)), *written]
+    reply = await ask(alone, ref(), budget=budget(100_000))
+    assert ids_of(reply.items)[-30:] == written
+    assert await judged(alone, reply, ref()) == []
+    alone.forget()
+    assert (await ask(alone, ref(), budget=budget(100_000))).items == reply.items
+
+
+@pytest.mark.parametrize("change", ["rewind", "reset", "late", "delete"])
+async def test_what_the_ground_is_taken_from_is_not_committed(alone: House, change: str) -> None:
+    """The host goes back, the session is emptied, a late result reopens it, or it is erased, while a summary is being made."""
+    await store(alone, ref(), [t.Message(id="a0", role=t.ROLE_ASSISTANT, parts=[_call("late")])])
+    tokens = await long(alone, ref())
+    gated = Gated(alone)
+    await ask(alone, ref(), budget=budget(tokens))
+    await gated.reached.wait()
+    if change == "rewind":
+        rewind = t.RecordHostChangeRequest.Rewind(after_sequence=5)
+        await alone.client.record_host_change(ref(), rewind=rewind)
+    elif change == "reset":
+        await alone.client.reset_session(ref())
+    elif change == "late":
+        parts = [t.Part(tool_result=t.ToolResultPart(call_id="late", parts=say("x").parts))]
+        await store(alone, ref(), [t.Message(id="r0", role=t.ROLE_TOOL, parts=parts)])
+    else:
+        await alone.client.sessions.delete(ref())
+        await store(alone, ref(), talk(2, 3, "n"))
+    gated.gate.set()
+    await settled(alone, ref())
+    reply = await ask(alone, ref(), budget=budget(100_000))
+    assert await judged(alone, reply, ref()) == []
+    expected = {"rewind": 5, "reset": 0, "delete": 4}
+    if change in expected:
+        shown = [origin for origin in origins(reply) if origin != "synthetic"]
+        assert shown == [str(n + 1) for n in range(expected[change])]
+    else:
+        shown = [origin for origin in origins(reply) if origin not in ("summary", "synthetic")]
+        assert shown[-1] == "41"
+
+
+def _call(call_id: str) -> t.Part:
+    return t.Part(tool_call=t.ToolCallPart(call_id=call_id, name="run"))
+
+
+async def test_one_job_at_a_time_for_a_session(alone: House) -> None:
+    running = peak = 0
+
+    class Watched(Counting):
+        async def summarize(self, request):
+            nonlocal running, peak
+            running += 1
+            peak = max(peak, running)
+            await asyncio.sleep(0.02)
+            result = await super().summarize(request)
+            running -= 1
+            return result
+
+    tokens = await long(alone, ref(), turns=40)
+    watched = Watched(alone)
+    calls = [ask(alone, ref(), budget=budget(size)) for size in range(tokens // 4, tokens, 1_000)]
+    turns = [alone.client.after_turn(ref(), [say(f"n{n}")], budget=budget(tokens // 2)) for n in range(10)]
+    forced = [alone.client.compact(ref(), force=True, budget=budget(tokens // 2)) for _ in range(3)]
+    await asyncio.gather(*calls, *turns, *forced)
+    status = await settled(alone, ref())
+    assert (peak, status.generation) == (1, len(watched.asked))
+    covered = [(s.info.first_sequence, s.info.last_sequence) for s in (await alone.export(ref())).summaries]
+    assert covered == sorted(covered)
+    assert all(before[1] < after[0] for before, after in pairwise(covered))
+    assert await judged(alone, await ask(alone, ref(), budget=budget(100_000)), ref()) == []
+
+
+async def test_a_debt_outlives_a_restart_and_is_paid(alone: House) -> None:
+    tokens = await long(alone, ref())
+    gated = Gated(alone)
+    await ask(alone, ref(), budget=budget(tokens))
+    await gated.reached.wait()
+    await alone.stop()
+    await alone.start()
+    status = await settled(alone, ref())
+    assert status.generation > 0
+    assert status.view_tokens <= 0.75 * tokens
+
+
+async def test_a_drain_cancels_and_loses_nothing_that_was_committed(alone: House) -> None:
+    """Stopped between two passes: the first stays, the rest is owed."""
+    await assign(alone, ref(), leafChunkTokens=1_000, leafTargetTokens=200)
+    tokens = await long(alone, ref(), turns=40)
+
+    class OneThenNoMore(Counting):
+        """Hands the first on, and keeps the second."""
+
+        second = asyncio.Event()
+
+        async def summarize(self, request):
+            if self.asked:
+                self.second.set()
+                await asyncio.Event().wait()
+            return await super().summarize(request)
+
+    stopped = OneThenNoMore(alone)
+    await ask(alone, ref(), budget=budget(tokens // 2))
+    await stopped.second.wait()
+    committed = (await alone.export(ref())).summaries
+    assert len(committed) == 1
+    await asyncio.wait_for(alone.stop(), 10)
+    await alone.start()
+    status = await settled(alone, ref())
+    assert (await alone.export(ref())).summaries[0] == committed[0]
+    assert status.generation > 1
+    assert status.view_tokens <= 0.75 * (tokens // 2)
+    assert ids_of(await alone.rows(ref())) == ids_of(talk(40))
+
+
+async def test_a_turn_may_wait_for_its_compaction(tmp_path: Path) -> None:
+    """`deferCompaction: false`."""
+    async with living(tmp_path, **{"engine.dag.deferCompaction": False}) as house:
+        counting = Counting(house)
+        turn = await house.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))
+        assert not turn.compaction_queued
+        assert counting.asked
+        status = await house.client.get_status(ref())
+        assert status.view_tokens <= 0.75 * 6_000
+        # By one for what was stored, by one for each pass.
+        assert turn.revision == status.revision == 1 + status.generation
+        assert await owed(house, ref()) == 0
+
+
+async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
+    """One slow summary holds back its own session, and no one's Assemble, Ingest or Compact of another."""
+    tokens = await long(alone, ref("slow"))
+    await long(alone, ref("other"))
+    async with held_back(alone, ref("slow")):
+        waiting = asyncio.ensure_future(
+            alone.client.compact(ref("slow"), force=True, budget=budget(tokens // 2))
+        )
+        assert (await alone.client.compact(ref("other"), force=True, budget=budget(tokens // 2))).compacted
+        await store(alone, ref("slow"), [say("u9")])
+        assert ids_of((await ask(alone, ref("slow"), budget=budget(100_000))).items)[-1] == "u9"
+        assert not waiting.done()
+    assert (await waiting).compacted
+
+
+async def test_events_tell_of_it(alone: House) -> None:
+    async with alone.client.sessions.watch(agent_id="agent", name_prefixes=["context:"]) as events:
+        waiting = asyncio.ensure_future(events.__anext__())
+        await asyncio.sleep(0.05)
+        await long(alone, ref())
+        done = await alone.client.compact(ref(), force=True, budget=budget(4_000))
+        event = await waiting
+    assert (event.name, event.session_id) == ("context:dag_compacted", "s1")
+    assert event.attributes["summary"] == done.summaries[0].id
+    assert event.counts["messages"] == done.summaries[0].message_count
