@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.search import SearchIndex
 
 
 @dataclass(slots=True, frozen=True)
@@ -279,6 +280,8 @@ class Store(Protocol):
 
     Every read and write raises StoreUnavailable where the database cannot be used now, or is closed.
     """
+
+    index: SearchIndex
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""

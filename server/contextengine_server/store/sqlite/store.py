@@ -26,10 +26,12 @@ from contextengine_server.store.interface import (
     SummaryRow,
 )
 from contextengine_server.store.migrations import HEAD
+from contextengine_server.store.search import SearchIndex
 
-from . import database, reads, writes
+from . import database, passages, reads, writes
 from .readers import Readers
 from .remembered import Remembered
+from .search import SqliteIndex
 from .writer import Writer
 
 T = TypeVar("T")
@@ -46,7 +48,9 @@ class _Open:
         self.lock = database.FileLock(path)
         try:
             database.prepare(path)
-            self.writer = Writer(database.connect_writer(path), loop)
+            writing = database.connect_writer(path)
+            self.searchable = passages.prepare(writing)
+            self.writer = Writer(writing, loop)
             self.readers = Readers([database.connect_reader(path) for _ in range(_READERS)])
         except sqlite3.Error as error:
             self.lock.release()
@@ -74,12 +78,14 @@ class SqliteStore:
         self._open: _Open | None = None
         self._heads: Remembered[Scope, SessionHead] = Remembered(_HEADS)
         self._keys: Remembered[tuple[str, str, str], str] = Remembered(_HEADS)
+        self.index: SearchIndex = SqliteIndex(self._read, self._write)
 
     # Life
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""
         self._open = await asyncio.to_thread(_Open, self._path, asyncio.get_running_loop())
+        self.index.available = self._open.searchable
 
     async def close(self) -> None:
         """Writes what is queued, then closes. Safe twice."""
@@ -152,6 +158,8 @@ class SqliteStore:
 
         def remember(_: None) -> None:
             self._heads.put(head.scope, head)
+            if commit.messages or commit.summaries:
+                self.index.noted(head.scope)
             if commit.bind_key:
                 self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
 
@@ -185,7 +193,10 @@ class SqliteStore:
                 self._heads.drop(scope._replace(session=session))
             self._keys.clear()  # seldom, and which keys pointed there is not known here
 
-        return await self._write(lambda db: writes.delete(db, scope, expected_revision, cascade), forget)
+        deleted = await self._write(lambda db: writes.delete(db, scope, expected_revision, cascade), forget)
+        while await self.index.erase():
+            pass  # in pieces, so that nobody else's write waits for all of them
+        return deleted
 
     # Messages and summaries
 

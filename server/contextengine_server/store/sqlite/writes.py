@@ -28,7 +28,7 @@ from contextengine_server.store.interface import (
     SummaryRow,
 )
 
-from . import reads
+from . import passages, reads
 from . import statements as sql
 from .reads import named
 
@@ -179,6 +179,7 @@ def delete(db: sqlite3.Connection, scope: Scope, expected_revision: int | None, 
         summaries += db.execute(sql.DELETE_SUMMARIES, names).rowcount
         for statement in sql.DELETE_REST:
             db.execute(statement, names)
+        passages.doom(db, each)
     return Deleted(tuple(each.session for each in doomed), messages, summaries)
 
 

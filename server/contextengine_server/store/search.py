@@ -1,0 +1,172 @@
+"""What a search index is: texts of messages and summaries, found by words, by parts of words, or gone through in order.
+
+It is filled after the acknowledgement, from a stored cursor for each session, and can be made again from the rows at any
+time. A store that cannot have one says so (`available`), and everything else works.
+
+A document is a passage of one message, or of one summary: `place` is the message's sequence, or the summary's ordinal in the
+order of creation (created revision, then id), from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from contextengine_server.context.scope import Scope
+
+MAX_PLACE = 2**23 - 1
+"""The greatest sequence or ordinal that an index holds: 8,388,607. What lies behind is not searched by words."""
+
+MAX_PARTS = 4096
+"""The most passages of one message."""
+
+MAX_LANES = 60
+"""The most ways to match in one look-up: each has a bit of an integer."""
+
+
+class Kind(IntEnum):
+    """What a document is a passage of."""
+
+    MESSAGE = 0
+    SUMMARY = 1
+
+
+@dataclass(slots=True, frozen=True)
+class Cursor:
+    """How far the index has come with a session."""
+
+    sequence: int = 0
+    """Messages up to this one are in it."""
+    parts: int = 0
+    """And so many passages of the next."""
+    summaries: int = 0
+    """And so many summaries, in the order of creation."""
+    revision: int = 0
+    """Everything that the session brought up to this revision is in it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Progress:
+    """A session's cursor, and what there is to be indexed; one state of both."""
+
+    cursor: Cursor
+    incarnation: str
+    revision: int
+    last_sequence: int
+    """Of the session's own messages, retired ones included; 0: it has none."""
+    summaries: int
+    """How many summaries it has, retired ones included."""
+
+
+@dataclass(slots=True, frozen=True)
+class Document:
+    """One passage to be found."""
+
+    kind: Kind
+    place: int
+    part: int
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Advance:
+    """One step of a session's cursor, and the documents that it brings."""
+
+    scope: Scope
+    incarnation: str
+    before: Cursor
+    after: Cursor
+    documents: Sequence[Document]
+
+
+@dataclass(slots=True, frozen=True)
+class Lane:
+    """One way to match a text: by its words in this order, or as a part of anything."""
+
+    text: str
+    substring: bool = False
+    """True: wherever the characters of `text` stand, in any case. What is found may only resemble it."""
+    weight: int = 1
+    """What it adds to the rank of a document."""
+
+
+@dataclass(slots=True, frozen=True)
+class Span:
+    """Where to look: places of one kind in one session, as of a revision."""
+
+    scope: Scope
+    kind: Kind
+    first: int
+    last: int
+    revision: int
+    """Only rows that were created by then."""
+    retired: bool = False
+    """True: also rows that were retired by then."""
+    roles: tuple[int, ...] = ()
+    """Only messages of these roles; empty: of all."""
+    start_ms: int | None = None
+    """Only messages that were made from this time on."""
+    end_ms: int | None = None
+    """Only messages that were made before this time."""
+    places: Collection[int] | None = None
+    """Only these places; None: all. Summaries are chosen by it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Match:
+    """A document that was found, with what its message's row says."""
+
+    span: Span
+    place: int
+    part: int
+    text: str
+    lanes: int = 0
+    """A bit for every lane that matched, the first lane's the lowest."""
+    role: int = 0
+    time_ms: int | None = None
+    host_id: str = ""
+
+
+class SearchIndex(Protocol):
+    """The index of a store. A span whose scope is incomplete, or whose session is not there, holds nothing."""
+
+    available: bool
+    """False where the database has no full-text search: nothing is indexed then, and nothing found."""
+
+    noted: Callable[[Scope], None]
+    """Called on the event loop for each session that brought messages or summaries, once they are durable. To be set."""
+
+    async def progress(self, scope: Scope) -> Progress | None:
+        """How far the index has come with a session; None where there is no such session."""
+
+    async def behind(self, limit: int) -> list[Scope]:
+        """Sessions of every tenant that have revisions which the index has not seen."""
+
+    async def advance(self, steps: Sequence[Advance]) -> None:
+        """Writes documents and moves cursors, all or none. A session that is gone, or whose cursor is not where the step
+        begins, is passed over."""
+
+    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
+        """(ordinal, text) of the session's summaries in the order of creation, behind the first `skip`."""
+
+    async def erase(self) -> bool:
+        """One short piece of erasing what deleted sessions left; False where nothing is left. A deletion is over when this
+        answers False, and goes on after a restart."""
+
+    async def tidy(self) -> bool:
+        """One short piece of upkeep, erasure included. True where there is more to do."""
+
+    async def count(self, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
+        """How many documents each lane matches, whatever their rows say."""
+
+    async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
+        """At most `limit` places, the heaviest first and of equals the newest; of each place its heaviest passage."""
+
+    async def scan(
+        self, span: Span, limit: int, *, below: int | None = None, containing: str = ""
+    ) -> tuple[list[Match], int | None]:
+        """Passages from the newest place down, those of places below one given, at most about `limit` of them; with
+        `containing` only those that may contain it (three characters or more). With them the place below which to go on;
+        None at the end."""

@@ -1,0 +1,92 @@
+"""The search index of the SQLite store: which connection does what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, Span
+
+from . import matching, passages
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs work on a connection that others use too, one at a time."""
+
+    async def __call__(self, work: Callable[..., T], /, *args: Any) -> T: ...
+
+
+class SqliteIndex:
+    """`SearchIndex` over the tables here. `read` and `write` run work on a reading connection and on the one that writes."""
+
+    def __init__(self, read: Run, write: Run) -> None:
+        self._read, self._write = read, write
+        self.available = False
+        self.noted: Callable[[Scope], None] = lambda scope: None
+        self._unfolded = passages.FOLD_AFTER
+        self._folding: list[str] = []
+
+    async def progress(self, scope: Scope) -> Progress | None:
+        """How far the index has come with a session."""
+        return await self._read(passages.progress, scope)
+
+    async def behind(self, limit: int) -> list[Scope]:
+        """Sessions that have revisions which the index has not seen."""
+        return await self._read(
+            lambda db: [Scope(*row) for row in db.execute(passages.BEHIND, {"limit": limit})]
+        )
+
+    async def advance(self, steps: Sequence[Advance]) -> None:
+        """Writes documents and moves cursors."""
+        if self.available:
+            await self._write(lambda db: passages.advance(db, steps))
+            self._unfolded += 1
+
+    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
+        """(ordinal, text) of the session's summaries, behind the first `skip`."""
+        return await self._read(passages.summaries, scope, skip)
+
+    async def tidy(self) -> bool:
+        """Erases a little of what is doomed, or folds a little."""
+        if await self.erase():
+            return True
+        if not self.available:
+            return False
+        if self._unfolded >= passages.FOLD_AFTER:
+            self._folding, self._unfolded = list(passages.FTS), 0
+        if self._folding:
+            table = self._folding[-1]
+            if not await self._write(lambda db: passages.fold(db, table)):
+                self._folding.pop()
+        return bool(self._folding)
+
+    async def erase(self) -> bool:
+        """Erases some passages of a deleted session; False where none is left."""
+        if not await self._read(lambda db: db.execute(passages.DOOMED).fetchone()):
+            return False
+        self._unfolded += 1
+        await self._write(lambda db: passages.erase(db, self.available))
+        return True
+
+    async def count(self, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
+        """How many documents each lane matches."""
+        return await self._read(matching.count, spans, lanes) if self.available else [0] * len(lanes)
+
+    async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
+        """At most `limit` places, the heaviest first."""
+        return (
+            await self._read(matching.find, spans, lanes[:MAX_LANES], limit)
+            if self.available and lanes
+            else []
+        )
+
+    async def scan(
+        self, span: Span, limit: int, *, below: int | None = None, containing: str = ""
+    ) -> tuple[list[Match], int | None]:
+        """Passages from the newest place down."""
+        return (
+            await self._read(matching.scan, span, limit, below, containing) if self.available else ([], None)
+        )
