@@ -63,7 +63,10 @@ def main() -> None:
     """The demo."""
     airline, coding = str(DATA / "airline_transcripts.jsonl"), str(DATA / "coding_session.pi.jsonl")
     print(LICENCES, flush=True)
-    with tempfile.TemporaryDirectory(prefix="contextengine-demo-") as directory, server(Path(directory)) as address:
+    with (
+        tempfile.TemporaryDirectory(prefix="contextengine-demo-") as directory,
+        server(Path(directory)) as address,
+    ):
         print("Three customer-service sessions, with room for 3,000 tokens of messages:\n")
         type_command(address, "replay", airline, "--sessions", "3", "--budget", "3000")
         print("A coding session of 914 messages, with room for 40,000 tokens of messages:\n")
