@@ -169,6 +169,7 @@ BREAKS = [
     # Law 6: tail.
     Break(6, "a step of the tail is evicted although it fits", [(0, 7), (9, 9)]),
     Break(6, "the oldest step of the tail is evicted although it fits", [(0, 6), (8, 9)]),
+    Break(6, "a step of the tail is evicted although it just fits", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-3),
     Break(6, "the newest step is evicted", [(0, 8)], rows=settled),
     Break(6, "a step of the tail goes before an older one", [(0, 0), (3, 3), (6, 7), (9, 9)], budget=-2),
     Break(6, "a step of the tail is masked", [(0, 6), (7, 10, PLACEHOLDER), (8, 9)]),
@@ -189,8 +190,11 @@ def judge(one: Told, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
     view = replace(one.view, scope=broke.scope)
     plan = Plan(tuple(segment(one, piece) for piece in broke.pieces), over=broke.over)
     tokens = plan_tokens(plan, view)
-    # -1: one token too few. -2: exactly what the plan takes.
-    budget = {-1: tokens - 1, -2: tokens}.get(broke.budget, broke.budget)
+    # -1: one token too few. -2: exactly what the plan takes. -3, -4: room for step 7 as well, and one token less than that.
+    more = view.atom(7).tokens
+    budget = {-1: tokens - 1, -2: tokens, -3: tokens + more, -4: tokens + more - 1}.get(
+        broke.budget, broke.budget
+    )
     found = violation(Case(plan, view, budget, tokens, broke.declared, broke.reasoning_may_go))
     known = replace(
         _known(one, broke, budget),
@@ -232,6 +236,7 @@ SOUND = [
     Break(0, "a pinned message beside its summary", [(0, 0), "S0", (3, 3), (6, 9)], covers=((1, 5),)),
     Break(0, "over, with what no law lets go", [(0, 0), (3, 3), (6, 6), (9, 9)], budget=10, over=True),
     Break(0, "a tail that cannot fit gives up its old end", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-2),
+    Break(0, "a step of the tail that just does not fit is given up", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-4),
     Break(0, "legacy shows everything over budget", [(0, 9)], budget=10, over=True, declared=Declared(1, evicts=False)),
 ]  # fmt: skip
 

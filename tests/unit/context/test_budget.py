@@ -13,6 +13,7 @@ from contextengine_server.context.budget import (
     ImpossibleBudget,
     cell,
     grid,
+    largest_in,
     next_block,
     window_budget,
 )
@@ -131,6 +132,13 @@ def test_cells_are_steps_of_an_eighth_of_an_octave(budget: int, other: int) -> N
     assert cell(cell(budget)) == cell(budget)
     # An edge is rounded down to a whole token.
     assert budget / (cell(budget) + 1) < 2 ** (1 / CELLS_PER_OCTAVE) + 1e-9
+
+
+@given(st.integers(1, 10_000_000))
+def test_the_largest_budget_of_a_cell_is_the_last_one_in_it(budget: int) -> None:
+    largest = largest_in(cell(budget))
+    assert largest >= budget
+    assert cell(largest) == cell(budget) < cell(largest + 1)
 
 
 def test_an_octave_has_eight_cells() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.fold import NeedsHistory, apply, extend
+from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, extend, extended
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
 from tests.oracle.pairing import Leaf, Row
@@ -191,6 +191,29 @@ def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
     apply(view, change)
     assert [atom.start for atom in view.atoms] == [before[0], *(start + delta for start in before[1:])]
     assert view.late_mark == 4
+
+
+def test_a_result_behind_a_message_that_spoke_is_late() -> None:
+    view = view_of("a+x+y u-x. t-y")
+    assert shown(view.atoms[0]) == "1 2 3"
+    assert view.late_mark == 3
+
+
+def test_what_a_late_result_would_do_leaves_the_view_as_it_is() -> None:
+    view = view_of("a+x u a")
+    starts = [atom.start for atom in view.atoms]
+    change = extend(view, entries_of([Row(4, rows("t-x")[0].message, 8)]), SHAPER)
+    ahead = extended(view, change)
+    assert [atom.start for atom in view.atoms] == starts
+    assert [atom.start for atom in ahead.atoms] != starts
+    assert (view.late_mark, ahead.late_mark) == (0, 4)
+
+
+def test_a_message_with_late_results_for_several_atoms_is_of_the_newest() -> None:
+    for results in ("t-x-y", "t-y-x"):
+        view = view_of("a+x u a+y u")
+        change = extend(view, entries_of([Row(5, rows(results)[0].message, 10)]), SHAPER)
+        assert change.facts[5] == EntryFacts(5, step=2, start=None, late_of=3)
 
 
 def test_history_that_is_not_in_memory_is_asked_for() -> None:

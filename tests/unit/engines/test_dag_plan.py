@@ -79,6 +79,15 @@ def test_raw_history_goes_before_summaries_and_the_oldest_summary_first() -> Non
     assert planned(one, 724) == "0-0 19-20 cut 19 law tail"
 
 
+def test_a_summary_is_shown_where_it_just_fits() -> None:
+    one = told(said(*[("assistant", 300)] * 20))
+    one.compact(0, 8, "[200] first")
+    room = one.view.span(18, 19) + one.view.summaries[0].tokens
+    # A grid of one token lets the tail alone be beside the summary.
+    assert outline(DAG.plan(one.view, room)) == "S0-8 18-19 cut 18 law tail"
+    assert outline(DAG.plan(one.view, room - 1)) == "18-19 cut 18 law tail"
+
+
 def test_a_tail_that_does_not_fit_gives_up_its_old_end_and_the_last_step_never() -> None:
     one = told(said(("system", 50), ("assistant", 300), ("assistant", 300), ("assistant", 300)))
     assert planned(one, 512) == "0-0 3-3 cut 3 law budget"

@@ -41,6 +41,15 @@ def test_a_summary_gives_way_where_no_compaction_would_make_room_for_it() -> Non
     assert planned(one, 400) == "0-0 S1-2 S3-4 5-6 cut 0  over"
 
 
+def test_a_summary_that_just_fits_stays() -> None:
+    one = told(said(("system", 300), *[("assistant", 300)] * 5))
+    one.compact(1, 2, "[200] first")
+    one.compact(3, 4, "[200] second")
+    room = one.view.view_tokens() - one.view.summaries[0].tokens
+    assert outline(LEGACY.plan(one.view, room)) == "0-0 S3-4 5-5 cut 0 law budget"
+    assert outline(LEGACY.plan(one.view, room - 1)) == "0-0 5-5 cut 0 law budget"
+
+
 def test_one_summary_takes_the_place_of_all_before() -> None:
     one = told(said(("system", 50), *[("assistant", 300)] * 10))
     made = step(one, 8_000)
