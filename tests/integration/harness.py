@@ -13,8 +13,10 @@ import grpc
 
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
+from contextengine.errors import from_rpc_error
 from contextengine_proto.v1 import context_engine_pb2_grpc, engines_pb2_grpc, sessions_pb2_grpc
 from contextengine_server.api.auth import hash_token
+from contextengine_server.api.contract import Rpc
 from contextengine_server.app import App, now_ms, running
 from contextengine_server.config.loading import load_settings
 from contextengine_server.engines.registry import Registration
@@ -126,6 +128,20 @@ class House:
         """Engines without a client's help."""
         return engines_pb2_grpc.EnginesStub(self.channel)
 
+    async def raw(
+        self, rpc: Rpc, *requests: bytes, metadata: tuple[tuple[str, str], ...] = (), timeout: float = 20
+    ) -> Answer:
+        """Any rpc with any bytes, and what came of it."""
+        many_in, many_out = ("unary", "stream")[rpc.streams_in], ("unary", "stream")[rpc.streams_out]
+        invoke: Any = getattr(self.channel, f"{many_in}_{many_out}")(f"/{rpc.method}")
+        request = iter(requests) if rpc.streams_in else requests[0]
+        call = invoke(request, metadata=metadata, timeout=timeout)
+        try:
+            replies = [reply async for reply in call] if rpc.streams_out else [await call]
+        except grpc.RpcError as error:
+            return Answer(error.code().name, [], from_rpc_error(error))
+        return Answer("OK", replies)
+
     async def rows(
         self, session: t.SessionRef, client: AsyncClient | None = None, **more: Any
     ) -> list[t.ExportResponse.ExportedMessage]:
@@ -153,6 +169,15 @@ class Exported:
     session: t.SessionInfo
     messages: list[t.ExportResponse.ExportedMessage]
     summaries: list[t.ExportResponse.ExportedSummary]
+
+
+@dataclass
+class Answer:
+    """What came of a call: the name of its status, the replies, and the error where it failed."""
+
+    code: str
+    replies: list[bytes]
+    error: ContextEngineError | None = None
 
 
 @asynccontextmanager
