@@ -1,0 +1,302 @@
+"""Summaries by a model behind an endpoint that speaks the OpenAI chat completions API.
+
+The prompt is made in a worker process, without secrets. The SDK sends it, waits and tries again as the service asks; what
+comes back is read here as the plain JSON that it is, since compatible services differ in what they leave out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from contextengine_server.summarize.chain import accept
+from contextengine_server.summarize.prompts import TEMPLATE_TOKENS, Prompt, prepare, target_of
+from contextengine_server.summarize.request import (
+    SummarizerFailed,
+    SummaryRequest,
+    SummaryResult,
+    TooLong,
+    Unacceptable,
+)
+from contextengine_server.summarize.spend import MOST
+from contextengine_server.summarize.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+THINKING_TOKENS = 2_048
+"""Room for what a model thinks before it answers, beside the target (lossless-claw)."""
+
+TOKENIZER_MARGIN = 1.1
+"""The window is in the model's own tokens; they are counted here in another encoding."""
+
+MAX_ANSWER_CHARS = 100_000
+"""No summary is longer: a service that goes on beyond this is not listened to."""
+
+_TOO_LONG = re.compile(
+    r"(?i)context.{0,3}(length|window|size)|(prompt|input|request|messages?) (is|are) too (long|large)|too many (input )?tokens"
+    r"|maximum.{1,30}tokens|reduce the length"
+)
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_THOUGHTS = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
+_LOGGERS = ("openai", "httpx2", "httpcore2", "httpx", "httpcore")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is asked, and how."""
+
+    name: str
+    base_url: str
+    """Such as https://api.openai.com/v1."""
+    model: str
+    api_key_env: str = ""
+    """The environment variable with the key; empty: the service asks for none."""
+    timeout: float = 60.0
+    """Seconds for one try; all tries together, waits included, may take `retries + 1` times as long."""
+    retries: int = 2
+    """Further tries after a lost connection, a time-out, 408, 409, 429 and 5xx, when Retry-After says, else with growing
+    waits."""
+    window: int = 128_000
+    """The model's context window in its own tokens: prompt and answer."""
+    stream: bool = False
+    """Reads the answer as it is written: one that never ends is cut off, and a slow one is not taken for a dead service. Costs
+    the serving process some 0.1 ms a token, so that it is not the default."""
+    length_parameter: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """What the service calls the limit on an answer."""
+
+    def answer_tokens(self, target: int) -> int:
+        """The limit on an answer."""
+        return min(target + THINKING_TOKENS, self.window // 2)
+
+    def room(self, target: int) -> int:
+        """The tokens that a prompt may have, in the reference encoding, where the answer should have `target`."""
+        return int((self.window - self.answer_tokens(target)) / TOKENIZER_MARGIN)
+
+    def capacity(self, target: int, previous: int) -> int:
+        """The tokens of messages that one request holds beside a previous summary of `previous` tokens."""
+        return max(0, self.room(target) - TEMPLATE_TOKENS - previous)
+
+
+class Connection:
+    """The way to an endpoint: made at the first use, kept, and closed once. Belongs to one event loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._client: AsyncOpenAI | None = None
+        self._opening = asyncio.Lock()
+
+    async def client(self) -> AsyncOpenAI:
+        """The SDK's client. Raises SummarizerFailed where the key is missing."""
+        async with self._opening:
+            if self._client is None:
+                endpoint = self.endpoint
+                key = os.environ.get(endpoint.api_key_env, "") if endpoint.api_key_env else "none"
+                if not key:
+                    raise SummarizerFailed(
+                        f"the environment variable {endpoint.api_key_env}, which should hold the key, is not set",
+                        asked=False,
+                    )
+                # In a thread: the import alone takes half a second.
+                self._client = await asyncio.to_thread(_client, endpoint, key)
+            return self._client
+
+    async def close(self) -> None:
+        """Closes what was opened. Safe twice."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def _client(endpoint: Endpoint, key: str) -> AsyncOpenAI:
+    from openai import AsyncOpenAI
+
+    # At their most talkative they log whole requests, and those hold what users said.
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return AsyncOpenAI(
+        api_key=key, base_url=endpoint.base_url, timeout=endpoint.timeout, max_retries=endpoint.retries
+    )
+
+
+class OpenAISummarizer:
+    """Asks one model once, in the form that the request says. `count` counts tokens in the reference encoding."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        pool: WorkerPool,
+        encoding: str,
+        count: Callable[[str], int],
+        model: str = "",
+    ) -> None:
+        self._connection = connection
+        self._endpoint = connection.endpoint
+        self._pool = pool
+        self._encoding = encoding
+        self._count = count
+        self._model = model or connection.endpoint.model
+        self.name = f"{connection.endpoint.name}:{self._model}"
+
+    async def summarize(self, request: SummaryRequest) -> SummaryResult:
+        """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages or of the service."""
+        room = self._endpoint.room(target_of(request))
+        prompt = await self._pool.run(prepare, request, self._encoding, room)
+        if prompt.tokens > room:
+            raise TooLong(
+                f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that the window of"
+                f" {self._endpoint.window:,} leaves for it",
+                asked=False,
+            )
+        client = await self._connection.client()
+        answer = _Answer()
+        try:
+            async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
+                await self._ask(client, prompt, answer)
+        except Exception as error:
+            # Of an answer that began, the provider bills the prompt at least.
+            raise _failure(error, answer.spent(prompt, self._count) if answer.began else 0) from None
+        spent = answer.spent(prompt, self._count)
+        try:
+            text, tokens = accept(answer.summary(), request, self._count)
+        except SummarizerFailed as error:
+            error.spent = spent
+            raise
+        return SummaryResult(text, tokens, self.name, spent=spent)
+
+    async def _ask(self, client: AsyncOpenAI, prompt: Prompt, answer: _Answer) -> None:
+        """Reads the service's answer into `answer`, so that what was read is known whatever ends it."""
+        limit = {self._endpoint.length_parameter: self._endpoint.answer_tokens(prompt.target)}
+        if not self._endpoint.stream:
+            reply = await client.chat.completions.with_raw_response.create(
+                model=self._model,
+                messages=[
+                    {"role": "system", "content": prompt.system},
+                    {"role": "user", "content": prompt.user},
+                ],
+                extra_body=limit,
+            )
+            answer.add(json.loads(reply.content))
+            return
+        stream = await client.chat.completions.create(
+            model=self._model,
+            messages=[
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user},
+            ],
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=limit,
+        )
+        async with stream:
+            async for chunk in stream:
+                answer.add(chunk.model_dump(warnings=False))
+
+
+class _Answer:
+    """What a service answered, in one piece or in many."""
+
+    def __init__(self) -> None:
+        self.began = False
+        self._text: list[str] = []
+        self._chars = 0
+        self._chosen = False
+        self._refused = False
+        self._finish: object = None
+        self._usage: object = None
+
+    def add(self, data: object) -> None:
+        """Takes a completion, or a chunk of one, as JSON values. Raises Unacceptable where it goes on for ever."""
+        self.began = True
+        if not isinstance(data, dict):
+            raise ValueError("not an object")
+        self._usage = data.get("usage") or self._usage
+        choices = data.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return
+        self._chosen = True
+        self._finish = choice.get("finish_reason") or self._finish
+        said = choice.get("delta") or choice.get("message")
+        if isinstance(said, dict):
+            self._refused |= bool(said.get("refusal"))
+            content = said.get("content")
+            if isinstance(content, str):
+                self._text.append(content)
+                self._chars += len(content)
+        if self._chars > MAX_ANSWER_CHARS:
+            raise Unacceptable(f"longer than {MAX_ANSWER_CHARS:,} characters")
+
+    def summary(self) -> str:
+        """The text of a complete answer. Raises SummarizerFailed for any other."""
+        if not self.began:
+            raise SummarizerFailed("no stream was answered; for a service that has none, set stream to false")
+        if not self._chosen:
+            raise Unacceptable("no choices")
+        if self._refused:
+            raise Unacceptable("refusal")
+        match self._finish:
+            case "stop":
+                return _without_thoughts("".join(self._text))
+            case "length":
+                raise TooLong("cut off at the limit on its length")
+            case "content_filter":
+                raise SummarizerFailed("stopped by the service's content filter")
+            case None:
+                raise SummarizerFailed("the answer ended without its end")
+        raise Unacceptable(f"finish reason {_code(self._finish) or 'unknown'}")
+
+    def spent(self, prompt: Prompt, count: Callable[[str], int]) -> int:
+        """Tokens of prompt and answer, as the service reports them, else as they are counted here."""
+        total = self._usage.get("total_tokens") if isinstance(self._usage, dict) else None
+        if type(total) is int and 0 < total <= MOST:
+            return total
+        return prompt.tokens + count("".join(self._text)[:MAX_ANSWER_CHARS])
+
+
+def _without_thoughts(text: str) -> str:
+    """Without the thoughts that open models write before their answer; nothing where they never come to one."""
+    while match := _THOUGHTS.match(text):
+        _, closed, text = text.partition(f"</{match[1]}>")
+        if not closed:
+            return ""
+    return text
+
+
+def _failure(error: Exception, spent: int) -> SummarizerFailed:
+    """What went wrong, in words of our own and the service's codes: its texts may quote the prompt."""
+    import openai
+
+    if isinstance(error, SummarizerFailed):
+        error.spent = spent
+        return error
+    if isinstance(error, (openai.APITimeoutError, TimeoutError)):
+        return SummarizerFailed("no answer in time", spent=spent)
+    if isinstance(error, openai.APIConnectionError):
+        return SummarizerFailed("the connection failed", spent=spent)
+    if isinstance(error, openai.APIStatusError):
+        codes = " ".join(filter(None, (str(error.status_code), _code(error.code) or _code(error.type))))
+        if error.status_code == 413 or (error.status_code in (400, 422) and _says_too_long(error)):
+            return TooLong(f"more than the model's context: {codes}", spent=spent)
+        return SummarizerFailed(codes, spent=spent)
+    if isinstance(error, openai.APIError):
+        code = _code(error.code) or _code(error.type) or "unknown"
+        kind = TooLong if _says_too_long(error) else SummarizerFailed
+        return kind(f"an error within the answer: {code}", spent=spent)
+    if isinstance(error, ValueError):
+        return SummarizerFailed("a malformed answer", spent=spent)
+    return SummarizerFailed(type(error).__name__, spent=spent)
+
+
+def _says_too_long(error: Any) -> bool:
+    return error.code == "context_length_exceeded" or bool(_TOO_LONG.search(str(error.message)[:2_000]))
+
+
+def _code(value: object) -> str:
+    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
