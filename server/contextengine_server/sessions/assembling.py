@@ -26,8 +26,8 @@ from .alignment import align
 from .beginnings import epoch_of
 from .budgeting import BudgetSpec, Target, budget_of, target
 from .core import Address, Ref, SessionCore
-from .listing import followed, listed, passed_through
-from .prompting import keeping
+from .listing import followed, listed, passed_through, take_known_tokens
+from .prompting import keeping, not_stored
 from .runs import Joined, Runs
 from .selection import Selected
 from .warm import Session
@@ -126,6 +126,8 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     selected = await core.select(address.scope)
     await core.reached(address.scope, call.at_least_revision)
     storing = bool(call.ingest) or (call.live is not None and call.store_new)
+    if call.live is not None:
+        take_known_tokens(core.warm.held(address.scope), call.live)
     await core.count(call.ingest if call.live is None else call.live)
     reach = None if call.whole else _first_reach(core, call, selected.engine)
     async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
@@ -156,7 +158,7 @@ async def _hold(
     core: SessionCore, call: AssembleCall, session: Session, engine: Engine, *, locked: bool
 ) -> None:
     """Holds all that the plan may need: as far back as the budget reaches by the session's own model and factor, and the ids
-    of older messages that the request names. Raises what is wrong with the budget before anything is stored."""
+    of older messages that the request names. Raises what is wrong with the budget or the prompt before anything is stored."""
     while True:
         aim = target(session, call.model, call.provider)
         budget = budget_of(call.budget, aim, session.state, core.defaults)
@@ -174,6 +176,9 @@ async def _hold(
         if unknown:
             rows = await core.store.messages_by_host_id(session.scope, unknown)
             session.ids.update({row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows})
+    prompt, brought = call.current_message_id, call.ingest if call.live is None else call.live
+    if prompt and prompt not in session.ids and all(message.id != prompt for message in brought):
+        raise not_stored(prompt)
 
 
 async def _fresh(

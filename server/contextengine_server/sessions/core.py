@@ -306,9 +306,9 @@ class SessionCore:
         )
 
     async def count(self, incoming: Sequence[Incoming]) -> None:
-        """Counts the tokens of messages that arrived, small ones here, long ones in threads."""
+        """Counts the tokens of messages that arrived, small ones here, long ones in threads; not of those that are known."""
         for message in incoming:
-            if message.own:
+            if message.own or message.tokens:
                 continue
             small = self.counter.count_small(message.texts)
             if small is None:

@@ -27,6 +27,14 @@ Listed = tuple[View, str]
 """What is shown, and its mark; empty where the stored session says it all."""
 
 
+def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None:
+    """Messages with the content of one in memory have its tokens: a list that comes again is not counted again."""
+    if session is not None:
+        known = {entry.hash: entry.tokens for atom in session.view.atoms for entry in atom.entries}
+        for message in live:
+            message.tokens = known.get(message.hash, 0)
+
+
 def followed(session: Session, live: Sequence[Incoming], alignment: Alignment, shaper: WireShaper) -> Listed:
     """The stored view and, behind it, what the list has that is not stored. Raises NeedsHistory."""
     sequence, start = session.view.last_sequence + 1, alignment.start
