@@ -16,6 +16,8 @@ import grpc
 
 from contextengine import types as t
 from contextengine_proto.v1 import context_engine_pb2_grpc, sessions_pb2_grpc
+from tests.integration.assemble.judging import Judge
+from tests.integration.harness import LARGE, Exported
 
 READY_S = 30.0
 
@@ -139,23 +141,34 @@ class Load:
 
 
 async def missing(port: int, load: Load) -> list[str]:
-    """What was acknowledged and is not there once, in order, byte for byte; and what is there and should not be."""
+    """What was acknowledged and is not there once, in order, byte for byte; what is there and should not be; and what laws an
+    assembly over it breaks."""
     problems: list[str] = []
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", LARGE) as channel:
         sessions = sessions_pb2_grpc.SessionsStub(channel)
+        engine = context_engine_pb2_grpc.ContextEngineStub(channel)
         for name, told in load.told.items():
             if not told.acknowledged:
                 continue
-            found: dict[int, t.Message] = {}
-            request = t.ExportRequest(session=t.SessionRef(agent_id="soak", session_id=name))
-            async for part in sessions.Export(request):
+            session = t.SessionRef(agent_id="soak", session_id=name)
+            reply = await engine.Assemble(
+                t.AssembleRequest(session=session, budget=t.Budget(message_tokens=20_000))
+            )
+            kept = Exported(t.SessionInfo(), [], [])
+            async for part in sessions.Export(
+                t.ExportRequest(session=session, as_of_revision=reply.revision)
+            ):
                 if part.WhichOneof("kind") == "message":
-                    found[part.message.sequence] = part.message.message
+                    kept.messages.append(part.message)
+                elif part.WhichOneof("kind") == "summary":
+                    kept.summaries.append(part.summary)
+            found = {row.sequence: row.message for row in kept.messages}
+            problems += [f"{name}: law {law}: {why}" for law, why in Judge.of(kept).verdict(reply)]
             if sorted(found) != list(range(1, len(found) + 1)):
                 problems.append(f"{name}: sequences have gaps or repeat")
             for sequence, body in told.acknowledged.items():
-                kept = found.get(sequence)
-                if kept is None or kept.SerializeToString(deterministic=True) != body:
+                there = found.get(sequence)
+                if there is None or there.SerializeToString(deterministic=True) != body:
                     problems.append(f"{name}: message {sequence} is not what was acknowledged")
             ids = [message.id for message in found.values()]
             if len(set(ids)) != len(ids):
