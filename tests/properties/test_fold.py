@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import assume, given
@@ -157,11 +158,15 @@ def test_stored_facts_say_where_each_message_is_shown(case: tuple[Session, list[
 
 
 def told_by_its_rows(session: Session, leaves: Sequence[Leaf]) -> bool:
-    """False where a message of several parts shows one of them as a note: its row cannot say which call that answers, so a
-    window that begins behind the call does not show it."""
+    """False where there are notes, and a message of several parts has a late one among them: its row cannot say which call that
+    answers, so a window that begins behind the call may take it for another's."""
     parts = {row.sequence: len(row.message.parts) for row in session.rows}
-    shown = [shown for group in listing(session.rows, leaves).groups for shown in group.shown]
-    return all(parts[s.sequence] == 1 for s in shown if s.kind == "note")
+    groups = listing(session.rows, leaves).groups
+    places = Counter(s.sequence for group in groups for s in group.shown if s.kind != "no result")
+    notes = {s.sequence for group in groups for s in group.shown if s.kind == "note"}
+    return not notes or all(
+        parts[sequence] == 1 for sequence in {*notes, *(s for s, n in places.items() if n > 1)}
+    )
 
 
 def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base: int) -> View:
