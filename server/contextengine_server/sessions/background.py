@@ -18,7 +18,7 @@ from .budgeting import BudgetSpec, budget_of, target
 from .compacting import MAX_FOCUS, MAX_PASSES, Wanted, compact
 from .core import Address, SessionCore
 from .shortening import end
-from .warm import Session
+from .warm import Owed, Session
 
 COMPACT = "compact"
 ASKED = "compact:asked"
@@ -103,6 +103,9 @@ class Background:
             )
         else:
             await self.core.store.release_debt(debt, done=not more)
+            session = self.core.warm.held(debt.scope)
+            if session is not None and session.owed is not None:
+                session.owed.waiting = more
         finally:
             keeper.cancel()
             self.running.pop(debt.scope, None)
@@ -155,17 +158,32 @@ def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = 
 
 async def queue_compaction(
     core: SessionCore, scope: Scope, available: int, cause: str = "", *, asked: Wanted | None = None
-) -> None:
-    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `asked`: a host asked for this."""
-    owed: dict[str, object] = {"available": available}
+) -> bool:
+    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `asked`: a host asked for this.
+
+    False where none is: one was tried in vain, and nothing has changed since.
+    """
+    session = core.warm.held(scope)
+    payload: dict[str, object] = {"available": available}
     if asked is not None:
-        owed |= {
+        payload |= {
             "force": asked.force,
             "to_threshold": asked.to_threshold,
             "measured": asked.measured,
             "focus": asked.focus[:MAX_FOCUS],
         }
+    elif session is not None and session.head is not None:
+        generation, total = session.head.generation, session.view.total
+        if session.owed is not None and session.owed.stands(generation, total, available):
+            return session.owed.waiting
+        session.owed = Owed(generation, total, available)
     kind = COMPACT if asked is None else ASKED
-    debt = Debt(scope, kind, core.clock_ms(), cause=cause, payload=orjson.dumps(owed))
-    await core.store.add_debt(debt)
+    debt = Debt(scope, kind, core.clock_ms(), cause=cause, payload=orjson.dumps(payload))
+    try:
+        await core.store.add_debt(debt)
+    except BaseException:
+        if session is not None:
+            session.owed = None
+        raise
     core.wake_background()
+    return True

@@ -90,8 +90,8 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
     if not due:
         return TurnDone(written, queued=False)
     if engine.defers:
-        await queue_compaction(core, address.scope, available, turn.cause)
-        return TurnDone(written, queued=True)
+        queued = await queue_compaction(core, address.scope, available, turn.cause)
+        return TurnDone(written, queued)
     async with core.session(address.scope) as session, session.compaction:
         await compact(core, address, engine, Wanted(available, to_threshold=True, measured=measured))
         written.revision = session.revision

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 from contextengine_server.context.message import Entry, Form, Slot
@@ -20,6 +21,26 @@ from .state import SessionState
 ENTRY_OVERHEAD = 900
 """Bytes of a message in memory besides its encoded forms, about."""
 
+OWED_AGAIN = 16
+"""What a session must have grown by until a compaction that had nothing to do is tried again: this part of its budget."""
+
+
+@dataclass(slots=True)
+class Owed:
+    """A compaction that was queued: it is not queued again until the session has changed enough for another outcome. Without
+    this, a session above its threshold that has nothing to compact would write at every step."""
+
+    generation: int
+    total: int
+    available: int
+    waiting: bool = True
+    """False once a worker was through with it."""
+
+    def stands(self, generation: int, total: int, available: int) -> bool:
+        """True where nothing new is to be expected: no compaction since, hardly more history, no smaller budget."""
+        grown = total - self.total > self.available // OWED_AGAIN
+        return generation == self.generation and available >= self.available and not grown
+
 
 class Session:
     """One session in memory. Whoever writes holds `lock`; whoever uses it counts in `users`."""
@@ -30,6 +51,7 @@ class Session:
         "ids",
         "live_summaries",
         "lock",
+        "owed",
         "reach",
         "runs",
         "scope",
@@ -52,6 +74,8 @@ class Session:
         self.ids: dict[str, tuple[int, bytes, int]] = {}
         """Host ids of the messages in the window: (sequence, hash, tokens)."""
         self.runs = Runs()
+        self.owed: Owed | None = None
+        """The newest compaction that was queued from here."""
         self.lock = asyncio.Lock()
         self.compaction = asyncio.Lock()
         self.users = 0
@@ -74,6 +98,7 @@ class Session:
         self.live_summaries = summaries
         self.head, self.state, self.view, self.reach = head, state, view, reach
         self.runs.clear()
+        self.owed = None
         self.ids = {
             entry.id: (entry.sequence, entry.hash, entry.tokens)
             for atom in (*view.anchors.values(), *view.atoms)
