@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +20,7 @@ from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.config import Settings
 from contextengine_server.doctor import Check, engine_checks, rank_checks, settings_checks, store_checks
+from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import Registry
 from contextengine_server.sessions.background import Background
 from contextengine_server.sessions.core import Defaults, Limits, SessionCore
@@ -27,7 +29,18 @@ from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
 from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
-from contextengine_server.summarize import ExtractiveSummarizer, SummarizerChain, WorkerPool
+from contextengine_server.summarize import (
+    BreakerLimits,
+    ExtractiveSummarizer,
+    MemoryStates,
+    SpendLimits,
+    Summarizer,
+    SummarizerChain,
+    SummaryPolicy,
+    WorkerPool,
+)
+from contextengine_server.summarize.endpoints import guarded_models
+from contextengine_server.summarize.openai import Endpoint
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -89,9 +102,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             settings.summarizer.workers, settings.summarizer.nice, deadline=settings.summarizer.deadline
         )
         stack.push_async_callback(pool.close)
-        summarizer = SummarizerChain(
-            [ExtractiveSummarizer(pool, settings.tokens.encoding)], counter.count_text
-        )
+        summarizer = _summarizer(settings, pool, counter, clock_ms, stack)
         life = new_id()[:12]
         core = SessionCore(
             store,
@@ -143,6 +154,11 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as app:
+        # Warm sessions are many objects that live long and hold no cycles. Going through them again and again, as the
+        # collector does by itself, took a sixth of the time of a step; what was loaded by now need not be looked at at all.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         ready(app.address)
         await stop.wait()
         log.info("draining", grace_s=settings.server.drain_grace)
@@ -169,6 +185,24 @@ def defaults_of(settings: Settings) -> Defaults:
         rules=settings.budget.rules,
         on_engine_failure=settings.engine.on_engine_failure,
         encoding=settings.tokens.encoding,
+    )
+
+
+def endpoints_of(settings: Settings) -> list[Endpoint]:
+    """Where models are asked."""
+    return [Endpoint(**endpoint.model_dump()) for endpoint in settings.summarizer.endpoints]
+
+
+def policy_of(options: DagOptions) -> SummaryPolicy:
+    """Which models are asked, and how much of them, where a session's own options do not say."""
+    spend, breaker = options.summarizer_spend, options.summarizer_breaker
+    return SummaryPolicy(
+        model=options.compaction_model,
+        fallbacks=options.compaction.summarizer_fallback_providers,
+        spend=SpendLimits(spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day),
+        breaker=BreakerLimits(
+            breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
+        ),
     )
 
 
@@ -211,6 +245,32 @@ def _export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitSta
 
         end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
         stack.push_async_callback(asyncio.to_thread, end)
+
+
+def _summarizer(
+    settings: Settings,
+    pool: WorkerPool,
+    counter: TokenCounter,
+    clock_ms: Callable[[], int],
+    stack: contextlib.AsyncExitStack,
+) -> SummarizerChain:
+    """The models that are configured, behind their guards; then extraction; then the note that counts."""
+    encoding, count = settings.tokens.encoding, counter.count_text
+    chain: list[Summarizer] = [ExtractiveSummarizer(pool, encoding)]
+    if settings.summarizer.endpoints:
+        endpoints, models = guarded_models(
+            endpoints_of(settings),
+            MemoryStates(),
+            clock_ms,
+            policy_of(settings.engine.dag),
+            pool,
+            encoding,
+            count,
+            settings.summarizer.attempts,
+        )
+        stack.push_async_callback(endpoints.close)
+        chain.insert(0, models)
+    return SummarizerChain(chain, count)
 
 
 def _watch(core: SessionCore, metrics: Metrics) -> None:
