@@ -20,10 +20,7 @@ async def keeping(core: SessionCore, session: Session, view: View, message_id: s
     if not sequence:
         rows = await core.store.messages_by_host_id(session.scope, [message_id])
         if not rows:
-            raise RowNotFound(
-                f"current_message_id: no message {message_id!r} is stored in this session: ingest it or send `prompt`",
-                violations=[Violation("current_message_id", "is not stored")],
-            )
+            raise not_stored(message_id)
         sequence = rows[0].sequence
     atom = view.holding(sequence) or await anchor_of(core.store, session.scope, sequence, core.shaper)
     if atom is None or atom.step == view.user_step or atom.step in view.pinned:
@@ -32,4 +29,12 @@ async def keeping(core: SessionCore, session: Session, view: View, message_id: s
         view,
         pinned=sorted({*view.pinned, atom.step}),
         anchors=view.anchors if view.holds(atom.step) else {**view.anchors, atom.step: atom},
+    )
+
+
+def not_stored(message_id: str) -> RowNotFound:
+    """The error for a prompt that no message of the session is."""
+    return RowNotFound(
+        f"current_message_id: no message {message_id!r} is stored in this session: ingest it or send `prompt`",
+        violations=[Violation("current_message_id", "is not stored")],
     )
