@@ -30,10 +30,10 @@ def free_port() -> int:
 
 
 class Child:
-    """`contextengine serve` as a process of its own."""
+    """`contextengine serve` as a process of its own. What it says goes to a file beside the store."""
 
     def __init__(self, store: Path) -> None:
-        self.store, self.port = store, free_port()
+        self.store, self.log, self.port = store, store.with_suffix(".log"), free_port()
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -43,16 +43,18 @@ class Child:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("CONTEXTENGINE_")
         }
-        self.process = await asyncio.create_subprocess_exec(
-            str(command),
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=environment,
-        )
-        assert self.process.stdout is not None
-        said = await asyncio.wait_for(self.process.stdout.readline(), READY_S)
-        assert str(self.port).encode() in said, said
+        with self.log.open("wb") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                str(command), *arguments, stdout=log, stderr=asyncio.subprocess.STDOUT, env=environment
+            )
+        async with asyncio.timeout(READY_S):
+            while str(self.port) not in self.said():
+                assert self.process.returncode is None, self.said()
+                await asyncio.sleep(0.02)
+
+    def said(self) -> str:
+        """What it has said in this life."""
+        return self.log.read_text()
 
     async def kill(self) -> None:
         """SIGKILL: nothing is flushed, nobody is told."""
@@ -195,7 +197,10 @@ async def rounds(directory: Path, count: int, seed: int) -> dict[str, int]:
             await child.kill()
             await load.stop(writing)
             await child.start()
-            problems = await missing(child.port, load)
+            try:
+                problems = await missing(child.port, load)
+            except grpc.RpcError as error:
+                raise AssertionError(f"after kill {number + 1}: {error}\n{child.said()[-4_000:]}") from error
             assert not problems, f"after kill {number + 1}: " + "; ".join(problems[:5])
     finally:
         await child.end()
