@@ -18,7 +18,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
-from contextengine_server.sessions.core import SessionCore
+from contextengine_server.sessions.core import Address, SessionCore
 
 MAX_OPTIONS_BYTES = 64 * 1024
 
@@ -67,18 +67,23 @@ class EnginesService:
 
     async def doctor(self, request: pb.DoctorRequest, call: Call) -> pb.DoctorResponse:
         """Checks settings, store, engines and limits."""
-        checks = await self._doctor()
+        address = None
         if request.HasField("session"):
-            checks.append(await self._session_check(call.caller.tenant, request))
+            address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        checks = await self._doctor()
+        if address is not None:
+            checks.append(await self._session_check(address))
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
         """Chooses an engine or options for a tenant, an agent or a session. Operators only."""
         registry = self.core.selection.registry
         request_id(request.request_id)
-        if request.clear and (request.engine_id or request.options_json):
-            raise ContradictoryFields(["clear", "engine_id"], "remove the assignment or make one, not both")
-        if not request.clear and not request.engine_id and not request.options_json:
+        request_id(request.engine_id, "engine_id")
+        made = [name for name in ("engine_id", "options_json") if getattr(request, name)]
+        if request.clear and made:
+            raise ContradictoryFields(["clear", *made], "remove the assignment or make one, not both")
+        if not request.clear and not made:
             raise InvalidField("engine_id", "is required, or options_json, or clear: say what to assign")
         scope = await self._scope(call.caller.tenant, request.scope, "scope")
         options = _options(request.options_json)
@@ -113,9 +118,8 @@ class EnginesService:
                     served[(await self.core.select(session.scope)).engine.id] += 1
         return served
 
-    async def _session_check(self, tenant: str, request: pb.DoctorRequest) -> Check:
+    async def _session_check(self, address: Address) -> Check:
         try:
-            address = await self.core.address(tenant, ref_of(request.session))
             selected = await self.core.select(address.scope)
         except DomainError as error:
             return Check("session.engine", WARNING, error.text, "Assign one of the engines that exist.")
@@ -164,8 +168,8 @@ def _option(
         name=info.alias or name,
         description=info.description or "",
         type=type(value).__name__,
-        default_json=orjson.dumps(info.default),
-        value_json=orjson.dumps(value),
+        default_json=_json(info.default),
+        value_json=_json(value),
         source="default" if value == info.default else source,
     )
     for limit in info.metadata:
@@ -187,3 +191,8 @@ def _check(check: Check) -> pb.DoctorResponse.Check:
     return pb.DoctorResponse.Check(
         name=check.name, status=_STATUS[check.status], found=check.found, advice=check.advice
     )
+
+
+def _json(value: object) -> bytes:
+    """A value of an option; of a group of options, their published names and values."""
+    return orjson.dumps(value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from contextengine_server.config.source import Path, Source, show
-from contextengine_server.engines.fields import OptionsError, Problem
+from contextengine_server.engines.fields import OptionsError, Problem, describe
 from contextengine_server.engines.options import DagOptions
 
 _STAYS = "stays with the runtime"
-_SUMMARIZER = "this version summarizes without a model"
+_SUMMARIZER = "the runtime's own summarizer; ours are set by summarizer.endpoints"
 
 _COUNTERPARTS = {
     "lossless-claw": "the dag engine stands for lossless-claw: lossless store, summaries of summaries, recall",
@@ -21,7 +21,7 @@ _COUNTERPARTS = {
 """Engines that have another name here, and why."""
 _NAMES = {"lossless-claw": "dag", "lcm": "dag", "dag-compressor": "layered", "default": "legacy"}
 
-_DAG_OPTIONS = {field.alias or name for name, field in DagOptions.model_fields.items()}
+_DAG_OPTIONS = {doc.path for doc in describe(DagOptions)}
 
 _PIPELINE_OPTIONS = {
     "thinkingKeepTurns",
@@ -36,7 +36,6 @@ _PIPELINE_OPTIONS = {
     "compactionPrefixAnchorTurns",
     "outputEscalation",
 }
-_MODEL_OPTIONS = {"compactionModel", "summarizerSpend", "summarizerBreaker", "compaction"}
 
 
 def recognise(data: Mapping[str, Any], name: str) -> str:
@@ -207,12 +206,11 @@ def comis(source: Source) -> None:
             source.ignore(version, "must be dag or pipeline")
     for path in [path for path in source.leaves if path[:3] == base]:
         key = path[3] if len(path) > 3 else ""
-        if key in _DAG_OPTIONS and len(path) == 4:
-            source.map(path, f"engine.dag.{key}", source.leaves[path])
+        option = ".".join(path[3:])
+        if option in _DAG_OPTIONS:
+            source.map(path, f"engine.dag.{option}", source.leaves[path])
         elif key in _PIPELINE_OPTIONS:
             source.ignore(path, "an option of the pipeline engine, not a setting of this version")
-        elif key in _MODEL_OPTIONS:
-            source.ignore(path, _SUMMARIZER)
         elif key == "enabled":
             source.ignore(path, "on is the default here")
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,10 @@ _SMALL = 16_000
 
 _TURN = 2_000
 """Tokens that a turn with one tool call easily adds between two checks of the trigger."""
+
+
+_PROMPT = 8_000
+"""Tokens that a summarizer's prompt, its thoughts and differences in counting may take beside the chunk and the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ def config_lint(settings: Settings) -> list[Finding]:
         *_sizes(settings),
         *_windows(settings.budget),
         *_triggers(settings),
+        *_summarizers(settings),
     ]
 
 
@@ -206,3 +212,54 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
             f"the summary may take {legacy.summary_max_tokens:,} of {budget:,} tokens",
             "Set it to at most half of what the default window leaves for messages.",
         )
+
+
+def _summarizers(settings: Settings) -> Iterator[Finding]:
+    dag, endpoints = settings.engine.dag, settings.summarizer.endpoints
+    references = [("compactionModel", dag.compaction_model)]
+    references += [
+        ("compaction.summarizerFallbackProviders", model)
+        for model in dag.compaction.summarizer_fallback_providers
+    ]
+    names = {endpoint.name for endpoint in endpoints}
+    for option, reference in references:
+        name = reference.partition(":")[0]
+        if reference and name not in names:
+            yield Finding(
+                f"engine.dag.{option}",
+                "warning",
+                f"names the endpoint {name!r}, and there is none; it is passed over",
+                f"Add it to summarizer.endpoints, or name one of: {', '.join(sorted(names)) or '(none)'}.",
+            )
+    for index, endpoint in enumerate(endpoints):
+        where = f"summarizer.endpoints[{index}]"
+        if endpoint.api_key_env and not os.environ.get(endpoint.api_key_env):
+            yield Finding(
+                f"{where}.api_key_env",
+                "warning",
+                f"the environment has no such variable; endpoint {endpoint.name!r} is passed over",
+                "Set the variable for the server, or leave api_key_env empty for a service without keys.",
+            )
+        if (
+            endpoint.api_key_env
+            and endpoint.base_url.startswith("http://")
+            and not _is_near(endpoint.base_url)
+        ):
+            yield Finding(
+                f"{where}.base_url",
+                "warning",
+                f"endpoint {endpoint.name!r} is sent its key and the conversations unencrypted",
+                "Use https://.",
+            )
+        if endpoint.window < dag.leaf_chunk_tokens + dag.leaf_target_tokens + _PROMPT:
+            yield Finding(
+                f"{where}.window",
+                "warning",
+                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}; it will be shortened",
+                "Lower engine.dag.leafChunkTokens, or use a model with a larger window.",
+            )
+
+
+def _is_near(url: str) -> bool:
+    """True for an address on this machine."""
+    return bool(re.match(r"http://(localhost|127\.[\d.]+|\[::1\])([:/]|$)", url))

@@ -11,9 +11,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from contextengine_server.config.group import Group
+from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.context.budget import BudgetRules
 from contextengine_server.engines.fields import (
     Bytes,
@@ -38,12 +40,6 @@ def _http_url(value: str) -> str:
     if value and not value.startswith(("http://", "https://")):
         raise ValueError("must begin with http:// or https://, or be empty for none")
     return value
-
-
-class Group(BaseModel):
-    """A group of settings: immutable, closed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class KeepaliveSettings(Group):
@@ -320,19 +316,6 @@ class TelemetrySettings(Group):
     traces: TracesSettings = TracesSettings()
     metrics: MetricsSettings = MetricsSettings()
     logs: LogsSettings = LogsSettings()
-
-
-class SummarizerSettings(Group):
-    """The worker processes that summarize."""
-
-    workers: Whole = Field(1, ge=1, le=64, description="Processes at once. They start when first needed.")
-    nice: Whole = Field(10, ge=0, le=19, description="How far they step back behind the serving process.")
-    deadline: Seconds = Field(
-        30.0,
-        ge=1,
-        le=3600,
-        description="A summary that takes longer is given up, and a note that counts stands in.",
-    )
 
 
 class Settings(BaseSettings):

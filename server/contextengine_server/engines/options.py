@@ -25,6 +25,43 @@ class Options(BaseModel):
     )
 
 
+class SummarizerSpend(Options):
+    """What a tenant's summaries may cost: tokens of prompts and answers. Deterministic summaries cost none."""
+
+    max_tokens_per_tenant_per_hour: Whole = Field(
+        500_000, ge=0, description="In any hour; beyond it summaries are made without a model. 0: no limit."
+    )
+    max_tokens_per_tenant_per_day: Whole = Field(
+        5_000_000, ge=0, description="In any day; beyond it summaries are made without a model. 0: no limit."
+    )
+
+
+class SummarizerBreaker(Options):
+    """When a tenant's failing models are let be for a while."""
+
+    failure_threshold: Whole = Field(
+        5,
+        ge=1,
+        description="Summaries in a row for which every model failed; then none is asked for a while.",
+    )
+    reset_timeout_ms: Whole = Field(
+        60_000, ge=1, description="How long none is asked, in milliseconds; then one summary is the trial."
+    )
+    half_open_timeout_ms: Whole = Field(
+        30_000, ge=1, description="How long that trial may take, in milliseconds; else it has failed."
+    )
+
+
+class Compaction(Options):
+    """Which models stand in for the first."""
+
+    summarizer_fallback_providers: tuple[str, ...] = Field(
+        (),
+        description="The models asked when the first fails, in order, each as `endpoint:model` or `endpoint`. Empty: the"
+        " other endpoints in their order.",
+    )
+
+
 class DagOptions(Options):
     """Options of the dag engine, by the names, defaults and ranges of the Comis dag."""
 
@@ -59,6 +96,14 @@ class DagOptions(Options):
         True,
         description="Compact in the background after the turn. False: inline, so that AfterTurn waits for it.",
     )
+    compaction_model: str = Field(
+        "",
+        description="The model asked first for a summary, as `endpoint:model`, or the name of one of"
+        " `summarizer.endpoints` for its own model. Empty: the first endpoint.",
+    )
+    compaction: Compaction = Compaction()
+    summarizer_spend: SummarizerSpend = SummarizerSpend()
+    summarizer_breaker: SummarizerBreaker = SummarizerBreaker()
 
 
 class LegacyOptions(Options):

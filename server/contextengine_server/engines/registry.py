@@ -12,7 +12,7 @@ from contextengine_server.errors import InvalidField, UnknownEngine
 
 from .contract import Engine
 from .dag import DagEngine
-from .fields import OptionsError, parse, read_names
+from .fields import OptionsError, merge, parse, read_names
 from .legacy import LegacyEngine
 from .options import DagOptions, LegacyOptions
 
@@ -78,7 +78,7 @@ class Registry:
             named, problems = read_names(registration.options, overrides)
             if problems:
                 raise OptionsError(problems)
-            return parse(registration.options, base.model_dump() | named)
+            return parse(registration.options, merge(base.model_dump(), named))
         except OptionsError as error:
             raise InvalidField(field, str(error)) from error
 

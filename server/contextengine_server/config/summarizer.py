@@ -1,0 +1,115 @@
+"""The settings of summarizers."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from contextengine_server.config.group import Group
+from contextengine_server.engines.fields import Seconds, Secret, Whole
+
+
+def _endpoint_url(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", value):
+        raise ValueError("must be an address that begins with http:// or https:// and has no query")
+    if "@" in value:
+        raise ValueError(
+            "must hold no credentials: put the key into an environment variable, and its name into api_key_env"
+        )
+    return value
+
+
+def _name(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", value):
+        raise ValueError(
+            "must be at most 64 lower-case letters, digits and . _ - and begin with a letter or digit"
+        )
+    return value
+
+
+def _variable(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", value):
+        # What stands here is likely to be the key itself: it must not be in the message.
+        raise ValueError("must be the name of an environment variable, never the key itself")
+    return value
+
+
+class EndpointSettings(Group):
+    """A service that speaks the OpenAI chat completions API."""
+
+    name: Annotated[str, BeforeValidator(_name)] = Field(
+        description="How options and logs name it: lower-case letters, digits and . _ - only.",
+    )
+    base_url: Annotated[str, BeforeValidator(_endpoint_url)] = Field(
+        description="Such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
+    )
+    model: str = Field(
+        min_length=1, max_length=256, description="The model asked where no option names another."
+    )
+    api_key_env: Annotated[str, Secret(), BeforeValidator(_variable)] = Field(
+        "",
+        description="The environment variable that holds the key. The key itself is stored nowhere. Empty: none is sent.",
+    )
+    timeout: Seconds = Field(
+        60.0,
+        ge=1,
+        le=3600,
+        description="One try; all tries together, with the waits between them, may take `retries` + 1 times as long.",
+    )
+    retries: Whole = Field(
+        2,
+        ge=0,
+        le=10,
+        description="Further tries after lost connections, time-outs, 408, 409, 429 and 5xx. Retry-After is honoured.",
+    )
+    window: Whole = Field(
+        128_000,
+        ge=4096,
+        le=10_000_000,
+        description="The model's context window in tokens. More is never sent: longer messages are shortened or left to"
+        " the next in the chain.",
+    )
+    stream: bool = Field(
+        False,
+        description="Read answers as they are written, for services that are slow to end them. Costs more processor time.",
+    )
+    length_parameter: Literal["max_completion_tokens", "max_tokens"] = Field(
+        "max_completion_tokens", description="What the service calls the limit on the length of an answer."
+    )
+
+
+class SummarizerSettings(Group):
+    """How summaries are made: by the models at these endpoints, in order, and without any by worker processes."""
+
+    endpoints: tuple[EndpointSettings, ...] = Field(
+        (),
+        description="The services asked for summaries, in order. None: summaries are extracted, and no text leaves the"
+        " process.",
+    )
+    attempts: Whole = Field(
+        3,
+        ge=1,
+        le=10,
+        description="Times that a model is asked whose answers are no summaries, before it is asked for less, once.",
+    )
+    workers: Whole = Field(1, ge=1, le=64, description="Processes at once. They start when first needed.")
+    nice: Whole = Field(10, ge=0, le=19, description="How far they step back behind the serving process.")
+    deadline: Seconds = Field(
+        30.0,
+        ge=1,
+        le=3600,
+        description="A summary that takes a worker longer is given up, and a note that counts stands in.",
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> SummarizerSettings:
+        first: dict[str, int] = {}
+        for index, endpoint in enumerate(self.endpoints):
+            if (other := first.setdefault(endpoint.name, index)) != index:
+                raise ValueError(
+                    f"endpoints[{other}] and endpoints[{index}] have the same name {endpoint.name!r}; options need to tell"
+                    " them apart"
+                )
+        return self
