@@ -54,10 +54,16 @@ class Progress:
     cursor: Cursor
     incarnation: str
     revision: int
+    first_sequence: int
     last_sequence: int
-    """Of the session's own messages, retired ones included; 0: it has none."""
+    """Of the session's own messages, retired ones included; both 0: it has none."""
     summaries: int
     """How many summaries it has, retired ones included."""
+
+    @property
+    def done(self) -> bool:
+        """True where nothing is left to be indexed."""
+        return self.cursor.sequence >= self.last_sequence and self.cursor.summaries >= self.summaries
 
 
 @dataclass(slots=True, frozen=True)

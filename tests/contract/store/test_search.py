@@ -227,7 +227,7 @@ async def test_summaries_are_places_of_their_own(store: Store) -> None:
 async def test_a_cursor_moves_only_from_where_it_stands(store: Store) -> None:
     pen = await written(store, "one", "two")
     progress = await store.index.progress(SCOPE)
-    assert progress == Progress(Cursor(2, 0, 0, 1), "first life", 1, 2, 0)
+    assert progress == Progress(Cursor(2, 0, 0, 1), "first life", 1, 1, 2, 0)
     stale = Advance(SCOPE, "first life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")])
     strange = Advance(SCOPE, "another life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")])
     unknown = Advance(Scope("acme", "main", "none"), "x", Cursor(), Cursor(9), [])
@@ -236,7 +236,7 @@ async def test_a_cursor_moves_only_from_where_it_stands(store: Store) -> None:
     assert await found(store, "stale") == []
     await pen.write(count=1)
     await fill(pen, "three")
-    assert (await store.index.progress(SCOPE)) == Progress(Cursor(3, 0, 0, 2), "first life", 2, 3, 0)
+    assert (await store.index.progress(SCOPE)) == Progress(Cursor(3, 0, 0, 2), "first life", 2, 1, 3, 0)
     assert await store.index.progress(Scope("acme", "main", "none")) is None
 
 

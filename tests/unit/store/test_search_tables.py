@@ -188,6 +188,7 @@ async def test_folding_leaves_few_segments(tmp_path: Path) -> None:
     [
         ("HEAD", "sessions USING INDEX sqlite_autoindex_sessions_1 (tenant=? AND agent=? AND session=?)"),
         ("CURSOR", "(tenant=? AND agent=? AND session=? AND incarnation=?)"),
+        ("FIRST", "(tenant=? AND agent=? AND session=?)"),
         ("LAST", "(tenant=? AND agent=? AND session=?)"),
         ("SUMMARY_COUNT", "(tenant=? AND agent=? AND session=?)"),
         ("SUMMARIES", "(tenant=? AND agent=? AND session=?)"),

@@ -48,6 +48,7 @@ _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
 _LIFE = f"{_SCOPE} AND incarnation = :incarnation"
 HEAD = f"SELECT incarnation, revision FROM sessions WHERE {_SCOPE}"
 CURSOR = f"SELECT {_CURSOR} FROM search_cursors WHERE {_LIFE}"
+FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
 LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
 SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
 SUMMARIES = f"SELECT text FROM summaries WHERE {_SCOPE} ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
@@ -139,9 +140,11 @@ def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:
             return None
         incarnation, revision = found
         cursor = db.execute(CURSOR, named(scope, incarnation=incarnation)).fetchone()
-        last, summaries = (db.execute(query, named(scope)).fetchone()[0] for query in (LAST, SUMMARY_COUNT))
-    known = Cursor(*cursor[1:]) if cursor is not None else Cursor()
-    return Progress(known, incarnation, revision, last or 0, summaries)
+        known = Cursor(*cursor[1:]) if cursor is not None else Cursor()
+        first, last, summaries = (
+            db.execute(query, named(scope)).fetchone()[0] or 0 for query in (FIRST, LAST, SUMMARY_COUNT)
+        )
+    return Progress(known, incarnation, revision, first, last, summaries)
 
 
 def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, str]]:

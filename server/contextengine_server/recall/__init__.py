@@ -1,0 +1,1 @@
+"""Drilling back into what an assembly does not show: search, inspect, expand, and the index that search looks into."""

@@ -1,0 +1,25 @@
+"""What recall stands on, handed over by whoever puts the rooms together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from contextengine_server.store.interface import Store
+
+from .indexing import Indexer
+from .lineage import Inherits
+from .snippets import Redact
+
+
+@dataclass(slots=True, frozen=True)
+class Ground:
+    """What search, inspect and expand work with."""
+
+    store: Store
+    indexer: Indexer
+    inherits: Inherits
+    redact: Redact
+    """Takes secrets out of what is shown."""
+    count: Callable[[str], Awaitable[int]]
+    """The tokens of a text, reference encoding."""

@@ -1,0 +1,229 @@
+"""Filling the search index in the background, from each session's stored cursor, after the acknowledgement.
+
+One task for all sessions. What was written waits a moment, so that several commits share one write; then it is brought in
+pieces that hold the store's writer for a few ms each, with pauses between them that leave most of the time to others. A
+search that waits is served at once. Nothing is remembered that the cursors do not say: a restart goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+
+import structlog
+from google.protobuf.message import DecodeError
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import MessageRow, Store
+from contextengine_server.store.search import Advance, Cursor, Document, Kind, Progress
+
+from .texts import passages_of, text_of_body
+
+BATCH_CHARS = 16_000
+"""What is indexed by one write: 2 to 5 ms of the writer's time."""
+
+_DELAY_S = 0.3
+"""How long what was written may wait for more to come."""
+_SHARE = 4
+"""Pauses are so many times as long as the writes before them, unless a search waits."""
+_RETRY_S = 2.0
+_ROWS = 16
+"""Messages that are read at once."""
+_BEHIND = 1_000
+"""Sessions that a start looks up at once."""
+_LARGE = 256 * 1024
+"""Bytes of a message that is read in a thread."""
+
+log = structlog.get_logger("contextengine.recall")
+
+
+class Indexer:
+    """Brings the index up to the sessions. Use it on the store's event loop."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._index = store, store.index
+        self._dirty: dict[Scope, None] = {}
+        """Sessions to look at, in order."""
+        self._urgent: dict[Scope, int] = {}
+        """Sessions that searches wait for, and how many do."""
+        self._wake, self._hurry, self._moved = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._failure: Exception | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._long: tuple[Scope, int, list[str]] | None = None
+        """The passages of the message that is being indexed, where one write does not take them all."""
+
+    def start(self) -> None:
+        """Begins to work, first with what an earlier run left to do."""
+        if self._index.available:
+            self._index.noted = self._note
+            self._task = asyncio.create_task(self._run(), name="search-index")
+
+    async def stop(self) -> None:
+        """Ends the work; the next start goes on with it."""
+        self._index.noted = lambda scope: None
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def reached(self, scope: Scope, revision: int) -> None:
+        """Waits until all that a session brought up to a revision can be found. Raises what the store raises."""
+        if self._task is None:
+            return
+        self._urgent[scope] = self._urgent.get(scope, 0) + 1
+        try:
+            while True:
+                moved = self._moved
+                progress = await self._index.progress(scope)
+                if progress is None or progress.done or progress.cursor.revision >= revision:
+                    return
+                self._note(scope)
+                self._hurry.set()
+                await moved.wait()
+                if self._failure is not None:
+                    raise self._failure
+        finally:
+            self._urgent[scope] -= 1
+            if not self._urgent[scope]:
+                del self._urgent[scope]
+
+    def _note(self, scope: Scope) -> None:
+        self._dirty[scope] = None
+        self._wake.set()
+
+    async def _run(self) -> None:
+        behind = True
+        while True:
+            try:
+                if behind:
+                    found = await self._index.behind(_BEHIND)
+                    self._dirty.update(dict.fromkeys(found))
+                    behind = len(found) == _BEHIND
+                began = perf_counter()
+                if self._dirty:
+                    await self._write()
+                elif not await self._index.tidy() and not behind:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    await self._pause(_DELAY_S)
+                    continue
+                self._failure = None
+                await self._pause((perf_counter() - began) * _SHARE)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                log.exception("search index cannot be written")
+                self._failure = error
+                self._tell()
+                await asyncio.sleep(_RETRY_S)
+
+    async def _pause(self, seconds: float) -> None:
+        """Lets others have the writer, unless a search waits or comes to wait."""
+        if not self._urgent:
+            self._hurry.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
+
+    def _tell(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def _write(self) -> None:
+        """Indexes one piece, of as many sessions as there is room for."""
+        steps, room = [], BATCH_CHARS
+        for scope in sorted(self._dirty, key=self._by_haste):
+            # What is noted from here on is looked at once more.
+            self._dirty.pop(scope, None)
+            try:
+                step, more = await self._step(scope, room)
+            except BaseException:
+                self._dirty[scope] = None
+                raise
+            if more:
+                self._dirty[scope] = None
+            if step is not None:
+                steps.append(step)
+                room -= sum(len(document.text) for document in step.documents)
+            if room <= 0:
+                break
+        try:
+            if steps:
+                await self._index.advance(steps)
+        except BaseException:
+            self._dirty.update(dict.fromkeys(step.scope for step in steps))
+            raise
+        self._tell()
+
+    def _by_haste(self, scope: Scope) -> bool:
+        return scope not in self._urgent
+
+    async def _step(self, scope: Scope, room: int) -> tuple[Advance | None, bool]:
+        """What a session brings next, and whether that is not all."""
+        progress = await self._index.progress(scope)
+        if progress is None:
+            return None, False
+        documents: list[Document] = []
+        after, room = await self._messages(scope, progress, documents, room)
+        if after.sequence >= progress.last_sequence and after.summaries < progress.summaries and room > 0:
+            for ordinal, text in await self._index.summaries(scope, after.summaries):
+                passages = passages_of(text)
+                documents += [
+                    Document(Kind.SUMMARY, ordinal, part, each) for part, each in enumerate(passages)
+                ]
+                after = replace(after, summaries=ordinal + 1)
+                room -= len(text)
+                if room <= 0:
+                    break
+        done = replace(progress, cursor=after).done
+        if done:
+            after = replace(after, revision=progress.revision)
+        if after == progress.cursor:
+            return None, not done
+        return Advance(scope, progress.incarnation, progress.cursor, after, documents), not done
+
+    async def _messages(
+        self, scope: Scope, progress: Progress, documents: list[Document], room: int
+    ) -> tuple[Cursor, int]:
+        """Adds passages of the next messages; answers where the cursor is then, and the room that is left."""
+        after = progress.cursor
+        while room > 0 and after.sequence < progress.last_sequence:
+            first = max(after.sequence + 1, progress.first_sequence)
+            rows = await self._store.messages(scope, first, first + _ROWS - 1, retired=True)
+            for row in rows:
+                passages = await self._passages(scope, row)
+                for part in range(after.parts, len(passages)):
+                    documents.append(Document(Kind.MESSAGE, row.sequence, part, passages[part]))
+                    after = replace(after, parts=part + 1)
+                    room -= len(passages[part])
+                    if room <= 0:
+                        break
+                if after.parts >= len(passages):
+                    after = replace(after, sequence=row.sequence, parts=0)
+                if room <= 0:
+                    break
+            if not rows:
+                after = replace(after, sequence=first + _ROWS - 1, parts=0)
+        return after, room
+
+    async def _passages(self, scope: Scope, row: MessageRow) -> list[str]:
+        if self._long is not None and self._long[:2] == (scope, row.sequence):
+            return self._long[2]
+        if len(row.body) > _LARGE:
+            passages = await asyncio.to_thread(_passages, row)
+            self._long = scope, row.sequence, passages
+        else:
+            passages, self._long = _passages(row), None
+        return passages
+
+
+def _passages(row: MessageRow) -> list[str]:
+    """The passages of a stored message; none where nothing can be read."""
+    try:
+        text = text_of_body(row.body)
+    except DecodeError:
+        log.warning("a stored message cannot be read for search", sequence=row.sequence)
+        return []
+    return passages_of(text) if text.strip() else []

@@ -1,0 +1,131 @@
+"""Which rows a session may recall (law 8): its own, and those of the session that it continues, up to that moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
+
+Inherits = Callable[[SessionHead, int | None], bool]
+"""Whether a session's view begins with the rows of the one that it continues, now (None) or as of a revision."""
+
+_SLICE = 256
+"""Rows that are read at once."""
+
+log = structlog.get_logger("contextengine.recall")
+
+
+@dataclass(slots=True, frozen=True)
+class Link:
+    """Rows of one session: those with sequences from `first` to `last`, as of a revision."""
+
+    scope: Scope
+    first: int
+    last: int
+    revision: int
+
+
+@dataclass(slots=True, frozen=True)
+class SummaryAt:
+    """A summary, where it is stored, and its ordinal there."""
+
+    link: Link
+    ordinal: int
+    row: SummaryRow
+
+
+@dataclass(slots=True)
+class Lineage:
+    """The sessions whose rows one session recalls, the newest rows first."""
+
+    links: Sequence[Link]
+    retired: bool
+    """True: rows that left the view count as well."""
+    _summaries: list[SummaryAt] | None = field(default=None)
+
+    async def summaries(self, store: Store) -> list[SummaryAt]:
+        """Every summary within, those of the session itself first, in the order of creation."""
+        if self._summaries is None:
+            found = []
+            for link in self.links:
+                rows = sorted(await store.summaries(link.scope, retired=True), key=_creation)
+                found += [
+                    SummaryAt(link, ordinal, row)
+                    for ordinal, row in enumerate(rows)
+                    if row.last_sequence <= link.last
+                    and self._there(row.created_revision, row.retired_revision, link)
+                ]
+            self._summaries = found
+        return self._summaries
+
+    def _there(self, created: int, gone: int, link: Link) -> bool:
+        return created <= link.revision and (self.retired or not gone or gone > link.revision)
+
+    def ranges(self, first: int, last: int) -> Iterator[tuple[Link, int, int]]:
+        """The parts of a range of sequences by the session that stores them, in order."""
+        for link in reversed(self.links):
+            low, high = max(first, link.first), min(last, link.last)
+            if low <= high:
+                yield link, low, high
+
+
+async def lineage_of(
+    store: Store,
+    head: SessionHead,
+    inherits: Inherits,
+    *,
+    revision: int | None = None,
+    last: int | None = None,
+    retired: bool = False,
+) -> Lineage:
+    """What a session recalls, as of a revision of its own and up to a sequence. An incomplete scope recalls nothing."""
+    if not head.scope.complete:
+        log.warning("recall_without_scope", tenant=bool(head.scope.tenant), agent=bool(head.scope.agent))
+        return Lineage((), retired)
+    links: list[Link] = []
+    known: SessionHead | None = head
+    as_of = head.revision if revision is None else revision
+    last = head.last_sequence if last is None else last
+    while known is not None:
+        # With rows that left the view, those that a reset cut off are wanted too.
+        parent = known.parent_session if retired or inherits(known, as_of) else ""
+        first = known.parent_sequence + 1 if known.parent_session else 1
+        links.append(Link(known.scope, first, last, as_of))
+        as_of, last = known.parent_revision, min(last, known.parent_sequence)
+        scope = known.scope._replace(session=parent)
+        known = None
+        if parent and all(link.scope != scope for link in links):
+            known = await store.head(scope)
+    return Lineage(links, retired)
+
+
+async def rows_between(
+    store: Store,
+    lineage: Lineage,
+    first: int,
+    last: int,
+    *,
+    below: Link | None = None,
+    as_of: int | None = None,
+) -> AsyncIterator[tuple[Link, list[MessageRow]]]:
+    """The messages of a range of sequences in order, some at a time, with the link that they belong to. `below`: of this
+    link, as of a revision of its own, and of those under it."""
+    for link, low, high in lineage.ranges(first, last):
+        if below is not None and low > below.last:
+            continue
+        moment = as_of if as_of is not None and link is below else link.revision
+        for start in range(low, high + 1, _SLICE):
+            end = min(high, start + _SLICE - 1)
+            rows = await store.messages(
+                link.scope, start, end, as_of=moment, retired=lineage.retired and below is None
+            )
+            if rows:
+                yield link, rows
+
+
+def _creation(row: SummaryRow) -> tuple[int, str]:
+    return row.created_revision, row.id

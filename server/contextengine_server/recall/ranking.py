@@ -1,0 +1,102 @@
+"""How well texts match, by BM25 over what a session itself holds: other sessions' words change nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+from contextengine_server.store.search import MAX_LANES, Lane, Match
+
+from .terms import Term
+
+_K1, _B = 1.2, 0.75
+"""How soon repetition stops to count, and how much length counts against a text: the usual values of BM25."""
+
+_SUBSTRING = 0.5
+"""What a term counts that stands within another word, beside one that stands by itself."""
+
+_SHORT = 3
+
+_UNIT = 1_000
+"""Weights are whole numbers, so that their sum does not depend on the order of adding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A lane and the term that it looks for."""
+
+    term: Term
+    lane: Lane
+    worth: float
+
+
+def sought(
+    terms: Sequence[Term], by_word: Sequence[int], within: Sequence[int], documents: int
+) -> list[Sought]:
+    """The lanes worth looking into, the rarest first: words where any stand, parts of words where few do.
+
+    `by_word` and `within` say how many documents each term is in, as a word and as part of one; 0 where that is not looked for.
+    """
+    found = []
+    for term, words, parts in zip(terms, by_word, within, strict=True):
+        for count, substring, factor in ((words, False, 1.0), (parts, True, _SUBSTRING)):
+            if count:
+                worth = factor * _rarity(count, documents)
+                lane = Lane(term.text, substring, max(1, round(worth * _UNIT)))
+                found.append(Sought(term, lane, worth))
+    found.sort(key=_by_worth)
+    return found[:MAX_LANES]
+
+
+def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[float, Match]]:
+    """(score, match), the best first and of equals the newest. A score is the share of the best that could be, 0 to 1. What
+    only resembles a term is left out."""
+    if not matches:
+        return []
+    average = sum(len(match.text) for match in matches) / len(matches) or 1
+    best: dict[str, float] = {}
+    for one in lanes:
+        best[one.term.text] = max(best.get(one.term.text, 0.0), one.worth * (_K1 + 1))
+    whole = sum(best.values())
+    scored = []
+    for match in matches:
+        score = _score(match, lanes, len(match.text) / average)
+        if score > 0:
+            scored.append((min(1.0, score / whole), match))
+    scored.sort(key=_by_score)
+    return scored
+
+
+def _score(match: Match, lanes: Sequence[Sought], length: float) -> float:
+    folded = match.text.lower()
+    values: dict[str, float] = {}
+    for bit, one in enumerate(lanes):
+        if match.lanes >> bit & 1:
+            if one.lane.substring:
+                times = folded.count(one.term.text.lower())
+            else:
+                times = max(1, _times(one.term.root, folded))
+            value = one.worth * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
+            values[one.term.text] = max(values.get(one.term.text, 0.0), value)
+    return sum(values.values())
+
+
+def _times(root: str, folded: str) -> int:
+    """How often a word stands in a text, about. Short ones are parts of many others and are counted by themselves."""
+    if len(root) > _SHORT or not root.isascii():
+        return folded.count(root)
+    return len(re.findall(rf"\b{re.escape(root)}\b", folded))
+
+
+def _rarity(count: int, documents: int) -> float:
+    return log(1 + (max(documents, count) - count + 0.5) / (count + 0.5))
+
+
+def _by_worth(one: Sought) -> float:
+    return -one.worth
+
+
+def _by_score(scored: tuple[float, Match]) -> tuple[float, int]:
+    return -scored[0], -scored[1].place

@@ -1,0 +1,93 @@
+"""Going through texts from the newest down with a regular expression, a while at a time.
+
+Where there is an index its passages are gone through, and where the pattern has a plain text in it only those that may hold
+it. Without an index the rows themselves are read. A message that is more than a passage is always read whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from time import monotonic
+
+from contextengine_server.store.interface import MessageRow
+from contextengine_server.store.search import Match, Span
+
+from .ground import Ground
+from .patterns import Pattern
+from .texts import may_be_cut, text_of_body
+
+_AT_ONCE = 256
+
+
+async def scanned(
+    ground: Ground, spans: Sequence[Span], pattern: Pattern, need: int, seconds: float, below: int | None
+) -> tuple[list[Match], int | None]:
+    """At most `need` messages that match, the newest first, and the sequence below which to go on; None: there are no more.
+    `spans` come newest first and do not overlap."""
+    found: list[Match] = []
+    end = monotonic() + seconds
+    for span in spans:
+        at = below
+        if at is not None and at <= span.first:
+            continue
+        while True:
+            batch, at = await _batch(ground, span, pattern, at)
+            for match in await asyncio.to_thread(_matching, pattern, batch):
+                found.append(match)
+                if len(found) == need:
+                    return found, match.place
+            if at is None:
+                break
+            if monotonic() > end:
+                return found, at
+    return found, None
+
+
+def _matching(pattern: Pattern, batch: Sequence[Match]) -> list[Match]:
+    return [match for match in batch if pattern.first(match.text) is not None]
+
+
+async def _batch(
+    ground: Ground, span: Span, pattern: Pattern, below: int | None
+) -> tuple[list[Match], int | None]:
+    """The next messages with their whole texts, and the sequence below which to go on."""
+    index = ground.store.index
+    if not index.available:
+        last = span.last if below is None else min(span.last, below - 1)
+        first = max(span.first, last - _AT_ONCE + 1)
+        rows = await _rows(ground, span, first, last)
+        chosen = [row for row in rows if _chosen(row, span)]
+        texts = await asyncio.to_thread(_texts, chosen)
+        batch = [_match(span, row, text) for row, text in zip(chosen, texts, strict=True)]
+        return batch[::-1], first if first > span.first else None
+    passages, at = await index.scan(span, _AT_ONCE, below=below, containing=pattern.literal)
+    batch = []
+    for match in passages:
+        if may_be_cut(match.part, match.text):
+            rows = await _rows(ground, span, match.place, match.place)
+            texts = await asyncio.to_thread(_texts, rows)
+            match = replace(match, text="\n".join(texts), part=0)
+        batch.append(match)
+    return batch, at
+
+
+async def _rows(ground: Ground, span: Span, first: int, last: int) -> list[MessageRow]:
+    return await ground.store.messages(span.scope, first, last, as_of=span.revision, retired=span.retired)
+
+
+def _texts(rows: Sequence[MessageRow]) -> list[str]:
+    return [text_of_body(row.body) for row in rows]
+
+
+def _chosen(row: MessageRow, span: Span) -> bool:
+    if span.roles and row.role not in span.roles:
+        return False
+    if span.start_ms is not None and (row.time_ms is None or row.time_ms < span.start_ms):
+        return False
+    return span.end_ms is None or (row.time_ms is not None and row.time_ms < span.end_ms)
+
+
+def _match(span: Span, row: MessageRow, text: str) -> Match:
+    return Match(span, row.sequence, 0, text, 0, row.role, row.time_ms, row.host_id)

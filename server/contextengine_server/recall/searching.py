@@ -1,0 +1,333 @@
+"""Search: by words, ranked, or by a regular expression, from the newest down.
+
+Messages and summaries are ranked apart and merged by rank, since scores of two collections do not compare; a summary goes
+before a message of its rank. A page is worked out anew from its token, which says what was searched and how far the answer
+came: nothing is remembered between pages, and rows that come meanwhile do not move the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.store.search import MAX_PLACE, Kind, Lane, Match, Span
+
+from .ground import Ground
+from .lineage import Lineage, SummaryAt, lineage_of
+from .paging import digest_of, numbers_in, token_of
+from .patterns import Pattern, compile_pattern
+from .ranking import Sought, ranked, sought
+from .scanning import scanned
+from .snippets import densest, shown
+from .terms import Term, terms_of
+from .texts import may_be_cut
+
+DEFAULT_LIMIT, MAX_LIMIT = 10, 100
+SCAN_S = 2.0
+"""How long one call goes through texts; what it did not come to is the next page's."""
+
+_BLOCK = 200
+"""Candidates that are ranked by their texts at once."""
+_FEW = 50
+"""A word that is in no more passages is looked for within other words too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for."""
+
+    text: str
+    regex: bool = False
+    messages: bool = True
+    summaries: bool = True
+    limit: int = DEFAULT_LIMIT
+    page: str = ""
+    """Where the last page ended; empty: from the start."""
+    roles: tuple[int, ...] = ()
+    """Only messages of these roles, and no summaries."""
+    first: int = 0
+    """Only from this sequence on."""
+    last: int = 0
+    """Only to this sequence; 0: to the last."""
+    start_ms: int | None = None
+    end_ms: int | None = None
+    retired: bool = False
+    """True: also rows that left the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message or a summary that was found."""
+
+    session: str
+    """The session that stores it."""
+    snippet: str
+    """The words around what was found, redacted and fenced."""
+    score: float
+    sequence: int = 0
+    role: int = 0
+    time_ms: int | None = None
+    host_id: str = ""
+    summary: SummaryRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of hits, best first."""
+
+    hits: Sequence[Hit] = ()
+    next_page: str = ""
+    """Where the next page begins; empty: there is none."""
+    total: int | None = 0
+    """How many hits there are in all; None: not known."""
+    revision: int = 0
+    """The state that was searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far an answer came."""
+
+    revision: int
+    last: int
+    """The newest sequence that is searched."""
+    messages: int = 0
+    summaries: int = 0
+    """Hits of each kind that were given."""
+    below: int = 0
+    """Where going through messages goes on; 0: at the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A hit whose snippet has yet to be made."""
+
+    score: float
+    text: str
+    cut: bool
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class _Finds:
+    """Hits of one kind, from the page's first on."""
+
+    found: Sequence[_Found] = ()
+    find: Callable[[str], tuple[int, int]] = lambda text: (0, 0)
+    """Where in a text of theirs something was found."""
+    more: int | None = None
+    """Where to go on; None: this is all there is."""
+    total: int | None = 0
+
+
+async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
+    """What a session recalls of a query. Raises InvalidField for a page that is not the query's, or a pattern that is none."""
+    digest = digest_of(*head.scope, head.incarnation, _asked(query))
+    index, progress = ground.store.index, await ground.store.index.progress(head.scope)
+    last, revision = head.last_sequence, head.revision
+    if index.available and progress is not None and not progress.done:
+        last, revision = max(progress.cursor.sequence, head.parent_sequence), progress.cursor.revision
+    place = _Place(head.revision, last)
+    if query.page:
+        place = _Place(*numbers_in(query.page, digest, 5))
+        revision = place.revision
+    lineage = await lineage_of(
+        ground.store, head, ground.inherits, revision=place.revision, last=place.last, retired=query.retired
+    )
+    if not lineage.links:
+        return Page()
+    pattern, terms = _reading(query, index.available)
+    messages = summaries = _Finds()
+    if query.messages:
+        spans = _spans(lineage, query)
+        if pattern is not None:
+            messages = await _scan(ground, spans, pattern, query.limit, place)
+        else:
+            messages = await _rank(ground, spans, terms, query.limit, place)
+    if query.summaries and not query.roles:
+        chosen = [one for one in await lineage.summaries(ground.store) if _covers(one.row, query)]
+        if pattern is not None:
+            summaries = await _scan_summaries(chosen, pattern, place)
+        else:
+            summaries = await _rank_summaries(ground, lineage, chosen, terms, place)
+    return await _page(ground, digest, query.limit, place, messages, summaries, revision)
+
+
+def _asked(query: Query) -> list[object]:
+    kinds = [query.messages, query.summaries, query.retired, query.regex]
+    return [query.text, *kinds, query.roles, query.first, query.last, query.start_ms, query.end_ms]
+
+
+def _reading(query: Query, indexed: bool) -> tuple[Pattern | None, list[Term]]:
+    """The pattern to go through texts with, or the terms to look up. What has no words, and everything where nothing is
+    indexed, is gone through."""
+    if query.regex:
+        return compile_pattern(query.text), []
+    terms = terms_of(query.text)
+    if terms and indexed:
+        return None, terms
+    words = [re.escape(term.text) for term in terms] or [re.escape(query.text.strip())]
+    return compile_pattern("(?i)" + "|".join(words)), []
+
+
+def _spans(lineage: Lineage, query: Query) -> list[Span]:
+    found = []
+    for link in lineage.links:
+        first, last = max(link.first, query.first), min(link.last, query.last or link.last)
+        if first <= last:
+            filters = (query.retired, query.roles, query.start_ms, query.end_ms)
+            found.append(Span(link.scope, Kind.MESSAGE, first, last, link.revision, *filters))
+    return found
+
+
+def _covers(row: SummaryRow, query: Query) -> bool:
+    """True where a summary reaches into what is asked for."""
+    if query.first > row.last_sequence or (query.last and query.last < row.first_sequence):
+        return False
+    if query.start_ms is not None and (row.end_ms is None or row.end_ms < query.start_ms):
+        return False
+    return query.end_ms is None or (row.start_ms is not None and row.start_ms < query.end_ms)
+
+
+# By words
+
+
+async def _lanes(
+    ground: Ground, spans: Sequence[Span], terms: Sequence[Term], documents: int
+) -> list[Sought]:
+    index = ground.store.index
+    words = await index.count(spans, [Lane(term.text) for term in terms])
+    rare = [term for term, count in zip(terms, words, strict=True) if count <= _FEW and len(term.text) >= 3]
+    parts = dict(zip(rare, await index.count(spans, [Lane(term.text, True) for term in rare]), strict=True))
+    return sought(terms, words, [parts.get(term, 0) for term in terms], documents)
+
+
+async def _rank(
+    ground: Ground, spans: Sequence[Span], terms: Sequence[Term], limit: int, place: _Place
+) -> _Finds:
+    lanes = await _lanes(ground, spans, terms, sum(span.last - span.first + 1 for span in spans))
+    wanted = ((place.messages + limit) // _BLOCK + 1) * _BLOCK
+    matches = await ground.store.index.find(spans, [one.lane for one in lanes], wanted)
+    scored = []
+    for start in range(0, len(matches), _BLOCK):
+        scored += await asyncio.to_thread(ranked, matches[start : start + _BLOCK], lanes)
+    found = [_of_message(match, score) for score, match in scored[place.messages :]]
+    total = len(scored) if len(matches) < wanted else None
+    return _Finds(found, _finder(lanes), None if total is not None else 0, total)
+
+
+async def _rank_summaries(
+    ground: Ground, lineage: Lineage, chosen: Sequence[SummaryAt], terms: Sequence[Term], place: _Place
+) -> _Finds:
+    known = {(one.link.scope, one.ordinal): one for one in chosen}
+    spans = [
+        Span(
+            link.scope,
+            Kind.SUMMARY,
+            0,
+            MAX_PLACE,
+            link.revision,
+            places={one.ordinal for one in chosen if one.link is link},
+        )
+        for link in lineage.links
+    ]
+    lanes = await _lanes(ground, spans, terms, len(chosen)) if chosen else []
+    matches = await ground.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
+    scored = await asyncio.to_thread(ranked, matches, lanes)
+    found = [
+        _of_summary(
+            known[match.span.scope, match.place], score, match.text, may_be_cut(match.part, match.text)
+        )
+        for score, match in scored
+    ]
+    return _Finds(found[place.summaries :], _finder(lanes), None, len(found))
+
+
+def _finder(lanes: Sequence[Sought]) -> Callable[[str], tuple[int, int]]:
+    worth = {one.term.root: one.worth for one in lanes}
+    return lambda text: densest(text, list(worth.items()))
+
+
+# By going through texts
+
+
+async def _scan(ground: Ground, spans: Sequence[Span], pattern: Pattern, limit: int, place: _Place) -> _Finds:
+    matches, below = await scanned(ground, spans, pattern, limit + 1, SCAN_S, place.below or None)
+    found = [_of_message(match, 1.0) for match in matches]
+    total = place.messages + len(found) if below is None else None
+    return _Finds(found, _first(pattern), below, total)
+
+
+async def _scan_summaries(chosen: Sequence[SummaryAt], pattern: Pattern, place: _Place) -> _Finds:
+    matching = await asyncio.to_thread(
+        lambda: [one for one in reversed(chosen) if pattern.first(one.row.text) is not None]
+    )
+    found = [_of_summary(one, 1.0, one.row.text, False) for one in matching]
+    return _Finds(found[place.summaries :], _first(pattern), None, len(found))
+
+
+def _first(pattern: Pattern) -> Callable[[str], tuple[int, int]]:
+    def find(text: str) -> tuple[int, int]:
+        start, end = pattern.first(text) or (0, 0)
+        return start, end - start
+
+    return find
+
+
+# The page
+
+
+def _of_message(match: Match, score: float) -> _Found:
+    hit = Hit(
+        match.span.scope.session,
+        "",
+        score,
+        sequence=match.place,
+        role=match.role,
+        time_ms=match.time_ms,
+        host_id=match.host_id,
+    )
+    return _Found(score, match.text, may_be_cut(match.part, match.text), hit)
+
+
+def _of_summary(one: SummaryAt, score: float, text: str, cut: bool) -> _Found:
+    return _Found(score, text, cut, Hit(one.link.scope.session, "", score, summary=one.row))
+
+
+async def _page(
+    ground: Ground, digest: str, limit: int, place: _Place, messages: _Finds, summaries: _Finds, revision: int
+) -> Page:
+    taken: list[tuple[_Found, _Finds]] = []
+    counts = [0, 0]
+    kinds = (summaries, messages)
+    given = [place.summaries, place.messages]
+    while len(taken) < limit:
+        # The kind of which fewer were given is next, and of equals the summary.
+        left = [kind for kind in (0, 1) if counts[kind] < len(kinds[kind].found)]
+        if not left:
+            break
+        kind = min(left, key=lambda one: given[one] + counts[one])
+        taken.append((kinds[kind].found[counts[kind]], kinds[kind]))
+        counts[kind] += 1
+    hits = await asyncio.to_thread(_hits, ground, taken)
+    here = place.below
+    if counts[1]:
+        here = messages.found[counts[1] - 1].hit.sequence
+    if counts[1] == len(messages.found) and messages.more:
+        here = messages.more
+    following = replace(place, messages=given[1] + counts[1], summaries=given[0] + counts[0], below=here)
+    rest = any(counts[kind] < len(kinds[kind].found) or kinds[kind].more is not None for kind in (0, 1))
+    numbers = (following.revision, following.last, following.messages, following.summaries, following.below)
+    known = messages.total is not None and summaries.total is not None
+    total = (messages.total or 0) + (summaries.total or 0) if known else None
+    return Page(hits, token_of(digest, numbers) if rest else "", total, revision)
+
+
+def _hits(ground: Ground, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
+    return [
+        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, cut=one.cut))
+        for one, finds in taken
+    ]

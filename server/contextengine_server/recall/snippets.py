@@ -1,0 +1,69 @@
+"""What is shown of a text that was found: the words around it, without secrets, as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from contextengine_server.context.summary_text import fenced
+
+SNIPPET_CHARS = 480
+_EDGE = 24
+"""How far an edge moves to the end of a word."""
+
+Redact = Callable[[str], str]
+
+
+def around(text: str, at: int, length: int) -> str:
+    """At most SNIPPET_CHARS characters of `text` around a place in it, with marks where more is left out."""
+    if len(text) <= SNIPPET_CHARS:
+        return text.strip()
+    start = max(0, min(at - (SNIPPET_CHARS - min(length, SNIPPET_CHARS)) // 2, len(text) - SNIPPET_CHARS))
+    end = start + SNIPPET_CHARS
+    if start > 0:
+        space = re.search(r"\s", text[start : start + _EDGE])
+        start += space.end() if space is not None else 0
+    if end < len(text):
+        spaces = list(re.finditer(r"\s", text[end - _EDGE : end]))
+        end = end - _EDGE + spaces[-1].start() if spaces else end
+    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
+    """Where in `text` the most of what is sought (in lower case, with its worth) stands close together: (start, length)."""
+    folded = text.lower()
+    places: list[tuple[int, str, float]] = []
+    for word, value in worth:
+        at = folded.find(word)
+        while at >= 0 and len(places) < 10_000:
+            places.append((at, word, value))
+            at = folded.find(word, at + max(1, len(word)))
+    places.sort()
+    best, where = 0.0, (0, 0)
+    first = 0
+    inside: dict[str, int] = {}
+    total = 0.0
+    for at, word, value in places:
+        inside[word] = inside.get(word, 0) + 1
+        total += value if inside[word] == 1 else 0.0
+        while at + len(word) - places[first][0] > SNIPPET_CHARS - 2 * _EDGE and places[first][0] < at:
+            _, gone, lost = places[first]
+            inside[gone] -= 1
+            total -= lost if not inside[gone] else 0.0
+            first += 1
+        if total > best + 1e-9:
+            best, where = total, (places[first][0], at + len(word) - places[first][0])
+    return where
+
+
+def shown(text: str, redact: Redact, find: Callable[[str], tuple[int, int]], *, cut: bool = False) -> str:
+    """A snippet of `text` around what `find` finds in it. `cut`: its edges may be in the middle of a word."""
+    clean = redact(_whole_words(text) if cut else text)
+    return fenced(around(clean, *find(clean)))
+
+
+def _whole_words(text: str) -> str:
+    """The text without its first and last word, which may be the half of a secret that nothing would know as one."""
+    first, last = re.search(r"\s", text), text.rfind(" ")
+    start = first.end() if first is not None else 0
+    return text[start:last] if last > start else text

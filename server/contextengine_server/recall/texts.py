@@ -1,0 +1,101 @@
+"""A message as a text that can be searched and read, and long texts cut into passages.
+
+What a person or a model would look for: what was said, the tools that were called with what, and what they answered. Not
+reasoning, which is the model's own; nor the bytes of pictures and files, but their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.store.search import MAX_PARTS
+
+PASSAGE_CHARS = 8_000
+"""How long a passage is: short enough to be indexed in a few ms, and to rank by what stands together."""
+
+OVERLAP_CHARS = 200
+"""What neighbouring passages share, so that what is looked for stands whole in one of them."""
+
+ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
+"""Role numbers of the wire by name; others are `custom`."""
+
+
+def text_of(message: pb.Message) -> str:
+    """The message as text; a line of its own for every call and answer."""
+    return _carried("\n".join(filter(None, _lines(message.parts))))
+
+
+def text_of_body(body: bytes) -> str:
+    """The same of an encoded message."""
+    return text_of(pb.Message.FromString(body))
+
+
+def role_name(role: int) -> str:
+    """What a role is called."""
+    return ROLES.get(role, "custom")
+
+
+def passages_of(text: str) -> list[str]:
+    """The text, cut into passages that overlap."""
+    if len(text) <= PASSAGE_CHARS:
+        return [text]
+    step = max(PASSAGE_CHARS - OVERLAP_CHARS, -(-len(text) // MAX_PARTS))
+    last = len(text) - OVERLAP_CHARS
+    return [text[start : start + step + OVERLAP_CHARS] for start in range(0, last, step)]
+
+
+def may_be_cut(part: int, text: str) -> bool:
+    """True where a passage may not be all of its message."""
+    return part > 0 or len(text) >= PASSAGE_CHARS
+
+
+def _lines(parts: Iterable[pb.Part]) -> Iterator[str]:
+    for part in parts:
+        kind = part.WhichOneof("kind")
+        if kind == "text":
+            yield part.text.text
+        elif kind == "tool_call":
+            yield f"[call {part.tool_call.name}]"
+            yield from _arguments(part.tool_call.arguments_json)
+        elif kind == "tool_result":
+            result = part.tool_result
+            name = f" {result.name}" if result.name else ""
+            yield f"[{'error' if result.is_error else 'result'}{name}]"
+            yield from _lines(result.parts)
+        elif kind == "image":
+            yield f"[image {part.image.uri}]" if part.image.uri else "[image]"
+        elif kind == "file":
+            yield f"[file {' '.join(filter(None, (part.file.name, part.file.uri)))}]"
+        elif kind == "opaque":
+            yield from _arguments(part.opaque.json)
+
+
+def _arguments(raw: bytes) -> Iterator[str]:
+    """JSON as lines of `name: value`, its escapes undone; what is no JSON as it is."""
+    try:
+        value = orjson.loads(raw)
+    except ValueError:
+        yield raw.decode("utf-8", "replace")
+    else:
+        yield from _values("", value)
+
+
+def _values(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _values(f"{name}.{key}" if name else key, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _values(name, inner)
+    else:
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        yield f"{name}: {text}" if name else text
+
+
+def _carried(text: str) -> str:
+    """The text without what neither a database nor a wire carries as text."""
+    return text.replace("\0", " ")
