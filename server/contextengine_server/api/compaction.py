@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextengine_proto.v1 import compaction_pb2 as pb
+from contextengine_server.api import unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
 from contextengine_server.engines.contract import CompactionStep, Engine
-from contextengine_server.errors import NotYetServed, RevisionMismatch, Violation
+from contextengine_server.errors import InvalidField, RevisionMismatch, Violation
 from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
 from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
 from contextengine_server.sessions.compacting import compact as run
@@ -21,20 +22,14 @@ INSTRUCTIONS = (
     "progress, key decisions, next steps, and exact identifiers (paths, ids, hashes, numbers) that it will need."
 )
 
-_LATER = {
-    "live": "the compressor and layered engines",
-    "propose_only": "the compressor and layered engines",
-    "undo_to_generation": "the dag engine",
-}
-
 
 async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> pb.CompactResponse:
     """Compacts the stored view, delegates it, or says why not."""
-    for name, completed_by in _LATER.items():
-        if request.propose_only if name == "propose_only" else request.HasField(name):
-            raise NotYetServed(
-                f"{name}: comes with {completed_by}", metadata={"field": name, "completed_by": completed_by}
-            )
+    unserved.refuse_fields(request)
+    if request.target not in pb.CompactionTarget.values():
+        raise InvalidField(
+            "target", f"is {request.target}: give one of {', '.join(pb.CompactionTarget.keys())}"
+        )
     address = await core.address(call.caller.tenant, ref_of(request.session))
     asked = request_of(
         request_id(request.request_id), "Compact", (), request.SerializeToString(deterministic=True)

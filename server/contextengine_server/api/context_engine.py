@@ -6,7 +6,7 @@ from google.protobuf.message import Message
 
 from contextengine_proto.v1 import assemble_pb2, compaction_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
-from contextengine_server.api import replies
+from contextengine_server.api import replies, unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.compaction import compact
 from contextengine_server.api.reading import (
@@ -22,7 +22,7 @@ from contextengine_server.api.reading import (
     required,
 )
 from contextengine_server.api.status import status_of
-from contextengine_server.errors import ContradictoryFields, InvalidField, NotYetServed
+from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.sessions import introducing, modelling, shortening, turning
 from contextengine_server.sessions.assembling import AssembleCall, assemble
 from contextengine_server.sessions.background import queue_compaction
@@ -40,11 +40,8 @@ class ContextEngineService:
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
         """Introduces a host and a session to each other."""
         core = self.core
+        unserved.refuse_fields(request)
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        if request.spawn_token:
-            raise NotYetServed(
-                "spawn_token: forks come with subagents and projection", metadata={"field": "spawn_token"}
-            )
         history = incoming(core, request.history, "history")
         selected = await core.select(address.scope)
         done = await introducing.introduce(
@@ -52,8 +49,8 @@ class ContextEngineService:
             address,
             introducing.Introduction(
                 host=host_facts(request.host) if request.HasField("host") else None,
-                model=request.model,
-                provider=request.provider,
+                model=request_id(request.model, "model"),
+                provider=request_id(request.provider, "provider"),
                 window=not_negative(request.window, "window") if request.HasField("window") else None,
                 continues=ref_of(request.continues, "continues") if request.HasField("continues") else None,
             ),
@@ -127,10 +124,7 @@ class ContextEngineService:
             raise ContradictoryFields(
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
             )
-        if request.HasField("projection"):
-            raise NotYetServed(
-                "projection: comes with subagents and projection", metadata={"field": "projection"}
-            )
+        unserved.refuse_fields(request)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
         wanted = AssembleCall(
@@ -141,8 +135,8 @@ class ContextEngineService:
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
             budget=await budget_spec(core, request.budget, request.tools),
-            model=request.model,
-            provider=request.provider,
+            model=request_id(request.model, "model"),
+            provider=request_id(request.provider, "provider"),
             prompt_tokens=await prompt_tokens(core, request.prompt),
             current_message_id=request.current_message_id,
             measured=request.current_token_count if request.HasField("current_token_count") else None,

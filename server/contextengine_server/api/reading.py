@@ -12,12 +12,16 @@ from contextengine_server.sessions.core import Ref, SessionCore
 from contextengine_server.sessions.introducing import HostFacts
 from contextengine_server.sessions.modelling import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.reading import Incoming, read, texts_of
+from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of
 
 MAX_TOKENS = 2**53
 """More tokens than any window: a count above is a mistake."""
 
+MAX_HOST_BYTES = 64 * 1024
+"""A few names and a path: what is longer is no introduction."""
+
 _PARTS = ("output_reserve", "safety_margin", "rot_buffer")
+_USAGE = tuple(field.name for field in message_pb2.Usage.DESCRIPTOR.fields)
 
 
 def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
@@ -82,6 +86,7 @@ async def prompt_tokens(core: SessionCore, parts: Sequence[message_pb2.Part]) ->
     """What this turn's prompt costs as a message."""
     if not parts:
         return 0
+    check_parts(parts, "prompt")
     texts: list[str] = []
     return MESSAGE_TOKENS + texts_of(parts, texts) + await tokens_of(core, texts)
 
@@ -128,7 +133,12 @@ async def budget_spec(
 
 def host_facts(host: host_pb2.HostInfo) -> HostFacts:
     """The host as it introduced itself."""
-    return HostFacts(host.SerializeToString(deterministic=True), tuple(host.capabilities))
+    encoded = host.SerializeToString(deterministic=True)
+    if len(encoded) > MAX_HOST_BYTES:
+        raise InvalidField(
+            "host", f"has {len(encoded)} bytes, at most {MAX_HOST_BYTES} are taken: every session keeps it"
+        )
+    return HostFacts(encoded, tuple(host.capabilities))
 
 
 def report_of(
@@ -143,14 +153,7 @@ def report_of(
         limit = overflow_limit(overflow)
     if usage is None:
         return Report(overflow_limit=limit)
-    for name in (
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "reasoning_tokens",
-        "total_tokens",
-    ):
+    for name in _USAGE:
         not_negative(getattr(usage, name), f"usage.{name}")
     return Report(
         input_tokens=usage.input_tokens,
@@ -168,6 +171,7 @@ def report_of(
 
 def overflow_limit(overflow: lifecycle_pb2.ReportUsageRequest.Overflow) -> int:
     """The limit that the provider named: as a number, else as its text says."""
+    not_negative(overflow.observed_tokens, "overflow.observed_tokens")
     if overflow.HasField("limit_tokens"):
         return not_negative(overflow.limit_tokens, "overflow.limit_tokens")
     return limit_in(overflow.text)

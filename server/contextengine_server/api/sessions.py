@@ -39,8 +39,8 @@ class SessionsService:
         size = min(not_negative(request.page_size, "page_size") or DEFAULT_PAGE, MAX_PAGE)
         heads = await self.core.store.list_sessions(
             call.caller.tenant,
-            agent=request.agent_id,
-            session_key=request.session_key,
+            agent=request_id(request.agent_id, "agent_id"),
+            session_key=request_id(request.session_key, "session_key"),
             limit=size + 1,
             after=_place(request.page_token),
         )
@@ -91,7 +91,11 @@ class SessionsService:
     ) -> pb.ImportResponse:
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(header.session, "header.session"))
-        said, count = Introduction(model=header.model, provider=header.provider), len(messages)
+        said = Introduction(
+            model=request_id(header.model, "header.model"),
+            provider=request_id(header.provider, "header.provider"),
+        )
+        count = len(messages)
         await core.count(messages)
         async with core.session(address.scope, None, lock=True) as session:
             if session.head is not None and session.view.last_sequence:
@@ -176,7 +180,10 @@ class SessionsService:
     async def watch(self, request: pb.WatchRequest, call: Call) -> AsyncIterator[pb.WatchResponse]:
         """Streams what happens to sessions."""
         watched = Watched(
-            call.caller.tenant, request.agent_id, request.session_id, tuple(request.name_prefixes)
+            call.caller.tenant,
+            request_id(request.agent_id, "agent_id"),
+            request_id(request.session_id, "session_id"),
+            tuple(request.name_prefixes),
         )
         events = self.core.events.watch(watched, request.resume_position)
         await call.opened()

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
-from contextengine_server.errors import NotYetServed
+from google.protobuf.message import Message
+
+from contextengine_server.errors import NotYetServed, Violation
 
 _PACKAGE = "contextengine.v1"
 _DAG = "the dag engine"
+_PIPELINE = "the pipeline engine"
 _COMPRESSOR = "the compressor and layered engines"
 _SUBAGENTS = "subagents and projection"
 
@@ -32,6 +35,14 @@ UNSERVED = {
 }
 """Method to what completes it."""
 
+FIELDS = {
+    "BootstrapRequest": {"spawn_token": _SUBAGENTS},
+    "AssembleRequest": {"projection": _SUBAGENTS, "preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
+    "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR, "undo_to_generation": _DAG},
+}
+"""Fields of rpcs that are served, which say what the reply must hold or what is to be done, and what completes each. To pass over
+them in silence would answer another question than the one that was asked."""
+
 
 def refuse(method: str) -> NoReturn:
     """Raises NotYetServed for a method of the table."""
@@ -40,6 +51,20 @@ def refuse(method: str) -> NoReturn:
         f"{method} is part of the contract and not served by this version; it comes with {completed_by}",
         metadata={"rpc": method, "completed_by": completed_by},
     )
+
+
+def refuse_fields(request: Message) -> None:
+    """Raises NotYetServed where the request has a field of the table."""
+    descriptor = request.DESCRIPTOR
+    for name, completed_by in FIELDS[descriptor.name].items():
+        given = request.HasField if descriptor.fields_by_name[name].has_presence else None
+        if given(name) if given is not None else getattr(request, name):
+            text = f"is part of the contract and not served by this version; it comes with {completed_by}"
+            raise NotYetServed(
+                f"{name}: {text}",
+                violations=[Violation(name, text)],
+                metadata={"field": name, "completed_by": completed_by},
+            )
 
 
 def check(served: Iterable[str], contract: Iterable[str]) -> None:

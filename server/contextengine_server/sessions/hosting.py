@@ -16,6 +16,9 @@ from .state import SessionState
 from .warm import Session
 from .writing import Request
 
+MAX_SUMMARY_BYTES = 1024 * 1024
+"""Some 250,000 tokens: more than a summary is for, and what is counted and fenced at once."""
+
 
 async def host_compaction(
     core: SessionCore, session: Session, address: Address, request: Request, first: int, last: int, text: str
@@ -24,6 +27,11 @@ async def host_compaction(
     head = core.require(session)
     if not text.strip():
         raise InvalidField("compacted.summary", "is required: the text that stands for the range from now on")
+    if len(text.encode()) > MAX_SUMMARY_BYTES:
+        raise InvalidField(
+            "compacted.summary",
+            f"has {len(text.encode())} bytes, at most {MAX_SUMMARY_BYTES} are taken: it is shown in every assembly",
+        )
     if not 1 <= first <= last <= head.last_sequence:
         raise InvalidField(
             "compacted.first_sequence",
@@ -57,7 +65,9 @@ async def host_compaction(
 
 def _inward(view: View, first: int, last: int) -> CompactionStep:
     """The whole atoms within the range, outside the leading messages and what is pending."""
-    newest = view.steps - 2 if view.atoms and view.atoms[-1].pending else view.steps - 1
+    end = view.atoms[-1] if view.atoms else None
+    unfinished = end is not None and not end.closed and (end.pending or end.growing)
+    newest = view.steps - 2 if unfinished else view.steps - 1
     steps = [
         atom.step
         for atom in view.atoms

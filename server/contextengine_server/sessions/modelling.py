@@ -60,6 +60,18 @@ async def update_model(
     return await change(core, session, address, edit, request=request)
 
 
+SUMMED = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cost_micro_usd",
+)
+MOST = 2**63 - 1
+"""Sums stop here: the wire's integers hold no more."""
+
+
 @dataclass(slots=True, frozen=True)
 class Report:
     """What the provider billed, or refused. Tokens are the model's."""
@@ -100,12 +112,8 @@ def note_usage(state: SessionState, report: Report) -> None:
     """Adds a report to what was billed, and learns from it."""
     usage = state.usage
     if report.billed:
-        usage.input_tokens += report.input_tokens
-        usage.output_tokens += report.output_tokens
-        usage.cache_read_tokens += report.cache_read_tokens
-        usage.cache_write_tokens += report.cache_write_tokens
-        usage.reasoning_tokens += report.reasoning_tokens
-        usage.cost_micro_usd += report.cost_micro_usd
+        for name in SUMMED:
+            setattr(usage, name, min(getattr(usage, name) + getattr(report, name), MOST))
         usage.reports += 1
         usage.last_prompt = report.prompt_tokens
         usage.last_completion = report.output_tokens

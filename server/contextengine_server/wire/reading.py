@@ -159,6 +159,8 @@ def read(message: pb.Message, field: str) -> Incoming:
 MAX_ID_BYTES = 256
 MAX_FORMAT_BYTES = 64
 MAX_PARTS = 10_000
+MAX_FILE_BYTES = 2**53
+"""More than any file system holds: a size above is a mistake, and its tokens would not fit a sum."""
 _TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
 
 
@@ -184,16 +186,36 @@ def _check(message: pb.Message, field: str) -> None:
             or not 0 <= message.timestamp.nanos < 1_000_000_000
         ):
             raise InvalidField(f"{field}.timestamp", "is no time between year 1 and 9999")
-    for index, part in enumerate(message.parts):
+    check_parts(message.parts, f"{field}.parts")
+
+
+def check_parts(parts: Iterable[pb.Part], field: str) -> None:
+    """Raises InvalidField for a part that cannot be, naming it under `field`."""
+    for index, part in enumerate(parts):
         kind = part.WhichOneof("kind")
         if kind == "tool_call":
             if not part.tool_call.call_id:
                 raise InvalidField(
-                    f"{field}.parts[{index}].tool_call.call_id", "is required: results are paired by it"
+                    f"{field}[{index}].tool_call.call_id", "is required: results are paired by it"
                 )
             if not part.tool_call.name:
-                raise InvalidField(f"{field}.parts[{index}].tool_call.name", "is required")
-        elif kind == "tool_result" and not part.tool_result.call_id:
-            raise InvalidField(
-                f"{field}.parts[{index}].tool_result.call_id", "is required: it names the call answered"
-            )
+                raise InvalidField(f"{field}[{index}].tool_call.name", "is required")
+        elif kind == "tool_result":
+            if not part.tool_result.call_id:
+                raise InvalidField(
+                    f"{field}[{index}].tool_result.call_id", "is required: it names the call answered"
+                )
+            if any(inner.WhichOneof("kind") != "text" for inner in part.tool_result.parts):
+                check_parts(part.tool_result.parts, f"{field}[{index}].tool_result.parts")
+        elif kind == "file":
+            if not 0 <= part.file.size_bytes <= MAX_FILE_BYTES:
+                raise InvalidField(
+                    f"{field}[{index}].file.size_bytes",
+                    f"is {part.file.size_bytes}: give 0 to {MAX_FILE_BYTES}",
+                )
+        elif kind == "image":
+            for name in ("width", "height"):
+                if getattr(part.image, name) < 0:
+                    raise InvalidField(
+                        f"{field}[{index}].image.{name}", "is negative: give pixels, 0 for unknown"
+                    )

@@ -1,0 +1,81 @@
+"""A good request for every rpc that is served: what is bad is one change away from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from google.protobuf.message import Message
+
+from contextengine import types as t
+from contextengine.messages import assistant, tool_call, tool_result, user
+from tests.integration.harness import ref
+
+Requests = list[Message]
+
+
+def _full() -> list[t.Message]:
+    """Messages with every kind of part."""
+    parts = [
+        t.Part(reasoning=t.ReasoningPart(text="hm", signature=b"sig")),
+        t.Part(text=t.TextPart(text="text")),
+        t.Part(image=t.ImagePart(uri="http://127.0.0.1/p.png", width=3, height=4)),
+        t.Part(file=t.FilePart(uri="file-1", size_bytes=10)),
+        t.Part(opaque=t.OpaquePart(format="x", json=b"{}")),
+        t.Part(tool_call=tool_call("c1", "look")),
+    ]
+    return [t.Message(role=t.ROLE_ASSISTANT, parts=parts), tool_result("c1", "found", id="")]
+
+
+def _window() -> t.Budget:
+    return t.Budget(window=t.WindowBudget(window=50_000, output_reserve=1_000))
+
+
+Make = Callable[[t.SessionRef], Requests]
+
+GOOD: dict[str, Make] = {
+    "ContextEngine/Bootstrap": lambda s: [
+        t.BootstrapRequest(session=s, history=_full(), host=t.HostInfo(host_id="h"))
+    ],
+    "ContextEngine/Ingest": lambda s: [t.IngestRequest(session=s, message=_full()[0])],
+    "ContextEngine/IngestBatch": lambda s: [t.IngestBatchRequest(session=s, messages=_full())],
+    "ContextEngine/Assemble": lambda s: [
+        t.AssembleRequest(session=s, ingest=[user("new", id="")], budget=_window())
+    ],
+    "ContextEngine/Compact": lambda s: [t.CompactRequest(session=s, budget=_window())],
+    "ContextEngine/AfterTurn": lambda s: [
+        t.AfterTurnRequest(session=s, messages=_full(), usage=t.Usage(input_tokens=1), budget=_window())
+    ],
+    "ContextEngine/RecordHostChange": lambda s: [
+        t.RecordHostChangeRequest(
+            session=s, change_id="c1", rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1)
+        )
+    ],
+    "ContextEngine/Maintain": lambda s: [t.MaintainRequest(session=s)],
+    "ContextEngine/ReportUsage": lambda s: [
+        t.ReportUsageRequest(session=s, usage=t.Usage(input_tokens=1, output_tokens=2))
+    ],
+    "ContextEngine/UpdateModel": lambda s: [t.UpdateModelRequest(session=s, model="gpt-5")],
+    "ContextEngine/GetStatus": lambda s: [t.GetStatusRequest(session=s)],
+    "ContextEngine/ResetSession": lambda s: [t.ResetSessionRequest(session=s)],
+    "ContextEngine/EndSession": lambda s: [t.EndSessionRequest(session=s)],
+    "ContextEngine/DisposeSession": lambda s: [t.DisposeSessionRequest(session=s)],
+    "Sessions/List": lambda s: [t.SessionsListRequest(agent_id=s.agent_id)],
+    "Sessions/Get": lambda s: [t.SessionsGetRequest(session=s)],
+    "Sessions/Import": lambda s: [
+        t.ImportRequest(header=t.ImportRequest.Header(session=ref(f"{s.session_id}-copy"))),
+        t.ImportRequest(message=_full()[0]),
+    ],
+    "Sessions/Export": lambda s: [t.ExportRequest(session=s)],
+    "Sessions/Delete": lambda s: [t.DeleteRequest(session=s)],
+    "Sessions/Watch": lambda s: [t.WatchRequest(agent_id=s.agent_id, session_id=s.session_id)],
+    "Engines/List": lambda s: [t.EnginesListRequest()],
+    "Engines/Get": lambda s: [t.EnginesGetRequest(session=s)],
+    "Engines/Doctor": lambda s: [t.DoctorRequest(session=s)],
+    "Engines/Assign": lambda s: [t.AssignRequest(scope=s, engine_id="legacy")],
+}
+"""By the rpc's name below the package."""
+
+
+def history() -> list[t.Message]:
+    """What a session holds before it is treated badly."""
+    return [user("q1", id="m1"), assistant("a1", id="m2"), user("q2", id="m3")]

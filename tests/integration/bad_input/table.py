@@ -1,0 +1,360 @@
+"""The table of bad requests: every rpc of the contract that is served has its cases."""
+
+from __future__ import annotations
+
+from contextengine import types as t
+from contextengine.messages import assistant, user
+from tests.integration.bad_input.cases import (
+    LONG_ID,
+    MAX,
+    Case,
+    S,
+    absent,
+    bad,
+    bad_budgets,
+    bad_messages,
+    bad_refs,
+    bad_usage,
+    contradictory,
+    later,
+    long_id,
+    refs_of,
+)
+from tests.integration.harness import ref
+
+NONE = ref("none")
+DAG, COMPRESSOR = "the dag engine", "the compressor and layered engines"
+PIPELINE, SUBAGENTS = "the pipeline engine", "subagents and projection"
+Change = t.RecordHostChangeRequest
+
+
+def change(**kind: object) -> Change:
+    return Change(session=S, change_id="c1", **kind)  # type: ignore[arg-type]
+
+
+def header(session: t.SessionRef, **more: str) -> t.ImportRequest:
+    return t.ImportRequest(header=t.ImportRequest.Header(session=session, **more))
+
+
+CASES: dict[str, list[Case]] = {
+    "ContextEngine/Bootstrap": [
+        *refs_of("ContextEngine/Bootstrap"),
+        *bad_messages("history[0]", lambda m: t.BootstrapRequest(session=NONE, history=[m])),
+        *bad_refs("continues", lambda r: t.BootstrapRequest(session=NONE, continues=r))[1:],
+        bad(
+            "another agent",
+            t.BootstrapRequest(session=S, continues=ref("x", agent="b")),
+            "continues.agent_id",
+        ),
+        bad("itself", t.BootstrapRequest(session=S, continues=S), "continues"),
+        bad("window", t.BootstrapRequest(session=NONE, window=-1), "window"),
+        bad("a huge window", t.BootstrapRequest(session=NONE, window=MAX), "window"),
+        bad("a huge host", t.BootstrapRequest(session=NONE, host=t.HostInfo(locator="x" * 70_000)), "host"),
+        long_id("request_id", t.BootstrapRequest, session=NONE),
+        long_id("model", t.BootstrapRequest, session=NONE),
+        long_id("provider", t.BootstrapRequest, session=NONE),
+        later("a child", t.BootstrapRequest(session=NONE, spawn_token="t"), "spawn_token", SUBAGENTS),
+    ],
+    "ContextEngine/Ingest": [
+        *refs_of("ContextEngine/Ingest"),
+        *bad_messages("message", lambda m: t.IngestRequest(session=S, message=m)),
+        bad("no message", t.IngestRequest(session=S), "message"),
+        long_id("request_id", t.IngestRequest, session=S, message=user("x")),
+        Case(
+            "other content",
+            [t.IngestRequest(session=S, message=user("edited", id="m1"))],
+            ["message[0].id"],
+            "ALREADY_EXISTS",
+            "MESSAGE_CONFLICT",
+        ),
+    ],
+    "ContextEngine/IngestBatch": [
+        *refs_of("ContextEngine/IngestBatch"),
+        *bad_messages("messages[1]", lambda m: t.IngestBatchRequest(session=S, messages=[user("x"), m])),
+        bad("no messages", t.IngestBatchRequest(session=S), "messages"),
+        long_id("request_id", t.IngestBatchRequest, session=S, messages=[user("x")]),
+    ],
+    "ContextEngine/Assemble": [
+        *refs_of("ContextEngine/Assemble")[1:],
+        *bad_messages("ingest[0]", lambda m: t.AssembleRequest(session=S, ingest=[m])),
+        *bad_messages(
+            "live.messages[0]", lambda m: t.AssembleRequest(session=S, live=t.LiveList(messages=[m]))
+        ),
+        *bad_budgets(lambda b: t.AssembleRequest(session=S, budget=b, ingest=[user("x")])),
+        contradictory(
+            "the new and the whole",
+            t.AssembleRequest(session=S, ingest=[user("x")], live=t.LiveList()),
+            "ingest",
+            "live",
+        ),
+        contradictory(
+            "two prompts",
+            t.AssembleRequest(session=S, prompt=[t.Part()], current_message_id="m1"),
+            "prompt",
+            "current_message_id",
+        ),
+        Case(
+            "a prompt that is not stored",
+            [t.AssembleRequest(session=S, ingest=[user("x")], current_message_id="none")],
+            ["current_message_id"],
+            "NOT_FOUND",
+            "ROW_NOT_FOUND",
+        ),
+        bad("measured", t.AssembleRequest(session=S, current_token_count=-1), "current_token_count"),
+        bad("a revision below 0", t.AssembleRequest(session=S, at_least_revision=-1), "at_least_revision"),
+        bad("a revision above all", t.AssembleRequest(session=S, at_least_revision=MAX), "at_least_revision"),
+        bad(
+            "a file in the prompt",
+            t.AssembleRequest(session=S, prompt=[t.Part(file=t.FilePart(size_bytes=MAX))]),
+            "prompt[0].file.size_bytes",
+        ),
+        long_id("request_id", t.AssembleRequest, session=S, ingest=[user("x")]),
+        long_id("model", t.AssembleRequest, session=S),
+        long_id("provider", t.AssembleRequest, session=S),
+        later(
+            "a projection",
+            t.AssembleRequest(session=S, projection=t.ProjectionOptions()),
+            "projection",
+            SUBAGENTS,
+        ),
+        later(
+            "a preamble",
+            t.AssembleRequest(session=S, preamble=t.Preamble(date_time="now")),
+            "preamble",
+            PIPELINE,
+        ),
+        later(
+            "memory",
+            t.AssembleRequest(session=S, memory_sections=[t.MemorySection(text="x")]),
+            "memory_sections",
+            COMPRESSOR,
+        ),
+    ],
+    "ContextEngine/Compact": [
+        *refs_of("ContextEngine/Compact"),
+        *bad_budgets(lambda b: t.CompactRequest(session=S, budget=b)),
+        absent(t.CompactRequest(session=NONE)),
+        bad("measured", t.CompactRequest(session=S, current_token_count=-1), "current_token_count"),
+        bad("a target that is not known", t.CompactRequest(session=S, target=99), "target"),  # type: ignore[arg-type]
+        long_id("request_id", t.CompactRequest, session=S),
+        later("a list", t.CompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR),
+        later("a proposal", t.CompactRequest(session=S, propose_only=True), "propose_only", COMPRESSOR),
+        later("an undo", t.CompactRequest(session=S, undo_to_generation=0), "undo_to_generation", DAG),
+        Case(
+            "another revision",
+            [t.CompactRequest(session=S, expected_revision=9)],
+            ["expected_revision"],
+            "FAILED_PRECONDITION",
+            "REVISION_MISMATCH",
+            {"expected": "9", "actual": "1"},
+        ),
+    ],
+    "ContextEngine/AfterTurn": [
+        *refs_of("ContextEngine/AfterTurn"),
+        *bad_messages("messages[0]", lambda m: t.AfterTurnRequest(session=S, messages=[m])),
+        *bad_budgets(lambda b: t.AfterTurnRequest(session=S, budget=b, messages=[user("x")])),
+        *bad_usage(lambda u: t.AfterTurnRequest(session=S, messages=[user("x")], usage=u)),
+        bad(
+            "more than all",
+            t.AfterTurnRequest(session=S, pre_prompt_message_count=1),
+            "pre_prompt_message_count",
+        ),
+        bad(
+            "less than none",
+            t.AfterTurnRequest(session=S, pre_prompt_message_count=-1),
+            "pre_prompt_message_count",
+        ),
+        bad("measured", t.AfterTurnRequest(session=S, current_token_count=MAX), "current_token_count"),
+        long_id("request_id", t.AfterTurnRequest, session=S),
+        long_id("advancement_key", t.AfterTurnRequest, session=S),
+    ],
+    "ContextEngine/RecordHostChange": [
+        *refs_of("ContextEngine/RecordHostChange"),
+        absent(Change(session=NONE, change_id="c1", rewind=Change.Rewind())),
+        bad("no id", Change(session=S, rewind=Change.Rewind()), "change_id"),
+        bad("a long id", Change(session=S, change_id=LONG_ID, rewind=Change.Rewind()), "change_id"),
+        bad("no change", Change(session=S, change_id="c1"), "change"),
+        bad("before all", change(rewind=Change.Rewind(after_sequence=-1)), "rewind.after_sequence"),
+        bad("behind all", change(rewind=Change.Rewind(after_sequence=4)), "rewind.after_sequence"),
+        bad(
+            "no summary",
+            change(compacted=Change.HostCompaction(first_sequence=1, last_sequence=2)),
+            "compacted.summary",
+        ),
+        bad(
+            "a huge summary",
+            change(
+                compacted=Change.HostCompaction(first_sequence=1, last_sequence=2, summary="x" * 1_100_000)
+            ),
+            "compacted.summary",
+        ),
+        bad(
+            "a range outside",
+            change(compacted=Change.HostCompaction(first_sequence=1, last_sequence=MAX, summary="x")),
+            "compacted.first_sequence",
+        ),
+    ],
+    "ContextEngine/Maintain": [
+        *refs_of("ContextEngine/Maintain"),
+        absent(t.MaintainRequest(session=NONE)),
+    ],
+    "ContextEngine/ReportUsage": [
+        *refs_of("ContextEngine/ReportUsage"),
+        *bad_usage(lambda u: t.ReportUsageRequest(session=S, usage=u)),
+        absent(t.ReportUsageRequest(session=NONE, usage=t.Usage(input_tokens=1))),
+        bad("nothing reported", t.ReportUsageRequest(session=S), "usage"),
+        bad(
+            "no assembly of ours",
+            t.ReportUsageRequest(session=S, usage=t.Usage(), assembly_id="a1.x.y.z"),
+            "assembly_id",
+        ),
+        bad(
+            "a limit below 0",
+            t.ReportUsageRequest(session=S, overflow=t.ReportUsageRequest.Overflow(limit_tokens=-1)),
+            "overflow.limit_tokens",
+        ),
+        bad(
+            "observed below 0",
+            t.ReportUsageRequest(session=S, overflow=t.ReportUsageRequest.Overflow(observed_tokens=-1)),
+            "overflow.observed_tokens",
+        ),
+        long_id("request_id", t.ReportUsageRequest, session=S, usage=t.Usage()),
+    ],
+    "ContextEngine/UpdateModel": [
+        *refs_of("ContextEngine/UpdateModel"),
+        bad("a window below 0", t.UpdateModelRequest(session=S, window=-1), "window"),
+        bad("a huge window", t.UpdateModelRequest(session=S, window=MAX), "window"),
+        bad("output below 0", t.UpdateModelRequest(session=S, max_output_tokens=-1), "max_output_tokens"),
+        long_id("model", t.UpdateModelRequest, session=S),
+        long_id("provider", t.UpdateModelRequest, session=S),
+        long_id("request_id", t.UpdateModelRequest, session=S),
+    ],
+    "ContextEngine/GetStatus": [
+        *refs_of("ContextEngine/GetStatus"),
+        absent(t.GetStatusRequest(session=NONE)),
+        bad("a revision below 0", t.GetStatusRequest(session=S, at_least_revision=-1), "at_least_revision"),
+    ],
+    "ContextEngine/ResetSession": [
+        *refs_of("ContextEngine/ResetSession"),
+        absent(t.ResetSessionRequest(session=NONE)),
+        long_id("request_id", t.ResetSessionRequest, session=S),
+    ],
+    "ContextEngine/EndSession": [
+        *refs_of("ContextEngine/EndSession"),
+        absent(t.EndSessionRequest(session=NONE)),
+        long_id("request_id", t.EndSessionRequest, session=S),
+    ],
+    "ContextEngine/DisposeSession": refs_of("ContextEngine/DisposeSession"),
+    "Sessions/List": [
+        bad("a page below 0", t.SessionsListRequest(page_size=-1), "page_size"),
+        bad("no page of ours", t.SessionsListRequest(page_token="x"), "page_token"),
+        long_id("agent_id", t.SessionsListRequest),
+        long_id("session_key", t.SessionsListRequest),
+    ],
+    "Sessions/Get": [*refs_of("Sessions/Get"), absent(t.SessionsGetRequest(session=NONE))],
+    "Sessions/Import": [
+        *bad_refs("header.session", header),
+        Case("nothing", [], ["header"]),
+        Case("no header", [t.ImportRequest(message=user("x"))], ["header"]),
+        Case("two headers", [header(NONE), header(NONE)], ["header"]),
+        Case("an empty part", [header(NONE), t.ImportRequest()], ["message[0]"]),
+        Case("a wrong message", [header(NONE), t.ImportRequest(message=t.Message())], ["message[0].role"]),
+        Case("a long model", [header(NONE, model=LONG_ID)], ["header.model"]),
+        Case("a long provider", [header(NONE, provider=LONG_ID)], ["header.provider"]),
+        Case(
+            "another session",
+            [header(S), t.ImportRequest(message=assistant("other"))],
+            [],
+            "ALREADY_EXISTS",
+            "SESSION_EXISTS",
+            {"session_id": "s1", "messages": "3"},
+        ),
+    ],
+    "Sessions/Export": [
+        *refs_of("Sessions/Export"),
+        absent(t.ExportRequest(session=NONE)),
+        bad("a revision below 0", t.ExportRequest(session=S, at_least_revision=-1), "at_least_revision"),
+        bad("as of before all", t.ExportRequest(session=S, as_of_revision=-1), "as_of_revision"),
+        Case(
+            "as of later",
+            [t.ExportRequest(session=S, as_of_revision=2)],
+            ["as_of_revision"],
+            "NOT_FOUND",
+            "ROW_NOT_FOUND",
+        ),
+    ],
+    "Sessions/Delete": [
+        *refs_of("Sessions/Delete"),
+        bad("a key alone", t.DeleteRequest(session=ref("", key="main")), "session.session_id"),
+        long_id("request_id", t.DeleteRequest, session=S),
+        Case(
+            "another revision",
+            [t.DeleteRequest(session=S, expected_revision=MAX)],
+            ["expected_revision"],
+            "FAILED_PRECONDITION",
+            "REVISION_MISMATCH",
+            {"expected": str(MAX), "actual": "1"},
+        ),
+    ],
+    "Sessions/Watch": [
+        long_id("agent_id", t.WatchRequest),
+        long_id("session_id", t.WatchRequest),
+    ],
+    "Engines/List": [],
+    "Engines/Get": [
+        *bad_refs("session", lambda r: t.EnginesGetRequest(session=r))[:1],
+        *bad_refs("session", lambda r: t.EnginesGetRequest(session=r))[2:],
+        Case(
+            "no such engine",
+            [t.EnginesGetRequest(engine_id="none")],
+            [],
+            "FAILED_PRECONDITION",
+            "UNKNOWN_ENGINE",
+            {"engine": "none", "available": "dag,legacy"},
+        ),
+    ],
+    "Engines/Doctor": bad_refs("session", lambda r: t.DoctorRequest(session=r)),
+    "Engines/Assign": [
+        *bad_refs("scope", lambda r: t.AssignRequest(scope=r, engine_id="legacy"))[:1],
+        *bad_refs("scope", lambda r: t.AssignRequest(scope=r, engine_id="legacy"))[2:],
+        bad("nothing to assign", t.AssignRequest(scope=S), "engine_id"),
+        bad("no JSON", t.AssignRequest(scope=S, options_json=b"{"), "options_json"),
+        contradictory(
+            "made and removed", t.AssignRequest(scope=S, clear=True, engine_id="dag"), "clear", "engine_id"
+        ),
+        contradictory(
+            "made and removed again",
+            t.AssignRequest(scope=S, clear=True, options_json=b"{}"),
+            "clear",
+            "options_json",
+        ),
+        Case(
+            "no such engine",
+            [t.AssignRequest(scope=S, engine_id="none")],
+            [],
+            "FAILED_PRECONDITION",
+            "UNKNOWN_ENGINE",
+            {"engine": "none", "available": "dag,legacy"},
+        ),
+        long_id("request_id", t.AssignRequest, engine_id="dag"),
+        long_id("engine_id", t.AssignRequest),
+    ],
+}
+"""By the rpc's name below the package. An empty list: there is nothing in the request that could be wrong."""
+
+EMPTY: dict[str, str] = {
+    "ContextEngine/Assemble": "",
+    "ContextEngine/Ingest": "message",
+    "ContextEngine/IngestBatch": "messages",
+    "ContextEngine/RecordHostChange": "change_id",
+    "ContextEngine/ReportUsage": "usage",
+    "Sessions/List": "",
+    "Sessions/Import": "header",
+    "Sessions/Delete": "session.session_id",
+    "Sessions/Watch": "",
+    "Engines/List": "",
+    "Engines/Get": "",
+    "Engines/Doctor": "",
+    "Engines/Assign": "engine_id",
+}
+"""What an empty request is refused for, where it is not `session.agent_id`. Empty: it is taken."""

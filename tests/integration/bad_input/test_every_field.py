@@ -1,0 +1,114 @@
+"""Every field of every request with hostile values: a precise status, the field named, and nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from google.protobuf.message import Message
+
+from contextengine import types as t
+from contextengine_server.api import contract, unserved
+from contextengine_server.api.contract import Rpc
+from contextengine_server.context.scope import Scope
+from tests.integration.bad_input.mutations import changed, mutations, named, resolves
+from tests.integration.bad_input.requests import GOOD, history
+from tests.integration.harness import Answer, House, house, ref
+
+PACKAGE = "contextengine.v1."
+SERVED = [rpc for rpc in contract.rpcs() if rpc.method not in unserved.UNSERVED]
+STATUSES = {
+    "OK",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "FAILED_PRECONDITION",
+    "RESOURCE_EXHAUSTED",
+    "UNIMPLEMENTED",
+}
+
+
+def short(rpc: Rpc) -> str:
+    return rpc.method.removeprefix(PACKAGE)
+
+
+def test_there_is_a_good_request_for_every_rpc_that_is_served() -> None:
+    assert set(GOOD) == {short(rpc) for rpc in SERVED}
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    """A house where a message may be large."""
+    async with house(tmp_path) as made:
+        yield made
+
+
+async def state(home: House, session: t.SessionRef) -> tuple[object, ...]:
+    """What a refused call must not have changed, as the store has it: the session, the one written last, the choices."""
+    store = home.app.store
+    held = await store.head(Scope("default", session.agent_id, session.session_id))
+    newest = await store.list_sessions("default", agent="", session_key="", limit=1, after=None)
+    return held, newest, await store.assignments("default")
+
+
+async def ask(home: House, rpc: Rpc, requests: list[Message]) -> Answer:
+    answer = await home.raw(
+        rpc, *(request.SerializeToString() for request in requests), timeout=0.1 if rpc.long_lived else 20
+    )
+    if rpc.long_lived and answer.code == "DEADLINE_EXCEEDED":
+        return Answer("OK", [])  # a watch that was taken lasts as long as one likes
+    return answer
+
+
+@pytest.mark.parametrize("rpc", SERVED, ids=short)
+async def test_the_good_request_is_taken(home: House, rpc: Rpc) -> None:
+    session = ref("s1")
+    await home.client.ingest_batch(session, history())
+    answer = await ask(home, rpc, GOOD[short(rpc)](session))
+    assert answer.code == "OK", answer.error
+
+
+@pytest.mark.parametrize("rpc", SERVED, ids=short)
+async def test_one_field_at_a_time(home: House, rpc: Rpc) -> None:
+    wrong: list[str] = []
+    for place, good in enumerate(GOOD[short(rpc)](ref("s"))):
+        requests: list[Message] = []
+        for number, (path, value) in enumerate(mutations(good.DESCRIPTOR, pruned(rpc))):
+            if (
+                not requests
+            ):  # a call that was taken has changed its session: the next case gets one of its own
+                session = ref(f"s{place}-{number}")
+                await home.client.ingest_batch(session, history())
+                requests, before = GOOD[short(rpc)](session), await state(home, session)
+            bad = changed(requests[place], path, value)
+            answer = await ask(home, rpc, [*requests[:place], bad, *requests[place + 1 :]])
+            wrong += [f"{named(path)}: {said}" for said in faults(answer, rpc)]
+            if answer.code == "OK":
+                requests = []
+            elif await state(home, session) != before:
+                wrong.append(f"{named(path)}: {answer.code}, and yet something changed")
+    assert wrong == []
+
+
+def pruned(rpc: Rpc) -> set[str]:
+    """Types that are looked into elsewhere: parts of messages in Ingest, and what is not served yet nowhere."""
+    types = {"ProjectionOptions"}
+    return types if short(rpc) == "ContextEngine/Ingest" else types | {"Part"}
+
+
+def faults(answer: Answer, rpc: Rpc) -> list[str]:
+    """What is wrong with an answer to a bad request."""
+    if answer.code not in STATUSES:
+        return [f"{answer.code} {answer.error}"]
+    if answer.error is None:
+        return []
+    found = []
+    if not answer.error.reason:
+        found.append(f"{answer.code} without a reason: {answer.error}")
+    if answer.error.reason in ("INVALID_FIELD", "CONTRADICTORY_FIELDS", "BUDGET_IMPOSSIBLE"):
+        fields = [violation.field for violation in answer.error.violations]
+        if not fields:
+            found.append(f"{answer.error.reason} names no field")
+        found += [f"names {field!r}, which is no field" for field in fields if not resolves(rpc, field)]
+    return found
