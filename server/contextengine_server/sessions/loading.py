@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.fold import apply, extend, seal
+from contextengine_server.context.fold import NeedsHistory, apply, extend, seal
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
@@ -29,15 +29,15 @@ async def load(
 ) -> tuple[View, list[Summary]]:
     """The view at the head's revision, and every live summary.
 
-    `reach`: how many uncovered tokens before the newest message the window must hold; None: all. `since`: the window must begin
-    at or before this sequence.
+    `reach`: the window must hold the newest so many tokens of history, and all that no summary covers where that is no more;
+    None: everything. `since`: the window must begin at or before this sequence.
     """
     summaries = await _summaries(store, head, shaper)
     view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
     place_summaries(view, summaries)
     first = None
     if reach is not None and since is None and not head.parent_session:
-        first = await _window_start(store, head, view, reach)
+        first = await _window_start(store, head, state, view, reach)
     if first is None:
         rows = await _all_rows(store, head)
         _fold(view, rows, shaper)
@@ -46,13 +46,20 @@ async def load(
         assert first.step is not None
         assert first.start is not None
         view.base, view.total = first.step, first.start
-        _fold(view, rows, shaper)
+        try:
+            _fold_window(view, rows, first.sequence, shaper)
+        except NeedsHistory:
+            return await load(store, head, state, shaper, None)
         await _anchor(store, head, state, view, first.sequence, shaper)
         facts = state.view
         view.leading, view.leading_open = facts.leading, facts.leading_open
         view.user_step, view.user_peak = facts.user_step, facts.user_peak
         view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
         view.late_mark = facts.late_mark
+        assert reach is not None
+        if _uncovered(head, view) <= reach:
+            between = await _between_summaries(store, head.scope, view, view.window_start, shaper)
+            view.anchors = between | view.anchors
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
     view.last_sequence, view.message_count = head.last_sequence, head.message_count
     return view, summaries
@@ -117,21 +124,37 @@ async def lineage_summaries(store: Store, head: SessionHead, *, as_of: int | Non
 
 
 def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
+    """Folds stored messages. The spans of summaries are as they were stored, all late results counted: the fold, which moves
+    spans with every late result, must not move them again."""
+    summaries, view.summaries = view.summaries, []
     if rows:
         apply(view, extend(view, [entry_of(row) for row in rows], shaper))
+    view.summaries = summaries
 
 
-async def _window_start(store: Store, head: SessionHead, view: View, reach: int) -> MessageRow | None:
+def _fold_window(view: View, rows: Sequence[MessageRow], first: int, shaper: WireShaper) -> None:
+    """Folds the rows of a window. A late result that is shown before the window is left out; one that the window shows as a
+    note finds its call by `late_of`. Raises NeedsHistory where that is not enough."""
+    kept = []
+    for row in rows:
+        if row.late_of is not None and row.late_of < first:
+            if row.step is None or row.step < view.base:
+                continue
+            for _, call_id in entry_of(row).traits.results:
+                view.abandoned.setdefault(call_id, []).append(row.late_of)
+        kept.append(row)
+    _fold(view, kept, shaper)
+
+
+async def _window_start(
+    store: Store, head: SessionHead, state: SessionState, view: View, reach: int
+) -> MessageRow | None:
     """The row that begins the window; None where the window is the whole view."""
-    position, missing = head.message_tokens, reach
-    for summary in reversed(view.summaries):
-        gap = position - summary.span_end
-        if gap >= missing:
-            break
-        missing -= max(gap, 0)
-        position = summary.span_start
-    position -= missing
+    position = head.message_tokens - reach
     if position <= 0:
+        return None
+    if state.view.late_mark and view.summaries and _uncovered(head, view) <= reach:
+        # What lies between summaries is read by itself, and a late result for it may lie anywhere behind it.
         return None
     row = await store.atom_from(head.scope, position)
     if row is None:
@@ -139,6 +162,11 @@ async def _window_start(store: Store, head: SessionHead, view: View, reach: int)
         newest = await store.atom_of(head.scope, head.last_sequence)
         row = next((member for member in newest if member.start is not None), None)
     return row if row is not None and row.step else None
+
+
+def _uncovered(head: SessionHead, view: View) -> int:
+    """The tokens of the history that no summary covers."""
+    return head.message_tokens - sum(summary.covered_tokens for summary in view.summaries)
 
 
 async def _anchor(
@@ -173,7 +201,8 @@ def _single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | 
         return None
     view = View(scope=scope, base=begin.step, total=begin.start, leading_open=False)
     in_place = [entry_of(row) for row in rows if row.late_of is None]
-    seal(view, in_place, [entry_of(row) for row in rows if row.late_of is not None], shaper)
+    late = [entry_of(row) for row in rows if row.late_of is not None and row.step == begin.step]
+    seal(view, in_place, late, shaper)
     return view.atoms[0] if view.atoms else None
 
 
@@ -184,19 +213,26 @@ async def with_oldest(store: Store, head: SessionHead, view: View, shaper: WireS
     """
     if view.base == 0:
         return view
-    held = dict(view.anchors)
-    position = held[view.leading - 1].end if view.leading else 0
-    wanted = tokens
+    oldest = await _between_summaries(store, head.scope, view, tokens, shaper)
+    return replace(view, anchors=view.anchors | oldest)
+
+
+async def _between_summaries(
+    store: Store, scope: Scope, view: View, tokens: int, shaper: WireShaper
+) -> dict[int, Atom]:
+    """The oldest atoms before the window that no summary covers, besides the leading ones: so many tokens of them, by step."""
+    found: dict[int, Atom] = {}
+    position = view.anchors[view.leading - 1].end if view.leading else 0
     for summary in (*view.summaries, None):
         gap_end = view.window_start if summary is None else min(summary.span_start, view.window_start)
         if gap_end > position:
-            atoms = await _atoms_between(store, head.scope, position, min(gap_end, position + wanted), shaper)
-            held.update({atom.step: atom for atom in atoms})
-            wanted -= sum(atom.tokens for atom in atoms)
-        if summary is None or wanted <= 0:
+            atoms = await _atoms_between(store, scope, position, min(gap_end, position + tokens), shaper)
+            found.update({atom.step: atom for atom in atoms})
+            tokens -= sum(atom.tokens for atom in atoms)
+        if summary is None or tokens <= 0:
             break
         position = max(position, summary.span_end)
-    return replace(view, anchors=held)
+    return found
 
 
 async def _atoms_between(store: Store, scope: Scope, start: int, end: int, shaper: WireShaper) -> list[Atom]:
