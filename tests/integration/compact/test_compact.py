@@ -27,7 +27,7 @@ from tests.integration.assemble.asking import (
     talk,
 )
 from tests.integration.assemble.judging import FITS, OVER
-from tests.integration.harness import House, budget, texts
+from tests.integration.harness import House, budget, ref, texts
 
 from .summarizers import Counting, Failing, Gated, Wordy
 
@@ -196,8 +196,14 @@ async def test_it_need_not_wait(shared: House, session: t.SessionRef, engine: st
 
 
 async def test_it_joins_a_running_job(shared: House, session: t.SessionRef, own_summarizer: None) -> None:
-    await store(shared, session, talk(20, 100))
+    """And has nothing left to do where the job reached what was asked for."""
+    twin = ref(f"{session.session_id} by itself")
+    for each in (session, twin):
+        await assign(shared, each, "dag", leafChunkTokens=1_000, leafTargetTokens=200)
+        await store(shared, each, talk(20, 100))
     tokens = (await shared.client.get_status(session)).message_tokens
+    await ask(shared, twin, budget=budget(tokens))
+    alone = await settled(shared, twin)
     gated = Gated(shared)
     await ask(shared, session, budget=budget(tokens))  # above the threshold: a job is queued
     await gated.reached.wait()
@@ -210,12 +216,10 @@ async def test_it_joins_a_running_job(shared: House, session: t.SessionRef, own_
     done = await joined
     assert (done.compacted, done.tokens_before) == (True, tokens)
     status = await settled(shared, session)
-    assert [s.id for s in done.summaries] == [s.info.id for s in (await shared.export(session)).summaries][
-        : len(done.summaries)
-    ]
-    assert done.generation <= status.generation
-    # What the job did was not done again.
-    assert len({(r.messages[0].sequence, r.messages[-1].sequence) for r in gated.asked}) == len(gated.asked)
+    assert status.generation == alone.generation == done.generation == len(gated.asked)
+    made = [summary.info.id for summary in (await shared.export(session)).summaries]
+    assert [summary.id for summary in done.summaries] == made
+    assert done.passes == len(made)
 
 
 async def test_what_the_harness_measured_moves_the_trigger(shared: House, session: t.SessionRef) -> None:
@@ -240,13 +244,21 @@ async def test_a_focus_steers_and_is_never_seen(shared: House, session: t.Sessio
 
 
 async def test_it_dwells_on_the_focus(shared: House, session: t.SessionRef) -> None:
-    await assign(shared, session, "dag", leafTargetTokens=200)
-    facts = [say(f"u{n}", 40) for n in range(40)]
-    facts[17].parts[0].text.text = "The zebra's reservation is QX7731 to Lisbon."
-    await store(shared, session, facts)
-    await quiet(shared, session)
-    done = await compact(shared, session, force=True, focus="zebra reservation", budget=budget(50_000))
-    assert "QX7731" in done.summary_text
+    """What little room a summary has goes to what was asked for."""
+    beasts = ["aardvark", "badger", "camel", "dingo", "ermine", "ferret", "gibbon", "hyena", "ibex", "jackal"]
+    said = [say(f"u{n}", 40) for n in range(20)]
+    for number, beast in enumerate(beasts):
+        said[number].parts[0].text.text = f"We decided to send the {beast} to /srv/{beast}/{number}."
+    texts_by_focus = {}
+    for focus in ("", "hyena"):
+        one = ref(f"{session.session_id} {focus}")
+        await assign(shared, one, "dag", leafTargetTokens=200)
+        await store(shared, one, said)
+        await quiet(shared, one)
+        done = await compact(shared, one, force=True, focus=focus, budget=budget(50_000))
+        texts_by_focus[focus] = done.summary_text
+    assert "hyena" not in texts_by_focus[""]
+    assert "hyena" in texts_by_focus["hyena"]
 
 
 async def test_a_summary_that_would_not_shrink_the_view(
