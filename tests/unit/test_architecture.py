@@ -26,7 +26,6 @@ BELOW: dict[str, set[str]] = {
     "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
     "summarize": {"context", "tokens"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
-    "recall": {"context", "wire", "store", "errors", GENERATED},
     "sessions": {
         "context", "wire", "store", "tokens", "summarize", "engines", "recall", "telemetry", "errors", GENERATED,
     },
