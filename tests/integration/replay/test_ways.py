@@ -28,8 +28,8 @@ async def test_every_way_of_calling_gives_the_same_context(engine: str, tmp_path
         }
         played = dict.fromkeys(players, 0)
         for number, (_, last) in enumerate(turns(messages)):
-            # A list of nine hundred messages takes its time to send: outside the soak it is sent at every third turn.
-            often = last == len(messages) or number % (1 if EVERYTHING else 3) == 0
+            # A list of nine hundred messages takes its time to send: outside the soak it is sent at every sixth turn.
+            often = last == len(messages) or number % (1 if EVERYTHING else 6) == 0
             asked = [key for key in players if often or not key[0].startswith("live")]
             whole = ""
             for key in asked:
