@@ -142,7 +142,7 @@ async def test_draining_lets_calls_finish_and_takes_no_new_ones():
         running = h.engine.Assemble(REQUEST)
         watch = h.sessions.Watch(sessions_pb2.WatchRequest())
         await watch.read()
-        drain = asyncio.create_task(h.server.drain(5))
+        drain = asyncio.create_task(h.server.drain(60))
         ended = await failure(watch.read())
         refused = await failure(h.engine.GetStatus(lifecycle_pb2.GetStatusRequest()))
         statuses = [
@@ -153,7 +153,7 @@ async def test_draining_lets_calls_finish_and_takes_no_new_ones():
         release.set()
         assert (await running).revision == 3
         await drain
-        await h.server.drain(5)
+        await h.server.drain(60)
     for failed in (ended, refused):
         assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
         assert failed.retry_ms
