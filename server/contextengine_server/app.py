@@ -16,15 +16,19 @@ from uuid import uuid4
 from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
+from contextengine_server.api.recall import RecallService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.config import Settings
 from contextengine_server.doctor import Check, engine_checks, rank_checks, settings_checks, store_checks
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import Registry
+from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.indexing import Indexer
 from contextengine_server.sessions.background import Background
 from contextengine_server.sessions.core import Defaults, Limits, SessionCore
 from contextengine_server.sessions.events import Events
+from contextengine_server.sessions.loading import inherits
 from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
 from contextengine_server.store.interface import Store
@@ -41,6 +45,7 @@ from contextengine_server.summarize import (
 )
 from contextengine_server.summarize.endpoints import guarded_models
 from contextengine_server.summarize.openai import Endpoint
+from contextengine_server.summarize.redaction import redact
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -118,6 +123,8 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         )
         _watch(core, metrics)
         background = Background(core, life, idle_end_ms=_idle_ms(settings))
+        indexer = Indexer(store)
+        ground = Ground(store, indexer, inherits, redact, counter.count_text_async)
 
         async def doctor() -> list[Check]:
             return [
@@ -128,18 +135,21 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             ]
 
         services = {
-            f"{PACKAGE}.ContextEngine": ContextEngineService(core),
+            f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground),
+            f"{PACKAGE}.Recall": RecallService(core, ground),
             f"{PACKAGE}.Sessions": SessionsService(core),
             f"{PACKAGE}.Engines": EnginesService(core, doctor),
         }
         server = Server(server_options(settings), services, tracer=tracer, metrics=metrics)
         server.on_drain("background", background.stop)
+        server.on_drain("search index", indexer.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
         port = await server.start()
         stack.push_async_callback(server.drain, settings.server.drain_grace)
         stack.callback(core.events.close)
         background.start()
+        indexer.start()
         _export(settings, metrics, stack)
         address = settings.server.address
         if port:

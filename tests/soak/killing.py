@@ -49,7 +49,7 @@ class Child:
             )
         async with asyncio.timeout(READY_S):
             while str(self.port) not in self.said():
-                assert self.process.returncode is None, self.said()
+                assert self.process.returncode is None, f"exit {self.process.returncode}: {self.said()}"
                 await asyncio.sleep(0.02)
 
     def said(self) -> str:

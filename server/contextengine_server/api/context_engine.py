@@ -22,20 +22,23 @@ from contextengine_server.api.reading import (
     required,
 )
 from contextengine_server.api.status import status_of
+from contextengine_server.api.tools import ToolCalls
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.recall.ground import Ground
 from contextengine_server.sessions import introducing, modelling, shortening, turning
-from contextengine_server.sessions.assembling import AssembleCall, assemble
+from contextengine_server.sessions.assembling import assemble
+from contextengine_server.sessions.assembly import AssembleCall
 from contextengine_server.sessions.background import queue_compaction
 from contextengine_server.sessions.core import SessionCore
 from contextengine_server.sessions.hosting import host_compaction
 from contextengine_server.sessions.writing import Request, append, request_of
 
 
-class ContextEngineService:
+class ContextEngineService(ToolCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
-    def __init__(self, core: SessionCore) -> None:
-        self.core = core
+    def __init__(self, core: SessionCore, ground: Ground) -> None:
+        self.core, self.ground = core, ground
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
         """Introduces a host and a session to each other."""

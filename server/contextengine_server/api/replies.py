@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.tools import offered
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
-from contextengine_server.sessions.assembling import OVER_BUDGET, Assembly
+from contextengine_server.sessions.assembly import OVER_BUDGET, Assembly
 from contextengine_server.sessions.explaining import Decision, Kind, explain
 from contextengine_server.sessions.selection import Failure
 from contextengine_server.sessions.writing import Stored
@@ -33,6 +34,7 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
         tail_steps=engine.declared.tail_steps,
         forms=sorted(int(form) for form in engine.declared.forms),  # type: ignore[misc]
         compaction_threshold=engine.threshold,
+        tools=offered(engine),
         turn_maintenance_mode="background" if engine.defers else "foreground",
     )
 
@@ -100,6 +102,27 @@ def encode(
     joined = assembly.joined
     held = joined.held(known_hash) if known_hash else None
     reused = held or 0
+    asked = (held, known_epoch)
+    if assembly.head is not None and assembly.head[0] == asked and not explained and not tools:
+        head = assembly.head[1]
+    else:
+        head = _head(assembly, held, known_epoch, explained=explained, tools=tools).SerializeToString()
+        if not explained and not tools:
+            assembly.head = (asked, head)
+    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
+    return b"".join((head, *joined.after(reused))), joined.tokens_of(reused)
+
+
+def _head(
+    assembly: Assembly,
+    held: int | None,
+    known_epoch: str,
+    *,
+    explained: bool,
+    tools: Sequence[budget_pb2.ToolDefinition],
+) -> out.AssembleResponse:
+    """All of the reply but its items; `held`: how many of them the caller holds, None where it does not ask for a delta."""
+    joined, reused = assembly.joined, held or 0
     reply = out.AssembleResponse(
         outcome=assembly.outcome,  # type: ignore[arg-type]
         outcome_reason=assembly.outcome_reason,
@@ -135,8 +158,7 @@ def encode(
         decisions = explain(assembly)
         reply.decisions.extend(decision(item) for item in decisions)
         count(reply.metrics, decisions)
-    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
-    return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
+    return reply
 
 
 def assembly_id(assembly: Assembly) -> str:

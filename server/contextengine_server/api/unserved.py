@@ -19,13 +19,11 @@ _PIPELINE = "the pipeline engine"
 _COMPRESSOR = "the compressor and layered engines"
 _SUBAGENTS = "subagents and projection"
 
+MEMORY = _COMPRESSOR
+"""What completes the memory of agents."""
+
 UNSERVED = {
     f"{_PACKAGE}.ContextEngine/CommitCompaction": _DAG,
-    f"{_PACKAGE}.ContextEngine/ListTools": _DAG,
-    f"{_PACKAGE}.ContextEngine/CallTool": _DAG,
-    f"{_PACKAGE}.Recall/Search": _DAG,
-    f"{_PACKAGE}.Recall/Inspect": _DAG,
-    f"{_PACKAGE}.Recall/Expand": _DAG,
     f"{_PACKAGE}.Runtime/Attach": _DAG,
     f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
     f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
@@ -39,6 +37,10 @@ FIELDS = {
     "BootstrapRequest": {"spawn_token": _SUBAGENTS},
     "AssembleRequest": {"projection": _SUBAGENTS, "preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
     "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR, "undo_to_generation": _DAG},
+    "CallToolRequest": {"spawn_token": _SUBAGENTS},
+    "SearchRequest": {"all_sessions": _PIPELINE, "spawn_token": _SUBAGENTS},
+    "InspectRequest": {"spawn_token": _SUBAGENTS},
+    "ExpandRequest": {"spawn_token": _SUBAGENTS},
 }
 """Fields of rpcs that are served, which say what the reply must hold or what is to be done, and what completes each. To pass over
 them in silence would answer another question than the one that was asked."""
@@ -59,12 +61,17 @@ def refuse_fields(request: Message) -> None:
     for name, completed_by in FIELDS[descriptor.name].items():
         given = request.HasField if descriptor.fields_by_name[name].has_presence else None
         if given(name) if given is not None else getattr(request, name):
-            text = f"is part of the contract and not served by this version; it comes with {completed_by}"
-            raise NotYetServed(
-                f"{name}: {text}",
-                violations=[Violation(name, text)],
-                metadata={"field": name, "completed_by": completed_by},
-            )
+            refuse_field(name, completed_by)
+
+
+def refuse_field(name: str, completed_by: str) -> NoReturn:
+    """Raises NotYetServed for a field, or for what it asks for."""
+    text = f"is part of the contract and not served by this version; it comes with {completed_by}"
+    raise NotYetServed(
+        f"{name}: {text}",
+        violations=[Violation(name, text)],
+        metadata={"field": name, "completed_by": completed_by},
+    )
 
 
 def check(served: Iterable[str], contract: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from contextengine_server.store.search import Match, Span
 
 from .ground import Ground
 from .patterns import Pattern
-from .texts import may_be_cut, text_of_body
+from .texts import cuts, text_of_body
 
 _AT_ONCE = 256
 
@@ -65,7 +65,7 @@ async def _batch(
     passages, at = await index.scan(span, _AT_ONCE, below=below, containing=pattern.literal)
     batch = []
     for match in passages:
-        if may_be_cut(match.part, match.text):
+        if any(cuts(match.part, match.text)):
             rows = await _rows(ground, span, match.place, match.place)
             texts = await asyncio.to_thread(_texts, rows)
             match = replace(match, text="\n".join(texts), part=0)

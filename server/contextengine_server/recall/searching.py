@@ -23,8 +23,9 @@ from .ranking import Sought, ranked, sought
 from .scanning import scanned
 from .snippets import densest, shown
 from .terms import Term, terms_of
-from .texts import may_be_cut
+from .texts import cuts
 
+MAX_QUERY_BYTES = 4_096
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 SCAN_S = 2.0
 """How long one call goes through texts; what it did not come to is the next page's."""
@@ -107,7 +108,7 @@ class _Found:
 
     score: float
     text: str
-    cut: bool
+    cut: tuple[bool, bool]
     hit: Hit
 
 
@@ -238,9 +239,7 @@ async def _rank_summaries(
     matches = await ground.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
     scored = await asyncio.to_thread(ranked, matches, lanes)
     found = [
-        _of_summary(
-            known[match.span.scope, match.place], score, match.text, may_be_cut(match.part, match.text)
-        )
+        _of_summary(known[match.span.scope, match.place], score, match.text, cuts(match.part, match.text))
         for score, match in scored
     ]
     return _Finds(found[place.summaries :], _finder(lanes), None, len(found))
@@ -265,7 +264,7 @@ async def _scan_summaries(chosen: Sequence[SummaryAt], pattern: Pattern, place: 
     matching = await asyncio.to_thread(
         lambda: [one for one in reversed(chosen) if pattern.first(one.row.text) is not None]
     )
-    found = [_of_summary(one, 1.0, one.row.text, False) for one in matching]
+    found = [_of_summary(one, 1.0, one.row.text, (False, False)) for one in matching]
     return _Finds(found[place.summaries :], _first(pattern), None, len(found))
 
 
@@ -290,10 +289,10 @@ def _of_message(match: Match, score: float) -> _Found:
         time_ms=match.time_ms,
         host_id=match.host_id,
     )
-    return _Found(score, match.text, may_be_cut(match.part, match.text), hit)
+    return _Found(score, match.text, cuts(match.part, match.text), hit)
 
 
-def _of_summary(one: SummaryAt, score: float, text: str, cut: bool) -> _Found:
+def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool]) -> _Found:
     return _Found(score, text, cut, Hit(one.link.scope.session, "", score, summary=one.row))
 
 
@@ -328,6 +327,5 @@ async def _page(
 
 def _hits(ground: Ground, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
     return [
-        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, cut=one.cut))
-        for one, finds in taken
+        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, one.cut)) for one, finds in taken
     ]

@@ -56,14 +56,17 @@ def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
     return where
 
 
-def shown(text: str, redact: Redact, find: Callable[[str], tuple[int, int]], *, cut: bool = False) -> str:
-    """A snippet of `text` around what `find` finds in it. `cut`: its edges may be in the middle of a word."""
-    clean = redact(_whole_words(text) if cut else text)
+def shown(
+    text: str, redact: Redact, find: Callable[[str], tuple[int, int]], cut: tuple[bool, bool] = (False, False)
+) -> str:
+    """A snippet of `text` around what `find` finds in it. `cut`: whether its beginning and its end may be in a word."""
+    clean = redact(_whole_words(text, *cut))
     return fenced(around(clean, *find(clean)))
 
 
-def _whole_words(text: str) -> str:
-    """The text without its first and last word, which may be the half of a secret that nothing would know as one."""
+def _whole_words(text: str, begins: bool, ends: bool) -> str:
+    """The text without the words that are cut, each of which may be the half of a secret that nothing would know as one."""
     first, last = re.search(r"\s", text), text.rfind(" ")
-    start = first.end() if first is not None else 0
-    return text[start:last] if last > start else text
+    start = first.end() if begins and first is not None else 0
+    end = last if ends and last > start else len(text)
+    return text[start:end]

@@ -48,9 +48,9 @@ def passages_of(text: str) -> list[str]:
     return [text[start : start + step + OVERLAP_CHARS] for start in range(0, last, step)]
 
 
-def may_be_cut(part: int, text: str) -> bool:
-    """True where a passage may not be all of its message."""
-    return part > 0 or len(text) >= PASSAGE_CHARS
+def cuts(part: int, text: str) -> tuple[bool, bool]:
+    """Whether a passage was cut from its message at its beginning, and perhaps at its end."""
+    return part > 0, len(text) >= PASSAGE_CHARS
 
 
 def _lines(parts: Iterable[pb.Part]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.plan import Reshaped, Summarized
 
-from .assembling import Assembly
+from .assembly import Assembly
 
 
 class Kind(IntEnum):

@@ -117,7 +117,7 @@ class Connection:
 def _client(endpoint: Endpoint, key: str) -> AsyncOpenAI:
     from openai import AsyncOpenAI
 
-    # At their most talkative they log whole requests, and those hold what users said.
+    # At their most talkative, not every release of them keeps requests and headers out of its log.
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     return AsyncOpenAI(

@@ -15,8 +15,8 @@ from typing import Any
 
 from contextengine_server.app import running
 from contextengine_server.config import load_settings
-from contextengine_server.sessions.assembling import AssembleCall
 from contextengine_server.sessions.assembling import assemble as assemble_in_process
+from contextengine_server.sessions.assembly import AssembleCall
 from contextengine_server.sessions.budgeting import BudgetSpec
 from contextengine_server.sessions.core import Ref
 

@@ -100,6 +100,10 @@ class EnginesDouble:
         return engines_pb2.AssignResponse()
 
 
+class RecallDouble:
+    """Nothing of its own: every rpc answers an empty reply."""
+
+
 async def nothing(request: Any, call: Call) -> Any:
     return assemble_pb2.AssembleResponse(revision=3)
 
@@ -120,6 +124,7 @@ def servicers(seen: Seen, behaviour: Behaviour = nothing) -> dict[str, object]:
     """A servicer for each service; what the doubles above lack answers an empty reply."""
     doubles: dict[str, object] = {
         "contextengine.v1.ContextEngine": ContextEngineDouble(seen, behaviour),
+        "contextengine.v1.Recall": RecallDouble(),
         "contextengine.v1.Sessions": SessionsDouble(seen),
         "contextengine.v1.Engines": EnginesDouble(),
     }

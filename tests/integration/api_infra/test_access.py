@@ -67,7 +67,7 @@ async def test_a_token_names_tenant_and_role():
 async def test_without_a_known_token_nobody_gets_in(metadata):
     async with house(options=GUARDED) as h:
         failed = await failure(h.engine.Assemble(REQUEST, metadata=metadata))
-        unserved = await failure(h.raw("Recall/Search", metadata=metadata))
+        unserved = await failure(h.raw("Projection/Project", metadata=metadata))
     assert (failed.code, failed.reason) == (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
     assert unserved.reason == "UNAUTHENTICATED"
     assert "guess" not in failed.text

@@ -59,6 +59,13 @@ GOOD: dict[str, Make] = {
     "ContextEngine/ResetSession": lambda s: [t.ResetSessionRequest(session=s)],
     "ContextEngine/EndSession": lambda s: [t.EndSessionRequest(session=s)],
     "ContextEngine/DisposeSession": lambda s: [t.DisposeSessionRequest(session=s)],
+    "ContextEngine/ListTools": lambda s: [t.ListToolsRequest(session=s)],
+    "ContextEngine/CallTool": lambda s: [
+        t.CallToolRequest(session=s, name="ctx_search", arguments_json=b'{"query": "q1"}')
+    ],
+    "Recall/Search": lambda s: [t.SearchRequest(session=s, query="q1")],
+    "Recall/Inspect": lambda s: [t.InspectRequest(session=s, summary_id="s2-aa")],
+    "Recall/Expand": lambda s: [t.ExpandRequest(session=s, sequences=[1])],
     "Sessions/List": lambda s: [t.SessionsListRequest(agent_id=s.agent_id)],
     "Sessions/Get": lambda s: [t.SessionsGetRequest(session=s)],
     "Sessions/Import": lambda s: [
@@ -74,6 +81,9 @@ GOOD: dict[str, Make] = {
     "Engines/Assign": lambda s: [t.AssignRequest(scope=s, engine_id="legacy")],
 }
 """By the rpc's name below the package."""
+
+NOT_THERE = {"Recall/Inspect"}
+"""Good requests that name what a session of three messages does not have: a summary."""
 
 
 def history() -> list[t.Message]:

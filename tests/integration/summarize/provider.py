@@ -179,7 +179,7 @@ async def reset(request: Request, writer: asyncio.StreamWriter) -> None:
 
 async def silence(request: Request, writer: asyncio.StreamWriter) -> None:
     """Never answers."""
-    await asyncio.sleep(60)
+    await asyncio.sleep(20)
 
 
 def _frame(kind: str) -> dict[str, object]:

@@ -129,7 +129,7 @@ def servicers_of_what_is_served() -> dict[str, object]:
     without = [contract.attribute_name(name) for name in later]
     return {
         f"contextengine.v1.{service}": Everything(*without)
-        for service in ("ContextEngine", "Sessions", "Engines")
+        for service in ("ContextEngine", "Recall", "Sessions", "Engines")
     }
 
 
@@ -146,8 +146,8 @@ def test_an_rpc_that_nobody_serves_does_not_start():
 
 
 def test_an_rpc_that_is_served_and_in_the_table_does_not_start():
-    with pytest.raises(ValueError, match=r"contextengine\.v1\.Recall/Search is served and in"):
-        pipeline().handlers({**servicers_of_what_is_served(), "contextengine.v1.Recall": Everything()})
+    with pytest.raises(ValueError, match=r"contextengine\.v1\.Projection/Project is served and in"):
+        pipeline().handlers({**servicers_of_what_is_served(), "contextengine.v1.Projection": Everything()})
 
 
 def test_a_servicer_of_no_service_does_not_start():

@@ -30,6 +30,8 @@ class DagEngine:
     name = "Lossless context DAG"
     version = "1.0.0"
     owns_compaction = True
+    recall_tools = ("ctx_search", "ctx_inspect", "ctx_expand")
+    """What it offers to the model, by the names of the recall room. Engines that say nothing offer none."""
     notices = True
 
     def __init__(self, options: DagOptions) -> None:

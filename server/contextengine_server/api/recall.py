@@ -1,0 +1,246 @@
+"""Service Recall: drilling back into what was compacted or evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from contextengine_proto.v1 import message_pb2
+from contextengine_proto.v1 import recall_pb2 as pb
+from contextengine_server.api.call import Call
+from contextengine_server.api.reading import not_negative, ref_of, request_id, required
+from contextengine_server.api.unserved import MEMORY, refuse_field, refuse_fields
+from contextengine_server.context.scope import Scope
+from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
+from contextengine_server.recall.expanding import (
+    DEFAULT_TOKENS,
+    MAX_DEPTH,
+    MAX_IDS,
+    MAX_TOKENS,
+    MIN_TOKENS,
+    Brought,
+    Wanted,
+    expand,
+)
+from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.inspecting import inspect
+from contextengine_server.recall.searching import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MAX_QUERY_BYTES,
+    Hit,
+    Query,
+    search,
+)
+from contextengine_server.sessions.core import SessionCore, not_found
+from contextengine_server.sessions.rows import rendered
+from contextengine_server.store.interface import SessionHead
+from contextengine_server.wire.reading import OWN_PREFIX, content_hash
+from contextengine_server.wire.shaping import summary_info, summary_item_id
+
+MAX_PAGE_TOKEN = 1_024
+_SCOPES = {
+    pb.SEARCH_SCOPE_UNSPECIFIED: (True, True),
+    pb.SEARCH_SCOPE_BOTH: (True, True),
+    pb.SEARCH_SCOPE_MESSAGES: (True, False),
+    pb.SEARCH_SCOPE_SUMMARIES: (False, True),
+}
+_MODES = {
+    pb.SEARCH_MODE_UNSPECIFIED: False,
+    pb.SEARCH_MODE_FULL_TEXT: False,
+    pb.SEARCH_MODE_REGEX: True,
+}
+
+
+class RecallService:
+    """Thin: reads the request, asks the recall room, writes the reply."""
+
+    def __init__(self, core: SessionCore, ground: Ground) -> None:
+        self.core, self.ground = core, ground
+
+    async def search(self, request: pb.SearchRequest, call: Call) -> pb.SearchResponse:
+        """Searches messages and summaries."""
+        refuse_fields(request)
+        query = _query(request)
+        at_least = not_negative(request.at_least_revision, "at_least_revision")
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        await self.core.reached(address.scope, at_least)
+        head = await head_of(self.core, address.scope)
+        if at_least:
+            await self.ground.indexer.reached(address.scope, at_least)
+        with call.trace.span("search"):
+            page = await search(self.ground, head, query)
+        return pb.SearchResponse(
+            hits=[_hit(head, hit) for hit in page.hits],
+            next_page_token=page.next_page,
+            total_count=page.total,
+            revision=page.revision,
+        )
+
+    async def inspect(self, request: pb.InspectRequest, call: Call) -> pb.InspectResponse:
+        """Answers what a summary covers."""
+        refuse_fields(request)
+        summary_id = required(request.summary_id, "summary_id", "it names the summary to inspect")
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        found = await inspect(self.ground, await head_of(self.core, address.scope), summary_id)
+        return pb.InspectResponse(
+            summary=summary_info(found.row),
+            text=self.ground.redact(found.row.text),
+            children=[summary_info(child) for child in found.children],
+            messages_by_role=found.messages_by_role,
+            tool_calls=found.tool_calls,
+        )
+
+    async def expand(self, request: pb.ExpandRequest, call: Call) -> pb.ExpandResponse:
+        """Brings back summaries and messages."""
+        refuse_fields(request)
+        if not request.summary_ids and not request.sequences:
+            raise InvalidField("summary_ids", "is required, or sequences: say what to bring back")
+        for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
+            _few(name, ids)
+        for index, summary_id in enumerate(request.summary_ids):
+            request_id(summary_id, f"summary_ids[{index}]")
+        for index, sequence in enumerate(request.sequences):
+            not_negative(sequence, f"sequences[{index}]")
+        asked = not_negative(request.max_tokens, "max_tokens")
+        if 0 < asked < MIN_TOKENS:
+            raise InvalidField("max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default")
+        depth = not_negative(request.max_depth, "max_depth")
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        head = await head_of(self.core, address.scope)
+        wanted = Wanted(
+            summary_ids=request.summary_ids,
+            sequences=request.sequences,
+            max_tokens=min(asked, MAX_TOKENS) or await expand_tokens(self.core, head),
+            depth=min(depth, MAX_DEPTH) or 1,
+            messages=request.include_messages,
+            page=_page(request.page_token),
+        )
+        with call.trace.span("expand"):
+            found = await expand(self.ground, head, wanted)
+        return pb.ExpandResponse(
+            items=[_item(one) for one in found.items],
+            tokens=found.tokens,
+            truncated=bool(found.next_page),
+            next_page_token=found.next_page,
+            missing_count=found.missing,
+        )
+
+
+async def head_of(core: SessionCore, scope: Scope) -> SessionHead:
+    """The session's head. Raises SessionNotFound."""
+    head = await core.store.head(scope)
+    if head is None:
+        raise not_found(scope)
+    return head
+
+
+async def expand_tokens(core: SessionCore, head: SessionHead) -> int:
+    """What one page of Expand holds by default: the engine's maxExpandTokens, where it has one."""
+    options = getattr((await core.select(head.scope)).engine, "options", None)
+    return int(getattr(options, "max_expand_tokens", DEFAULT_TOKENS))
+
+
+def _query(request: pb.SearchRequest) -> Query:
+    if not request.query.strip():
+        raise InvalidField("query", "is required: the words or the expression to look for")
+    size = len(request.query.encode())
+    if size > MAX_QUERY_BYTES:
+        raise InvalidField("query", f"has {size} bytes, at most {MAX_QUERY_BYTES} are taken: shorten it")
+    if request.scope == pb.SEARCH_SCOPE_MEMORY:
+        refuse_field("scope", MEMORY)
+    if request.scope not in _SCOPES:
+        raise InvalidField("scope", f"is {request.scope}, which this server does not know")
+    if request.mode not in _MODES:
+        raise InvalidField("mode", f"is {request.mode}, which this server does not know")
+    if request.roles and request.scope == pb.SEARCH_SCOPE_SUMMARIES:
+        raise ContradictoryFields(["roles", "scope"], "summaries have no role: search messages, or any role")
+    first = not_negative(request.first_sequence, "first_sequence")
+    last = not_negative(request.last_sequence, "last_sequence")
+    if 0 < last < first:
+        raise InvalidField("last_sequence", f"is {last}, before first_sequence, which is {first}")
+    start, end = (
+        _time(getattr(request, name), name) if request.HasField(name) else None
+        for name in ("start_time", "end_time")
+    )
+    if start is not None and end is not None and end <= start:
+        raise InvalidField("end_time", "must lie after start_time")
+    limit = not_negative(request.limit, "limit")
+    messages, summaries = _SCOPES[request.scope]
+    return Query(
+        request.query,
+        regex=_MODES[request.mode],
+        messages=messages,
+        summaries=summaries,
+        limit=min(limit, MAX_LIMIT) or DEFAULT_LIMIT,
+        page=_page(request.page_token),
+        roles=tuple(request.roles),
+        first=first,
+        last=last,
+        start_ms=start,
+        end_ms=end,
+        retired=request.include_retired,
+    )
+
+
+def _time(time: Timestamp, field: str) -> int:
+    try:
+        return time.ToMilliseconds()
+    except ValueError as error:
+        raise InvalidField(field, "is no time between year 1 and 9999") from error
+
+
+def _page(token: str) -> str:
+    if len(token) > MAX_PAGE_TOKEN:
+        raise InvalidField("page_token", "is not one of this service's: give next_page_token as it was")
+    return token
+
+
+def _few(field: str, ids: Sequence[object]) -> None:
+    if len(ids) > MAX_IDS:
+        raise TooLarge(
+            f"{field}: has {len(ids)} entries, at most {MAX_IDS} are taken: ask in several calls",
+            metadata={"limit": str(MAX_IDS), "size": str(len(ids)), "field": field},
+        )
+
+
+def _hit(head: SessionHead, hit: Hit) -> pb.SearchResponse.Hit:
+    session = "" if hit.session == head.scope.session else hit.session
+    said = pb.SearchResponse.Hit(snippet=hit.snippet, score=hit.score, session_id=session)
+    if hit.summary is not None:
+        said.origin.summary_id = hit.summary.id
+        said.summary.CopyFrom(summary_info(hit.summary))
+        return said
+    said.origin.sequence = hit.sequence
+    said.role = hit.role  # type: ignore[assignment]
+    said.id = hit.host_id
+    if hit.time_ms is not None:
+        said.time.FromMilliseconds(hit.time_ms)
+    return said
+
+
+def _item(one: Brought) -> message_pb2.Item:
+    """What was brought back, as an assembly would show it; a part of something long as a text of ours that says so."""
+    item = message_pb2.Item(tokens=one.tokens)
+    if one.summary is not None:
+        item.id, item.origin.summary_id = summary_item_id(one.summary.id), one.summary.id
+        item.summary.CopyFrom(summary_info(one.summary))
+        text = rendered(one.summary)
+    else:
+        assert one.message is not None
+        item.id, item.origin.sequence = one.message.host_id, one.message.sequence
+        item.message.ParseFromString(one.message.body)
+        item.content_hash = one.message.content_hash
+        text = ""
+    if one.piece is not None:
+        source = one.message.sequence if one.message is not None else item.origin.summary_id
+        item.id = f"{OWN_PREFIX}piece:{source}:{one.piece.first}"
+        item.form = message_pb2.FORM_HEAD_TAIL
+        text = one.piece.shown()
+    if text:
+        item.message.Clear()
+        item.message.id, item.message.role = item.id, message_pb2.ROLE_USER
+        item.message.parts.add().text.text = text
+        item.content_hash = content_hash(item.message)
+    return item

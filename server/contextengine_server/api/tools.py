@@ -1,0 +1,76 @@
+"""ListTools and CallTool: what a session's engine offers to the model."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from contextengine_proto.v1 import budget_pb2
+from contextengine_proto.v1 import lifecycle_pb2 as life
+from contextengine_server.api.call import Call
+from contextengine_server.api.reading import ref_of
+from contextengine_server.api.recall import expand_tokens, head_of
+from contextengine_server.api.unserved import refuse_fields
+from contextengine_server.engines.contract import Engine
+from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.tools import TOOLS, run
+from contextengine_server.sessions.core import SessionCore
+
+EXPANDED = "context:dag_expanded"
+"""The event of a tool that answered: counts alone, never text."""
+
+
+def offered(engine: Engine) -> tuple[str, ...]:
+    """The recall tools that an engine offers, by name; most engines offer none."""
+    return getattr(engine, "recall_tools", ())
+
+
+class ToolCalls:
+    """The part of service ContextEngine that runs tools for the model."""
+
+    core: SessionCore
+    ground: Ground
+
+    async def list_tools(self, request: life.ListToolsRequest, call: Call) -> life.ListToolsResponse:
+        """Answers the tools that the session's engine offers."""
+        address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        selected = await self.core.select(address.scope)
+        tools = [TOOLS[name] for name in offered(selected.engine)]
+        return life.ListToolsResponse(
+            tools=[
+                budget_pb2.ToolDefinition(
+                    name=tool.name, description=tool.description, input_schema_json=tool.schema
+                )
+                for tool in tools
+            ]
+        )
+
+    async def call_tool(self, request: life.CallToolRequest, call: Call) -> life.CallToolResponse:
+        """Runs a tool for the model. What the model did wrong is answered as JSON, not as a failed call."""
+        refuse_fields(request)
+        began = perf_counter()
+        core = self.core
+        address = await core.address(call.caller.tenant, ref_of(request.session))
+        head = await head_of(core, address.scope)
+        names = offered((await core.select(address.scope)).engine)
+        with call.trace.span("tool"):
+            answer = await run(
+                self.ground,
+                head,
+                request.name,
+                request.arguments_json,
+                names,
+                await expand_tokens(core, head),
+            )
+        if not answer.is_error:
+            core.events.emit(
+                EXPANDED,
+                *address.scope,
+                revision=head.revision,
+                counts={"recovered": answer.recovered, "duration_ms": round((perf_counter() - began) * 1000)},
+                attributes={"tool": request.name},
+            )
+        return life.CallToolResponse(
+            result_json=answer.json,
+            is_error=answer.is_error,
+            tokens=await self.ground.count(answer.json.decode()),
+        )

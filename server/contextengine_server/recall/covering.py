@@ -1,0 +1,91 @@
+"""What lies under a summary: the summaries that it was made of, and the messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from google.protobuf.message import DecodeError
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.scope import Scope
+from contextengine_server.errors import CorruptRow, RowNotFound
+from contextengine_server.store.interface import MessageRow
+from contextengine_server.wire.reading import outward
+
+from .ground import Ground
+from .lineage import Lineage, SummaryAt, rows_between
+
+Waiting = dict[str, list[MessageRow]]
+"""Messages by the ids of those of their calls that have no result yet."""
+
+Covered = list[tuple[Scope, MessageRow]]
+"""Messages, each with the session that stores it."""
+
+
+async def summary_of(ground: Ground, lineage: Lineage, summary_id: str) -> SummaryAt | None:
+    """The summary of this id; None where the session recalls none."""
+    every = await lineage.summaries(ground.store)
+    return next((one for one in every if one.row.id == summary_id), None)
+
+
+async def required_summary(ground: Ground, lineage: Lineage, summary_id: str) -> SummaryAt:
+    """The same. Raises RowNotFound."""
+    found = await summary_of(ground, lineage, summary_id)
+    if found is None:
+        raise RowNotFound(
+            f"summary_id: the session has no summary {summary_id[:64]!r}: give an id that an assembly or Search answered",
+            metadata={"field": "summary_id"},
+        )
+    return found
+
+
+async def children_of(ground: Ground, lineage: Lineage, parent: SummaryAt) -> list[SummaryAt]:
+    """The summaries that this one was made of, in order."""
+    if not parent.row.children:
+        return []
+    known = {one.row.id: one for one in reversed(await lineage.summaries(ground.store))}
+    return [known[child] for child in parent.row.children if child in known]
+
+
+async def covered(ground: Ground, lineage: Lineage, one: SummaryAt) -> AsyncIterator[Covered]:
+    """The messages that a summary stands for, in order, some at a time; results that came late, after their range, last.
+
+    Pinned messages are in no summary. What was live when the summary was made is what it covers, whatever became of it.
+    """
+    row, created = one.row, one.row.created_revision
+    waiting: Waiting = {}
+    async for link, rows in rows_between(
+        ground.store, lineage, row.first_sequence, row.last_sequence, below=one.link, as_of=created
+    ):
+        held = [member for member in rows if not member.pinned]
+        for member in held:
+            _await_results(waiting, member)
+        if held:
+            yield [(link.scope, member) for member in held]
+    late: dict[int, MessageRow] = {}
+    for call in (row for rows in waiting.values() for row in rows):
+        for member in await ground.store.atom_of(one.link.scope, call.sequence):
+            if member.sequence > row.last_sequence and member.created_revision <= created:
+                late[member.sequence] = member
+    if late:
+        yield [(one.link.scope, member) for _, member in sorted(late.items())]
+
+
+def message_of(row: MessageRow) -> pb.Message:
+    """A stored message. Raises CorruptRow."""
+    try:
+        return pb.Message.FromString(row.body)
+    except DecodeError as error:
+        raise CorruptRow(
+            f"message {row.sequence} cannot be read: restore the database from a backup"
+        ) from error
+
+
+def _await_results(waiting: Waiting, row: MessageRow) -> None:
+    """Notes calls without a result, whose results may lie behind the range."""
+    calls, results = outward(message_of(row))
+    for _, call_id in results:
+        if waiting.get(call_id):
+            waiting[call_id].pop(0)
+    for call in calls:
+        waiting.setdefault(call.call_id, []).append(row)
