@@ -21,7 +21,6 @@ from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.config import Settings
 from contextengine_server.doctor import Check, engine_checks, rank_checks, settings_checks, store_checks
-from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import Registry
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
@@ -31,16 +30,14 @@ from contextengine_server.sessions.events import Events
 from contextengine_server.sessions.loading import inherits
 from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
+from contextengine_server.sessions.summarizing import policy_of
 from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
-    BreakerLimits,
     ExtractiveSummarizer,
     MemoryStates,
-    SpendLimits,
     Summarizer,
     SummarizerChain,
-    SummaryPolicy,
     WorkerPool,
 )
 from contextengine_server.summarize.endpoints import guarded_models
@@ -201,19 +198,6 @@ def defaults_of(settings: Settings) -> Defaults:
 def endpoints_of(settings: Settings) -> list[Endpoint]:
     """Where models are asked."""
     return [Endpoint(**endpoint.model_dump()) for endpoint in settings.summarizer.endpoints]
-
-
-def policy_of(options: DagOptions) -> SummaryPolicy:
-    """Which models are asked, and how much of them, where a session's own options do not say."""
-    spend, breaker = options.summarizer_spend, options.summarizer_breaker
-    return SummaryPolicy(
-        model=options.compaction_model,
-        fallbacks=options.compaction.summarizer_fallback_providers,
-        spend=SpendLimits(spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day),
-        breaker=BreakerLimits(
-            breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
-        ),
-    )
 
 
 def server_options(settings: Settings) -> ServerOptions:

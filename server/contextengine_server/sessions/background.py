@@ -15,9 +15,10 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import Debt
 
 from .budgeting import BudgetSpec, budget_of, target
-from .compacting import MAX_FOCUS, MAX_PASSES, Wanted, compact
+from .compacting import MAX_PASSES, Wanted, compact
 from .core import Address, SessionCore
 from .shortening import end
+from .summarizing import MAX_FOCUS
 from .warm import Owed, Session
 
 COMPACT = "compact"

@@ -12,7 +12,6 @@ from hashlib import blake2b
 
 import structlog
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.progress import input_key, shrinks
 from contextengine_server.context.message import Entry
@@ -20,22 +19,19 @@ from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from contextengine_server.errors import EngineFailed
 from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, SummaryRow
-from contextengine_server.summarize.request import SourceMessage, SummaryRequest, SummaryResult
-from contextengine_server.wire.reading import texts_of
+from contextengine_server.summarize.request import SummaryResult
 
 from .core import Address, SessionCore
 from .loading import place_summaries, with_oldest
 from .rows import summary_cost, summary_of
 from .state import SessionState
+from .summarizing import summarize
 from .warm import Session
 
 MAX_PASSES = 200
 """Passes of one call; a whole history of four million tokens in leaves of 20,000."""
 
 NO_SMALLER = "nothing to compact: a summary would not be smaller"
-
-MAX_FOCUS = 800
-"""Code points of a focus that are used (OpenClaw §4.7)."""
 
 log = structlog.get_logger("contextengine.compact")
 
@@ -126,7 +122,7 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
                 result.reason = "" if result.summaries else NO_SMALLER
                 return result
             gain = gain_of(view, step)
-        summary = await core.summarizer.summarize(_request(core, step, entries, gain, wanted.focus))
+        summary = await summarize(core, address.scope, engine, step, entries, gain, wanted.focus)
         committed = await _commit(core, address, engine, view, step, entries, gain, summary, ground, key)
         if committed is None:
             held_back += 1
@@ -193,34 +189,6 @@ def gain_of(view: View, step: CompactionStep) -> int:
         for at in range(step.first, step.last + 1)
         if at not in stays and view.covering(at) is None
     )
-
-
-def _request(
-    core: SessionCore, step: CompactionStep, entries: Sequence[Entry], gain: int, focus: str
-) -> SummaryRequest:
-    return SummaryRequest(
-        messages=tuple(source_message(entry) for entry in entries),
-        source_tokens=max(1, gain - core.summary_overhead),
-        target_tokens=max(1, step.target_tokens - core.summary_overhead),
-        focus=focus[:MAX_FOCUS],
-        previous_summary=step.previous,
-    )
-
-
-_ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
-
-
-def source_message(entry: Entry) -> SourceMessage:
-    """A message as a summarizer reads it."""
-    message = pb.Message.FromString(entry.body)
-    texts: list[str] = []
-    texts_of(message.parts, texts)
-    name = message.custom_role or message.name
-    for part in message.parts:
-        if part.WhichOneof("kind") == "tool_result" and part.tool_result.name:
-            name = part.tool_result.name
-    role = _ROLES.get(message.role, "custom")
-    return SourceMessage(role, "\n".join(filter(None, texts)), entry.sequence, name, entry.time_ms)
 
 
 async def _commit(
