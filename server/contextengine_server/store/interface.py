@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.guards import Guards
+from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.search import SearchIndex
 
 
@@ -208,10 +210,8 @@ class Deleted:
 
 @dataclass(slots=True, frozen=True)
 class Assignment:
-    """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session); empty names mean every one.
-
-    One for a session goes with the session when that is deleted.
-    """
+    """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session), which goes with the session; empty names
+    mean every one."""
 
     tenant: str
     agent: str
@@ -282,6 +282,8 @@ class Store(Protocol):
     """
 
     index: SearchIndex
+    guards: Guards
+    lent: LentJobs
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""

@@ -192,6 +192,30 @@ search_cursors = sa.Table(
 """How far the search index has come with each life of a session. The index itself is a store's own affair and can be made
 again from the rows; `number` names the session in it, and what is `doomed` is being erased from it."""
 
+guards = sa.Table("guards", metadata, _key("tenant"), _bytes("state"))
+"""What the guards of a tenant's summarizers remember."""
+
+lent_jobs = sa.Table(
+    "lent_jobs",
+    metadata,
+    _key("tenant"),
+    _key("id"),
+    _text("digest"),
+    _text("agent"),
+    _text("session"),
+    _number("queued_ms"),
+    _number("expire_ms"),
+    _number("input_tokens"),
+    _text("model"),
+    _number("attempts"),
+    _text("lease_id"),
+    _number("lease_until_ms"),
+    _flag("answered"),
+    _bytes("work"),
+    _bytes("result"),
+)
+"""The work that harnesses do with their models."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
@@ -229,4 +253,9 @@ _partial(
 sa.Index("session_keys_session", session_keys.c.tenant, session_keys.c.agent, session_keys.c.session)
 sa.Index("search_cursors_number", search_cursors.c.number, unique=True)
 _partial("search_cursors_doomed", search_cursors.c.number, where=search_cursors.c.doomed == sa.true())
+
+_j = lent_jobs.c
+sa.Index("lent_jobs_session", _j.tenant, _j.agent, _j.session)
+_partial("lent_jobs_digest", _j.tenant, _j.digest, where=_j.digest != sa.literal_column("''"), unique=True)
+_partial("lent_jobs_queue", _j.tenant, _j.queued_ms, where=_j.answered == sa.false())
 _partial("debts_queue", debts.c.queued_ms, where=debts.c.held == sa.false())

@@ -24,6 +24,7 @@ from contextengine_server.store.interface import (
     StoredReply,
     SummaryRow,
 )
+from contextengine_server.store.lending import LentJob
 from contextengine_server.store.sqlite import database, statements
 
 
@@ -74,6 +75,7 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
         (schema.requests, StoredReply, {"created_revision"}),
         (schema.debts, Debt, set()),
         (schema.assignments, Assignment, set()),
+        (schema.lent_jobs, LentJob, set()),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -124,6 +126,9 @@ def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str)
 
 
 HOT = {
+    "DUE_JOB": "lent_jobs_queue (tenant=?)",
+    "JOB_BY_DIGEST": "lent_jobs_digest (tenant=? AND digest=?)",
+    "DELETE_REST 3": "lent_jobs_session (tenant=? AND agent=? AND session=?)",
     "BY_HOST_ID": "messages_host_id (tenant=? AND agent=? AND host_id=? AND session=?)",
     "ATOM_FROM": "messages_start (tenant=? AND agent=? AND session=? AND start>?)",
     "ATOM_LATE": "messages_late (tenant=? AND agent=? AND session=? AND late_of=?)",

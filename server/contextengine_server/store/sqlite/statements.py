@@ -19,6 +19,7 @@ from contextengine_server.store.interface import (
     StoredReply,
     SummaryRow,
 )
+from contextengine_server.store.lending import LentJob
 
 
 def _names(row: type, *before: str) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ DELETE_MESSAGES = f"DELETE FROM messages WHERE {_SCOPE}"
 DELETE_SUMMARIES = f"DELETE FROM summaries WHERE {_SCOPE}"
 DELETE_REST = tuple(
     f"DELETE FROM {table} WHERE {_SCOPE}"
-    for table in ("requests", "debts", "assignments", "session_keys", "sessions")
+    for table in ("requests", "debts", "assignments", "lent_jobs", "session_keys", "sessions")
 )
 
 # Messages
@@ -205,6 +206,37 @@ ASSIGN = (
     + " ON CONFLICT (tenant, agent, session) DO UPDATE SET engine_id = excluded.engine_id, options = excluded.options"
 )
 UNASSIGN = f"DELETE FROM assignments WHERE {_SCOPE}"
+
+# Summarizers: what their guards remember, and what harnesses do for them
+
+GUARD = "SELECT state FROM guards WHERE tenant = :tenant"
+SET_GUARD = (
+    f"{_insert('guards', ('tenant', 'state'))} ON CONFLICT (tenant) DO UPDATE SET state = excluded.state"
+)
+
+JOB_COLUMNS = _names(LentJob)
+_JOBS = _select("lent_jobs", JOB_COLUMNS)
+_JOB = "tenant = :tenant AND id = :id"
+JOB = f"{_JOBS} WHERE {_JOB}"
+JOB_BY_DIGEST = f"{_JOBS} WHERE tenant = :tenant AND digest = :digest AND digest != ''"
+INSERT_JOB = _insert("lent_jobs", JOB_COLUMNS)
+PROLONG_JOB = f"UPDATE lent_jobs SET expire_ms = :until WHERE {_JOB}"
+EXPIRE_JOBS = "DELETE FROM lent_jobs WHERE tenant = :tenant AND expire_ms <= :now"
+DUE_JOB = f"""
+    {_JOBS} INDEXED BY lent_jobs_queue WHERE tenant = :tenant AND answered = 0 AND lease_until_ms <= :now AND expire_ms > :now
+    AND attempts < :attempts AND (:agent = '' OR agent = :agent) AND (:tokens = 0 OR input_tokens <= :tokens)
+    AND (:any_model OR model = '' OR model IN (SELECT value FROM json_each(:models))) ORDER BY queued_ms LIMIT 1
+"""
+LEASE_JOB = f"""
+    UPDATE lent_jobs SET lease_id = :lease, lease_until_ms = :until, attempts = attempts + 1 WHERE {_JOB}
+"""
+_LENT = f"{_JOB} AND answered = 0 AND lease_id = :lease AND lease_id != ''"
+EXTEND_JOB = f"UPDATE lent_jobs SET lease_until_ms = MAX(lease_until_ms, :until) WHERE {_LENT}"
+ANSWER_JOB = f"UPDATE lent_jobs SET answered = 1, result = :result WHERE {_LENT} AND expire_ms > :now"
+PUT_BACK_JOB = f"UPDATE lent_jobs SET lease_id = '', lease_until_ms = :until WHERE {_LENT}"
+SETTLE_JOB = f"UPDATE lent_jobs SET answered = 1, digest = '', work = x'', result = x'' WHERE {_JOB}"
+REMOVE_JOB = f"DELETE FROM lent_jobs WHERE {_JOB}"
+OPEN_JOBS = "SELECT COUNT(*) FROM lent_jobs WHERE tenant = :tenant AND answered = 0"
 
 # Counts
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.guards import Guards
 from contextengine_server.store.interface import (
     Assignment,
     Changes,
@@ -25,10 +26,13 @@ from contextengine_server.store.interface import (
     StoreUnavailable,
     SummaryRow,
 )
+from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.migrations import HEAD
 from contextengine_server.store.search import SearchIndex
 
 from . import database, passages, reads, writes
+from .guards import SqliteGuards
+from .lending import SqliteLentJobs
 from .readers import Readers
 from .remembered import Remembered
 from .search import SqliteIndex
@@ -79,6 +83,8 @@ class SqliteStore:
         self._heads: Remembered[Scope, SessionHead] = Remembered(_HEADS)
         self._keys: Remembered[tuple[str, str, str], str] = Remembered(_HEADS)
         self.index: SearchIndex = SqliteIndex(self._read, self._write)
+        self.guards: Guards = SqliteGuards(self._read, self._write)
+        self.lent: LentJobs = SqliteLentJobs(self._read, self._write)
 
     # Life
 

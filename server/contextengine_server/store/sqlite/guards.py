@@ -1,0 +1,40 @@
+"""The guards' states of the SQLite store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from . import statements as sql
+from .search import Run
+
+T = TypeVar("T")
+
+
+class SqliteGuards:
+    """`Guards` in a table. `read` and `write` run work on a reading connection and on the one that writes."""
+
+    def __init__(self, read: Run, write: Run) -> None:
+        self._read, self._write = read, write
+
+    async def state(self, tenant: str) -> bytes:
+        """The tenant's state; empty where none was ever written."""
+        return await self._read(_state, tenant)
+
+    async def change(self, tenant: str, step: Callable[[bytes], tuple[bytes, T]]) -> T:
+        """Replaces the tenant's state by the first that `step` gives for it, and answers the second."""
+
+        def work(db: sqlite3.Connection) -> T:
+            before = _state(db, tenant)
+            after, answer = step(before)
+            if after != before:
+                db.execute(sql.SET_GUARD, (tenant, after))
+            return answer
+
+        return await self._write(work)
+
+
+def _state(db: sqlite3.Connection, tenant: str) -> bytes:
+    found = db.execute(sql.GUARD, {"tenant": tenant}).fetchone()
+    return b"" if found is None else found[0]

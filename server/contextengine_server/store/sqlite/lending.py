@@ -1,0 +1,123 @@
+"""The lent jobs of the SQLite store."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from contextengine_server.store.lending import LentJob, Outcome
+
+from . import statements as sql
+from .search import Run
+
+_ANSWERED = sql.JOB_COLUMNS.index("answered")
+_columns = attrgetter(*sql.JOB_COLUMNS)
+
+
+class SqliteLentJobs:
+    """`LentJobs` in a table. `read` and `write` run work on a reading connection and on the one that writes."""
+
+    def __init__(self, read: Run, write: Run) -> None:
+        self._read, self._write = read, write
+
+    async def offer(self, job: LentJob, now_ms: int) -> LentJob:
+        """Adds a job, or answers the one of its digest that is there and wanted still."""
+
+        def work(db: sqlite3.Connection) -> LentJob:
+            db.execute(sql.EXPIRE_JOBS, {"tenant": job.tenant, "now": now_ms})
+            known = _one(db, sql.JOB_BY_DIGEST, tenant=job.tenant, digest=job.digest)
+            if known is None:
+                db.execute(sql.INSERT_JOB, _columns(job))
+                return job
+            until = max(known.expire_ms, job.expire_ms)
+            db.execute(sql.PROLONG_JOB, {"tenant": job.tenant, "id": known.id, "until": until})
+            return replace(known, expire_ms=until)
+
+        return await self._write(work)
+
+    async def claim(
+        self,
+        tenant: str,
+        lease_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        agent: str = "",
+        most_tokens: int = 0,
+        models: Sequence[str] = (),
+        most_attempts: int,
+    ) -> LentJob | None:
+        """Hands out the oldest job that is due and suits."""
+        suits = {
+            "tenant": tenant,
+            "now": now_ms,
+            "agent": agent,
+            "tokens": most_tokens,
+            "models": json.dumps(list(models)),
+            "any_model": not models,
+            "attempts": most_attempts,
+        }
+
+        def work(db: sqlite3.Connection) -> LentJob | None:
+            job = _one(db, sql.DUE_JOB, **suits)
+            if job is None:
+                return None
+            until = now_ms + lease_ms
+            db.execute(sql.LEASE_JOB, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until})
+            return replace(job, lease_id=lease_id, lease_until_ms=until, attempts=job.attempts + 1)
+
+        return await self._write(work)
+
+    async def extend(self, tenant: str, id: str, lease_id: str, until_ms: int) -> bool:
+        """Extends a lease; False where it is lost, or the job is answered or gone."""
+        names = {"tenant": tenant, "id": id, "lease": lease_id, "until": until_ms}
+        return await self._write(lambda db: db.execute(sql.EXTEND_JOB, names).rowcount > 0)
+
+    async def answer(self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int) -> Outcome:
+        """Keeps a result, once."""
+        names = {"tenant": tenant, "id": id, "lease": lease_id, "now": now_ms, "result": result}
+        return await self._write(lambda db: _under_lease(db, sql.ANSWER_JOB, names))
+
+    async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> Outcome:
+        """Ends a lease without a result."""
+        names = {"tenant": tenant, "id": id, "lease": lease_id, "until": not_before_ms}
+        return await self._write(lambda db: _under_lease(db, sql.PUT_BACK_JOB, names))
+
+    async def find(self, tenant: str, id: str) -> LentJob | None:
+        """A job; None where there is none."""
+        return await self._read(lambda db: _one(db, sql.JOB, tenant=tenant, id=id))
+
+    async def settle(self, tenant: str, id: str) -> None:
+        """The result was taken: of the job stays, until it expires, that it was answered."""
+        await self._write(lambda db: db.execute(sql.SETTLE_JOB, {"tenant": tenant, "id": id}))
+
+    async def remove(self, tenant: str, id: str) -> None:
+        """The job is no longer wanted."""
+        await self._write(lambda db: db.execute(sql.REMOVE_JOB, {"tenant": tenant, "id": id}))
+
+    async def open_count(self, tenant: str) -> int:
+        """How many jobs of the tenant have no result."""
+        return await self._read(lambda db: int(db.execute(sql.OPEN_JOBS, {"tenant": tenant}).fetchone()[0]))
+
+
+def _under_lease(db: sqlite3.Connection, statement: str, names: dict[str, Any]) -> Outcome:
+    """Runs a statement that touches the job only under its lease, and says why where it did not."""
+    if db.execute(statement, names).rowcount:
+        return Outcome.ACCEPTED
+    job = _one(db, sql.JOB, tenant=names["tenant"], id=names["id"])
+    if job is None or (not job.answered and job.lease_id == names["lease"] != ""):
+        return Outcome.UNKNOWN  # gone, or expired and about to go
+    return Outcome.TWICE if job.answered else Outcome.LOST
+
+
+def _one(db: sqlite3.Connection, statement: str, **names: Any) -> LentJob | None:
+    found = db.execute(statement, names).fetchone()
+    if found is None:
+        return None
+    values = list(found)
+    values[_ANSWERED] = bool(values[_ANSWERED])
+    return LentJob(*values)
