@@ -20,6 +20,7 @@ BELOW: dict[str, set[str]] = {
     "context": set(),
     "tokens": set(),
     "telemetry": set(),
+    "projection": set(),
     "errors": set(),
     "store": {"context.scope"},
     "engines": {"context", "errors"},
@@ -31,7 +32,7 @@ BELOW: dict[str, set[str]] = {
     },
     "api": {
         "context", "wire", "store", "tokens", "summarize", "engines", "recall", "sessions", "telemetry", "errors", "doctor",
-        GENERATED,
+        "projection", GENERATED,
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of budgets.
     "config": {"context", "engines", "tokens", "errors"},
@@ -130,12 +131,13 @@ def test_what_is_below_is_below() -> None:
             assert room not in seen, (room, name)
 
 
-def test_the_core_is_pure() -> None:
+@pytest.mark.parametrize("room", ["context", "projection"])
+def test_pure_rooms_are_pure(room: str) -> None:
     for path in FILES:
-        if room_of(path) == "context":
+        if room_of(path) == room:
             for name in imports(path):
                 assert name.partition(".")[0] not in IMPURE, f"{path.name} imports {name}"
-                assert not name.startswith(PACKAGE) or name.startswith(f"{PACKAGE}.context."), (
+                assert not name.startswith(PACKAGE) or name.startswith(f"{PACKAGE}.{room}."), (
                     f"{path.name}: {name}"
                 )
             assert not (calls(path) & {"now", "utcnow", "today", "open", "input", "print", "eval", "exec"}), (
@@ -145,7 +147,7 @@ def test_the_core_is_pure() -> None:
 
 def test_the_generated_types_stay_at_the_edge() -> None:
     for path in FILES:
-        if room_of(path) in ("context", "engines", "store", "tokens", "summarize"):
+        if room_of(path) in ("context", "engines", "store", "tokens", "summarize", "projection"):
             assert not any(name.partition(".")[0] in (GENERATED, "grpc") for name in imports(path)), path
 
 

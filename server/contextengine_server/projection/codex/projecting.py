@@ -1,0 +1,359 @@
+"""A context for Codex: what goes into developer instructions, into the turn, into the thread; and what to do with the thread."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..model import Image, Item, Loss, ProjectionImpossible, Role, Text, text_of
+from ..text import js_trim, lone_surrogate, units
+from . import jsonl, openclaw
+from .cutting import Cut, Fitted, cut_of, fit
+from .deciding import OVERFLOW_SHARE, Decision, bound, decide, developer_digest, mode_of, policy_of
+from .injecting import developer_item, items_of, size_of
+from .limits import (
+    CHARS_PER_TOKEN,
+    DEVELOPER_CHARS,
+    RETAINED_BYTES,
+    TURN_CHARS,
+    context_chars,
+    output_bytes,
+    part_chars,
+)
+from .records import Entry, entries_of
+from .task import Action, Binding, Event, Mode, Payload, Projected, Stats, Task
+
+RENDERERS = ("jsonl", "openclaw")
+
+
+def project(task: Task) -> Projected:
+    """Projects a context. Raises ProjectionImpossible where what may not be cut exceeds its limit; then nothing should be sent."""
+    for name in ("addition", "base", "preamble"):
+        _sendable(getattr(task, name), name)
+    _sendable(text_of(tuple(task.prompt)), "prompt")
+    return _openclaw(task) if task.renderer == "openclaw" else _jsonl(task)
+
+
+def split_prompt(
+    items: Sequence[Item], prompt: Sequence[Any], current_id: str = ""
+) -> tuple[list[Item], tuple[Any, ...], int]:
+    """The context, this turn's prompt, and its sequence where it is stored (0: it is not).
+
+    A prompt that is given is left out of the context where the newest message is the user's and says the same, surrounding white
+    space aside. Else the message named, wherever it stands, or the newest where it is the user's, is the prompt.
+    """
+    kept = list(items)
+    newest = kept[-1] if kept else None
+    users = newest is not None and newest.role is Role.USER and newest.summary is None
+    if prompt:
+        said = js_trim(text_of(tuple(prompt)))
+        if users and newest is not None and js_trim(text_of(newest.parts)) == said:
+            kept.pop()
+            return kept, tuple(prompt), newest.sequence
+        return kept, tuple(prompt), 0
+    for at, item in enumerate(kept):
+        if current_id and item.id == current_id:
+            return kept[:at] + kept[at + 1 :], item.parts, item.sequence
+    if users and newest is not None:
+        return kept[:-1], newest.parts, newest.sequence
+    return kept, (), 0
+
+
+def _openclaw(task: Task) -> Projected:
+    warnings: list[str] = []
+    losses: list[Loss] = []
+    mode = mode_of(task, warnings)
+    limit = _limit(task)
+    policy = policy_of(task, mode, limit)
+    decision = decide(task, mode, policy, False)
+    instructions = _joined(task.base, task.addition)
+    payload = task.payload or (Payload.PRESERVE if mode is Mode.THREAD_BOOTSTRAP else None)
+    rendering = openclaw.Rendering(payload, part_chars(limit), task.redact)
+    context = openclaw.render(task.items, rendering, limit) if decision.project else ""
+    prompt = text_of(tuple(task.prompt))
+    framed = openclaw.frame(task.product, context, prompt, openclaw.neutral(task.preamble.strip()))
+    fitted = openclaw.fit(framed, task.turn_chars)
+    if fitted is not framed:
+        losses.append(Loss(-1, "the turn's text was cut to what turn/start takes", "X1"))
+    stats = Stats(
+        records=len(task.items),
+        context_chars=fitted.context[1] - fitted.context[0] if fitted.context else 0,
+        instructions_chars=len(instructions),
+    )
+    seen = _seen(task.items) if decision.project else _kept(task)
+    return _answer(
+        task,
+        decision,
+        mode,
+        policy,
+        instructions,
+        fitted.text,
+        [],
+        fitted.context,
+        seen,
+        Cut(),
+        losses,
+        warnings,
+        stats,
+    )
+
+
+def _jsonl(task: Task) -> Projected:
+    warnings: list[str] = []
+    losses: list[Loss] = []
+    mode = mode_of(task, warnings)
+    leading, items = _leading(task.items)
+    policy = policy_of(task, mode, 0)
+    decision = decide(task, mode, policy, _gap(task, items))
+    instructions = _joined(task.base, *leading, task.addition)
+    total = _limit(task)
+    _developer_fits(instructions, total)
+    shown = items if decision.project else _unseen(task, items)
+    prompt = text_of(tuple(task.prompt))
+    payload = task.payload or Payload.PRESERVE
+    entries, redactions = entries_of(shown, payload, task.redact, losses)
+    limit = _room(task, total, len(instructions), len(prompt))
+    keeps = decision.action in (Action.RESUME, Action.INJECT) and task.binding is not None
+    earlier = cut_of(task.binding.cut) if keeps and task.binding is not None else Cut()
+    fitted = fit(entries, limit, earlier)
+    if not fitted.fits:
+        raise ProjectionImpossible(
+            "budget",
+            f"what may not be cut of the context takes {fitted.chars} characters and {max(0, limit)} are left of {total}: give a"
+            " larger budget, or unpin messages",
+            limit=True,
+        )
+    _report(fitted, entries, losses)
+    now = entries_of([Item(Role.USER, (Text(task.preamble),))], payload, str, [])[0] if task.preamble else []
+    now_lines = [one for entry in now for one in entry.lines]
+    text_lines = [] if task.inject else fitted.lines
+    framed = jsonl.frame(text_lines, prompt, now_lines)
+    made = items_of(fitted.records, output_bytes(task.model), losses) if task.inject else []
+    changed = _developer_changed(task, decision, instructions)
+    if changed:
+        made.insert(0, developer_item(instructions or "The earlier developer instructions no longer hold."))
+    decision = _settled(task, decision, made, changed)
+    sent = len(framed.text.encode()) if not task.inject else size_of(made)
+    if text_lines and sent > RETAINED_BYTES:
+        warnings.append("exceeds_native_retention: Codex's next compaction cuts this text")
+    if mode is Mode.PER_TURN and task.binding is not None and task.binding.thread_id:
+        warnings.append(
+            "history_grows: each turn adds the whole context to the thread; use an ephemeral thread"
+        )
+    stats = Stats(
+        records=len(fitted.records),
+        inlined=len(fitted.records) - fitted.stubbed - (fitted.omitted > 0),
+        stubbed=fitted.stubbed,
+        omitted=fitted.omitted,
+        context_chars=fitted.chars,
+        instructions_chars=len(instructions),
+        redactions=redactions,
+    )
+    where = None
+    if text_lines:
+        begin = units(framed.text[: framed.start])
+        where = (begin, begin + units(framed.text[framed.start : framed.end]))
+    seen = _covered(task, items, decision, fitted)
+    cut = fitted.cut if decision.project else earlier
+    return _answer(
+        task,
+        decision,
+        mode,
+        policy,
+        instructions,
+        framed.text,
+        made,
+        where,
+        seen,
+        cut,
+        losses,
+        warnings,
+        stats,
+    )
+
+
+def _answer(
+    task: Task,
+    decision: Decision,
+    mode: Mode,
+    policy: str,
+    instructions: str,
+    prompt: str,
+    made: list[dict[str, Any]],
+    where: tuple[int, int] | None,
+    seen: tuple[int, int],
+    cut: Cut,
+    losses: list[Loss],
+    warnings: list[str],
+    stats: Stats,
+) -> Projected:
+    stats.prompt_chars, stats.prompt_units = len(prompt), units(prompt)
+    return Projected(
+        instructions=instructions,
+        prompt=prompt,
+        turn_input=_turn_input(task, prompt, losses),
+        items=made,
+        context_range=where,
+        action=decision.action,
+        reason=decision.reason,
+        binding=bound(task, decision, mode, policy, instructions, seen, cut.facts),
+        losses=losses,
+        warnings=warnings,
+        stats=stats,
+        pre_prompt_count=task.pre_prompt_count,
+    )
+
+
+def _limit(task: Task) -> int:
+    """The context's characters; less after an overflow."""
+    budget = task.budget
+    if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
+        budget = max(1, budget // OVERFLOW_SHARE)
+    chars = context_chars(budget, task.reserve)
+    return chars if task.max_chars is None else min(chars if task.budget else task.max_chars, task.max_chars)
+
+
+def _room(task: Task, total: int, instructions: int, prompt: int) -> int:
+    """What is left for records: of the budget and, in a turn's text, of what a turn takes. Instructions and prompt are never cut."""
+    wrapper = jsonl.WRAPPER_CHARS + len(task.preamble)
+    if not task.inject and prompt + wrapper > task.turn_chars:
+        raise ProjectionImpossible(
+            "prompt",
+            f"has {prompt} characters; a turn takes {task.turn_chars} with its frame: shorten it",
+            limit=True,
+        )
+    room = total - instructions - prompt - wrapper
+    if room < 0 and task.budget is None and task.max_chars is None:
+        room = 0
+    return room if task.inject else min(room, task.turn_chars - prompt - wrapper)
+
+
+def _developer_fits(instructions: str, total: int) -> None:
+    limit = min(DEVELOPER_CHARS, max(1, total // CHARS_PER_TOKEN))
+    if len(instructions) > limit:
+        raise ProjectionImpossible(
+            "options.base_instructions",
+            f"the developer instructions take {len(instructions)} characters, of {total} at most {limit} may: shorten them or give a"
+            " larger budget",
+            limit=True,
+        )
+
+
+def _joined(*sections: str) -> str:
+    """Sections apart by a blank line; those that are blank are left out, since Codex would send them as they are."""
+    return "\n\n".join(section.strip() for section in sections if section.strip())
+
+
+def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
+    """The harness's own instructions at the beginning of a session, and the rest. Later ones are data like all else."""
+    count = 0
+    while count < len(items) and items[count].role in (Role.SYSTEM, Role.DEVELOPER):
+        count += 1
+    return [text_of(item.parts) for item in items[:count]], list(items[count:])
+
+
+def _seen(items: Sequence[Item]) -> tuple[int, int]:
+    """The first and last sequence among the items."""
+    sequences = [item.sequence for item in items if item.sequence]
+    return (min(sequences), max(sequences)) if sequences else (0, 0)
+
+
+def _kept(task: Task) -> tuple[int, int]:
+    known = task.binding or Binding()
+    return known.first_sequence, max(known.last_sequence, _seen(task.items)[1], task.prompt_sequence)
+
+
+def _covered(task: Task, items: Sequence[Item], decision: Decision, fitted: Fitted) -> tuple[int, int]:
+    """What the thread holds from now on: from the first entry shown to the newest."""
+    if not decision.project:
+        return _kept(replace(task, items=items))
+    first, last = _seen(items)
+    return max(first, min(fitted.first, last)), max(last, task.prompt_sequence)
+
+
+def _unseen(task: Task, items: Sequence[Item]) -> list[Item]:
+    """What reached the session outside the bound thread: behind its last sequence, and not labelled as the thread's own."""
+    known = task.binding or Binding()
+    return [
+        item
+        for item in items
+        if item.sequence > known.last_sequence and item.labels.get("codex.thread") != known.thread_id
+    ]
+
+
+def _gap(task: Task, items: Sequence[Item]) -> bool:
+    """True where messages that the thread has not seen are gone from the context, or it saw some that are."""
+    known = task.binding
+    if known is None or not known.last_sequence:
+        return False
+    newest = max((item.sequence for item in items), default=0)
+    firsts = [item.sequence or (item.summary.first if item.summary else 0) for item in items]
+    unseen = [first for first in firsts if first > known.last_sequence]
+    evicted = bool(unseen) and len(unseen) == len([first for first in firsts if first])
+    return (0 < newest < known.last_sequence and not task.prompt) or (
+        evicted and min(unseen) > known.last_sequence + 1
+    )
+
+
+def _developer_changed(task: Task, decision: Decision, instructions: str) -> bool:
+    """True where a live thread has other instructions: a resumed one keeps its first until Codex compacts."""
+    known = task.binding
+    live = decision.action in (Action.RESUME, Action.INJECT) and known is not None
+    return (
+        live
+        and known is not None
+        and bool(known.policy)
+        and known.developer != developer_digest(instructions)
+    )
+
+
+def _settled(task: Task, decision: Decision, made: list[dict[str, Any]], changed: bool) -> Decision:
+    """The action once it is known what there is to send."""
+    if decision.action in (Action.RESUME, Action.INJECT):
+        reason = "developer-instructions-changed" if changed and not decision.project else decision.reason
+        if made:
+            return replace(decision, action=Action.INJECT, reason=reason)
+        if decision.action is Action.INJECT:
+            return replace(decision, action=Action.RESUME)
+        if not task.prompt and not decision.project:
+            return replace(decision, action=Action.NOTHING)
+    return decision
+
+
+def _turn_input(task: Task, prompt: str, losses: list[Loss]) -> list[dict[str, Any]]:
+    """The turn's `input`: its text, and the pictures of the prompt."""
+    made: list[dict[str, Any]] = [{"type": "text", "text": prompt, "text_elements": []}] if prompt else []
+    for part in task.prompt:
+        if isinstance(part, Image):
+            url = part.uri
+            if part.data is not None:
+                url = f"data:{part.mime or 'image/png'};base64,{base64.b64encode(part.data).decode()}"
+            made.append({"type": "image", "url": url} | ({"detail": part.detail} if part.detail else {}))
+        elif not isinstance(part, Text):
+            losses.append(
+                Loss(
+                    -1,
+                    f"a {type(part).__name__.lower()} in the prompt: a turn takes texts and pictures",
+                    "X7",
+                )
+            )
+    return made
+
+
+def _report(fitted: Fitted, entries: Sequence[Entry], losses: list[Loss]) -> None:
+    if fitted.omitted:
+        losses.append(Loss(-1, f"{fitted.omitted} messages left out; `omitted` records name them", "budget"))
+    if fitted.stubbed:
+        losses.append(Loss(-1, f"{fitted.stubbed} payloads shown as stubs", "budget"))
+
+
+def _sendable(text: str, name: str) -> None:
+    if (at := lone_surrogate(text)) >= 0:
+        raise ProjectionImpossible(
+            name, f"holds a lone surrogate at character {at}: Codex answers nothing to it"
+        )
+
+
+__all__ = ["RENDERERS", "TURN_CHARS", "project", "split_prompt"]

@@ -1,0 +1,245 @@
+r"""The records of `jsonl/1`: an item's content as lines of JSON that no text can break out of.
+
+Keys are sorted, there are no spaces, and `<` as well as U+007F, U+0085, U+2028 and U+2029 are always escaped (JSON escapes what
+is below U+0020 by itself). So each record is one line that begins with `{`, holds no tag of anyone's, and parses to the exact
+strings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..describing import size_and_hash
+from ..model import (
+    Call,
+    File,
+    Image,
+    Item,
+    Loss,
+    Opaque,
+    Part,
+    ProjectionImpossible,
+    Reasoning,
+    Result,
+    Role,
+    Text,
+    text_of,
+)
+from ..text import canonical, lone_surrogate, sha256
+from .task import Payload
+
+Record = dict[str, Any]
+
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<\x7f\x85\u2028\u2029"}
+STUB_CHARS = 160
+"""Characters of a stub's head and of its tail. A body is worth a stub from four times that on."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """An item's records. `position` orders items: the sequence, or the place in a list."""
+
+    position: int
+    item: Item
+    index: int
+    records: list[Record]
+    bodies: list[int] = field(default_factory=list)
+    """The places of records whose text may become a stub: results."""
+    arguments: list[int] = field(default_factory=list)
+    """The places of calls."""
+    turn: int = 0
+    lines: list[str] = field(default_factory=list)
+    """The records as lines, in their order."""
+    shorts: dict[int, tuple[Record, str]] = field(default_factory=dict)
+    """Stubs that were made, by the record's place."""
+
+    def short(self, at: int) -> tuple[Record, str]:
+        """The record in the form of a stub, and its line."""
+        if at not in self.shorts:
+            record = stubbed(self.records[at])
+            same = record is self.records[at]
+            self.shorts[at] = record, self.lines[at] if same else line(record)
+        return self.shorts[at]
+
+
+def line(record: Record) -> str:
+    """A record as its line, without the line's end."""
+    return canonical(record).translate(_ESCAPES)
+
+
+def parse_line(text: str) -> Record:
+    """The record of a line."""
+    record: Record = json.loads(text)
+    return record
+
+
+def entries_of(
+    items: Sequence[Item],
+    payload: Payload,
+    redact: Callable[[str], str],
+    losses: list[Loss],
+) -> tuple[list[Entry], int]:
+    """The items as records, and how many of their texts the redactor changed. Raises ProjectionImpossible for lone surrogates."""
+    made: list[Entry] = []
+    redactions = 0
+    turn = position = 0
+    for index, item in enumerate(items):
+        _check(item, index)
+        if item.role is Role.USER and item.summary is None and not item.id.startswith("ce:"):
+            turn += 1
+        position = max(position, item.sequence or (item.summary.first if item.summary else 0) or position + 1)
+        entry = Entry(position, item, index, [], turn=turn)
+        for part in item.parts:
+            redactions += _add(entry, part, payload, redact, losses)
+        entry.lines = [line(record) for record in entry.records]
+        made.append(entry)
+    return made, redactions
+
+
+def name_of(item: Item, index: int) -> str:
+    """What a recall tool finds the item by: its host id, else its sequence."""
+    return item.id or (f"#{item.sequence}" if item.sequence else f"list:{index}")
+
+
+def _add(entry: Entry, part: Part, payload: Payload, redact: Callable[[str], str], losses: list[Loss]) -> int:
+    name = name_of(entry.item, entry.index)
+    role = entry.item.custom_role or entry.item.role.value
+    match part:
+        case Text():
+            if (covers := entry.item.summary) is not None:
+                fact = {"depth": covers.depth, "covers": [covers.first, covers.last]}
+                entry.records.append({"t": "summary", "id": covers.id, **fact, "text": part.text})
+            else:
+                entry.records.append({"t": "msg", "id": name, "role": role, "text": part.text})
+        case Call():
+            arguments, changed = _shown(part.arguments, payload, redact)
+            entry.arguments.append(len(entry.records))
+            entry.records.append(
+                {"t": "call", "id": name, "call": part.id, "name": part.name, "args": arguments}
+            )
+            return changed
+        case Result():
+            text, changed = _shown(text_of(part.parts), payload, redact)
+            record = {"t": "result", "id": name, "call": part.id, "text": text}
+            entry.bodies.append(len(entry.records))
+            entry.records.append({**record, "error": True} if part.is_error else record)
+            for inner in part.parts:
+                if not isinstance(inner, Text):
+                    _add(entry, inner, payload, redact, losses)
+            return changed
+        case Image() | File():
+            size, digest = size_and_hash(part)
+            kind = "image" if isinstance(part, Image) else "file"
+            entry.records.append(
+                {
+                    "t": kind,
+                    "id": name,
+                    "mime": part.mime,
+                    "bytes": size,
+                    "sha256": digest,
+                    "ref": part.uri or name,
+                }
+            )
+        case Reasoning():
+            losses.append(Loss(entry.index, "reasoning: Codex takes none that is not its own", "R8"))
+        case Opaque():
+            losses.append(Loss(entry.index, f"{part.format} {part.type}: named, not shown", "jsonl"))
+            entry.records.append(stub(name, part.type or "item", part.json))
+    return 0
+
+
+def _shown(text: str, payload: Payload, redact: Callable[[str], str]) -> tuple[str, int]:
+    """A payload as it is shown, and 1 where secrets were taken out of it."""
+    if payload is Payload.ELIDE:
+        return "[omitted]", 0
+    if payload is Payload.SHAPE:
+        return shape_text(text), 0
+    clean = redact(text)
+    return clean, int(clean != text)
+
+
+def stub(of: str, kind: str, text: str) -> Record:
+    """What stands for a text that is not sent: how much it is, its hash, how it begins and ends."""
+    return {
+        "t": "stub",
+        "of": of,
+        "kind": kind,
+        "chars": len(text),
+        "sha256": sha256(text),
+        "head": text[:STUB_CHARS],
+        "tail": text[-STUB_CHARS:],
+    }
+
+
+def stubbed(record: Record) -> Record:
+    """A result or call with a stub in place of its text. A short one stays: a stub would be longer."""
+    key = "text" if record["t"] == "result" else "args"
+    text = record[key]
+    if len(text) <= 4 * STUB_CHARS:
+        return record
+    short = stub(record["id"], record["t"], text)
+    return {name: value for name, value in record.items() if name != key} | {"stub": short}
+
+
+def omitted(entries: Sequence[Entry]) -> Record:
+    """The record that stands for whole items left out: how many, from which to which, and the hash of their records."""
+    whole = "\n".join(one for entry in entries for one in entry.lines)
+    first, last = entries[0], entries[-1]
+    return {
+        "t": "omitted",
+        "n": len(entries),
+        "first": name_of(first.item, first.index),
+        "last": name_of(last.item, last.index),
+        "sha256": sha256(whole),
+    }
+
+
+def shape_text(text: str) -> str:
+    """JSON with its primitive values replaced by their types; the type alone of what is no JSON."""
+    try:
+        return canonical(shape(json.loads(text)))
+    except (ValueError, RecursionError):
+        return "[string]"
+
+
+def shape(value: Any) -> Any:
+    """The structure of a JSON value: `[string]`, `[number]`, `[boolean]`; null stays."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "[boolean]"
+        case int() | float():
+            return "[number]"
+        case str():
+            return "[string]"
+        case list():
+            return [shape(inner) for inner in value]
+        case _:
+            return {key: shape(inner) for key, inner in value.items()}
+
+
+def _check(item: Item, index: int) -> None:
+    for part in item.parts:
+        for text in _texts(part):
+            if (at := lone_surrogate(text)) >= 0:
+                raise ProjectionImpossible(
+                    f"messages[{index}]",
+                    f"holds a lone surrogate at character {at}: Codex answers nothing to it",
+                )
+
+
+def _texts(part: Part) -> list[str]:
+    match part:
+        case Text() | Reasoning():
+            return [part.text]
+        case Call():
+            return [part.id, part.name, part.arguments]
+        case Result():
+            return [part.id, *(text for inner in part.parts for text in _texts(inner))]
+        case Opaque():
+            return [part.json]
+    return []

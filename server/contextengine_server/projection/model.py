@@ -1,0 +1,165 @@
+"""What is projected: the items of an assembly, read once, and what a projection answers besides its form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+
+class Role(Enum):
+    """Who speaks; the value is the word that the formats share."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What any part may carry besides its content."""
+
+    seal: bytes = b""
+    """A provider's signature over the part (Gemini's thoughtSignature), decoded."""
+    more: str = ""
+    """What the provider added to the part: a JSON object, in the dialect of the item. Empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Sealed):
+    """Plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning(Sealed):
+    """A model's reasoning: its text, the provider's signature over it, or what only the provider can read."""
+
+    text: str
+    signature: bytes = b""
+    redacted: bytes = b""
+    item_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Sealed):
+    """A call of a tool. `arguments` is what the model wrote: JSON by intent."""
+
+    id: str
+    name: str
+    arguments: str
+    item_id: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image(Sealed):
+    """A picture by its bytes or by where it is."""
+
+    mime: str = ""
+    data: bytes | None = None
+    uri: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class File(Sealed):
+    """A file by its bytes or by where it is."""
+
+    mime: str = ""
+    data: bytes | None = None
+    uri: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Sealed):
+    """A vendor's item that has no form here, as JSON."""
+
+    format: str
+    type: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Sealed):
+    """A tool's answer."""
+
+    id: str
+    name: str
+    parts: tuple[Part, ...]
+    is_error: bool = False
+
+
+Part: TypeAlias = Text | Reasoning | Call | Image | File | Opaque | Result
+
+
+@dataclass(frozen=True, slots=True)
+class Covers:
+    """What a summary stands for: an inclusive range of sequences."""
+
+    id: str
+    depth: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of an assembly."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    id: str = ""
+    sequence: int = 0
+    """The stored message's position. 0: it is none."""
+    custom_role: str = ""
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    summary: Covers | None = None
+    provider: str = ""
+    """Who produced it. Empty: unknown."""
+    model: str = ""
+    dialect: str = ""
+    """The format that `more` and opaque parts are of, for example `anthropic.messages`."""
+
+    @property
+    def excluded(self) -> bool:
+        """True for a harness's own entry that it keeps out of contexts."""
+        return self.role is Role.CUSTOM and self.labels.get("excluded", "false") != "false"
+
+    @property
+    def pinned(self) -> bool:
+        """True where the harness wants it in every context."""
+        return self.labels.get("pinned", "false") != "false"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that the target's form cannot say, or that did not fit."""
+
+    index: int
+    """The item's index in the list; -1: none in particular."""
+    what: str
+    rule: str
+
+
+class ProjectionImpossible(ValueError):
+    """The parts that may not be cut exceed the limit, or a text cannot be sent. `field` is what is wrong; the text says what to
+    do."""
+
+    def __init__(self, field: str, text: str, *, limit: bool = False) -> None:
+        super().__init__(text)
+        self.field = field
+        self.limit = limit
+        """True where a limit is exceeded, False where a value cannot be."""
+
+
+def text_of(parts: tuple[Part, ...], joiner: str = "\n") -> str:
+    """The text parts, joined."""
+    return joiner.join(part.text for part in parts if isinstance(part, Text))

@@ -1,0 +1,6 @@
+"""OpenAI Chat Completions: `messages`."""
+
+from .rendering import render
+from .validating import validate
+
+__all__ = ["render", "validate"]

@@ -1,0 +1,137 @@
+"""A context as `input` of OpenAI Responses.
+
+Ids of items are left out, but for reasoning, which is sent back only to the model that made it, with what it produced right
+behind it. What the form cannot say: whether a tool failed, the name of a harness's own role, names of participants, and whether
+one text stood alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..describing import placeholder
+from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Role, Text
+from ..naming import CallIds
+from ..pairing import Answered, Said
+from ..rendering import Json, ProviderTask, Rendered, made_here, media_url, more_of, said_of
+
+DIALECT = "openai.responses"
+_DETAILS = ("auto", "low", "high", "original")
+
+
+def render(task: ProviderTask) -> Rendered:
+    """The input items. `instructions` is the system prompt; the session's own leading instructions are items."""
+    losses: list[Loss] = []
+    leading, rest = said_of(task, losses)
+    ids = CallIds(losses)
+    made: list[Json] = []
+    for said in (*leading, *rest):
+        made += _written(said, ids, losses, made_here(task, said.item, "openai"))
+    return Rendered(made, task.instructions or None, task.instructions, losses)
+
+
+def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[Json]:
+    """A message's items: its texts together until a call or reasoning parts them, outputs behind the calls."""
+    made: list[Json] = []
+    content: list[Json] = []
+    outputs: list[Json] = []
+    thought: list[Json] = []
+    answers = iter(said.answers)
+    item = said.item
+
+    def flush() -> None:
+        if content:
+            made.append({"type": "message", "role": item.role.value, "content": list(content)})
+            content.clear()
+
+    for part in said.parts:
+        if isinstance(part, Call):
+            flush()
+            call, output = _pair(next(answers), said, ids, losses)
+            made += [*thought, call]
+            thought.clear()
+            outputs.append(output)
+        elif isinstance(part, Reasoning):
+            flush()
+            if kept and part.item_id and (part.redacted or part.text):
+                thought.append(_reasoning(part, item))
+            else:
+                losses.append(Loss(said.index, "reasoning that another model made, or without its id", "R8"))
+        elif isinstance(part, Opaque) and part.format == DIALECT:
+            opened: Json = json.loads(part.json)
+            if part.type in ("refusal", "output_text", "input_text", "input_file", "input_audio"):
+                content.append(opened)
+            else:
+                flush()
+                made.append(opened)
+        else:
+            made += thought
+            thought.clear()
+            content.append(_part(part, said, losses))
+    flush()
+    if thought:
+        losses.append(Loss(said.index, "reasoning without what it produced", "R8"))
+    if not said.parts:
+        kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
+        made.append({"type": "message", "role": item.role.value, "content": [{"type": kind, "text": ""}]})
+    return [*made, *outputs]
+
+
+def _reasoning(part: Reasoning, item: Item) -> Json:
+    summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+    made: Json = {"type": "reasoning", "id": part.item_id, "summary": summary}
+    if part.redacted:
+        made["encrypted_content"] = part.redacted.decode("utf-8", "replace")
+    return made | more_of(part, item, DIALECT)
+
+
+def _pair(answered: Answered, said: Said, ids: CallIds, losses: list[Loss]) -> tuple[Json, Json]:
+    call, result = answered.call, answered.result
+    name = ids.name(call.id, answered.key, said.index)
+    more = more_of(call, said.item, DIALECT)
+    custom = more.pop("type", "") == "custom_tool_call"
+    kind, given = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
+    made: Json = {"type": kind, "call_id": name, "name": call.name, given: call.arguments, **more}
+    if call.namespace:
+        made["namespace"] = call.namespace
+    if result.is_error:
+        losses.append(Loss(said.index, "that the tool failed: the form has no place for it", "R6"))
+    output: Any = [_output(part, said, losses) for part in result.parts]
+    if len(output) < 2 and all(part.keys() == {"type", "text"} for part in output):
+        output = "".join(part["text"] for part in output)
+    return made, {"type": f"{kind}_output", "call_id": name, "output": output}
+
+
+def _part(part: Part, said: Said, losses: list[Loss]) -> Json:
+    item = said.item
+    speaks = "output_text" if item.role is Role.ASSISTANT else "input_text"
+    if isinstance(part, Text):
+        more = more_of(part, item, DIALECT)
+        return {"type": speaks, "text": part.text, **more}
+    if item.role is Role.USER and isinstance(part, Image | File):
+        return _medium(part) | more_of(part, item, DIALECT)
+    losses.append(Loss(said.index, "a part that has no place in this message: a line instead", "R7"))
+    return {"type": speaks, "text": placeholder(part)}
+
+
+def _output(part: Part, said: Said, losses: list[Loss]) -> Json:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    if isinstance(part, Image | File):
+        return _medium(part)
+    losses.append(Loss(said.index, "a vendor's item in a tool's result: a line instead", "R6"))
+    return {"type": "input_text", "text": placeholder(part)}
+
+
+def _medium(part: Image | File) -> Json:
+    if isinstance(part, Image):
+        known = part.data is not None or "://" in part.uri or part.uri.startswith("data:")
+        where = {"image_url": media_url(part)} if known else {"file_id": part.uri}
+        detail = part.detail if part.detail in _DETAILS else "auto"
+        return {"type": "input_image", "detail": detail, **where}
+    name = {"filename": part.name} if part.name else {}
+    if part.data is not None:
+        return {"type": "input_file", **name, "file_data": media_url(part)}
+    where = {"file_url": part.uri} if "://" in part.uri else {"file_id": part.uri}
+    return {"type": "input_file", **name, **where}
