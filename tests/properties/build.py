@@ -9,11 +9,12 @@ from functools import lru_cache
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
+from contextengine_server.context.held import Before
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import Plan, segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render
-from contextengine_server.context.view import Before, Summary, View
+from contextengine_server.context.view import Summary, View
 from contextengine_server.store.interface import SummaryRow
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.reading import read
@@ -55,7 +56,7 @@ def entries_of(rows: Iterable[Row]) -> list[Entry]:
 
 def empty(leaves: Sequence[Leaf] = ()) -> View:
     """A view of nothing, that knows these summaries of depth 0."""
-    return View(SCOPE, leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created) for leaf in leaves])
+    return View(SCOPE, leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created, 0) for leaf in leaves])
 
 
 class Facts(dict[int, EntryFacts]):
@@ -110,8 +111,10 @@ def summary(
     created: int,
     id: str = "",
     count: Callable[[str], int] = count,
+    below: Sequence[Summary] = (),
+    depth: int = 0,
 ) -> tuple[Summary, Covering]:
-    """A summary of depth 0 over the steps first to last: as the core has it, and as its row says it."""
+    """A summary over the steps first to last: as the core has it, and as its row says it. `below`: the summaries under it."""
     atoms = [view.atom(step) for step in range(first, last + 1)]
     sequences = [entry.sequence for atom in atoms for entry in (*atom.entries, *(e for e, _ in atom.dropped))]
     last_sequence = max(*sequences, view.atom(last).first)
@@ -120,8 +123,8 @@ def summary(
     first_sequence = atoms[0].first
     times = [entry.time_ms for atom in atoms for entry in atom.entries if entry.time_ms is not None]
     facts = SummaryFacts(
-        id=id or f"s{first_sequence}",
-        depth=0,
+        id=id or (f"s{first_sequence}" + (f"-{depth}.{created}" if depth or below else "")),
+        depth=depth,
         descendant_count=len(set(sequences)),
         first_sequence=first_sequence,
         last_sequence=last_sequence,
@@ -130,20 +133,21 @@ def summary(
     )
     text = render(facts, body)
     row = SummaryRow(
-        id=facts.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
+        id=facts.id, depth=depth, children=tuple(s.id for s in below), first_sequence=first_sequence, last_sequence=last_sequence,
         message_count=facts.descendant_count, source_tokens=view.span(first, last),
         tokens=count(body) + 40, text=body, created_revision=created,
         first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
         start_ms=facts.start_ms, end_ms=facts.end_ms,
     )  # fmt: skip
     made = Summary(
-        id=row.id, depth=0, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
+        id=row.id, depth=depth, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
         last_step=last, span_start=row.span_start, span_end=row.span_end, message_count=row.message_count,
-        created=created, generation=1, slot=SHAPER.summary(row, text), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
+        created=created, generation=1, children=row.children,
+        slot=SHAPER.summary(row, text), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
         before=Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
     )  # fmt: skip
     covering = Covering(
-        id=row.id, depth=0, first_sequence=first_sequence, last_sequence=last_sequence,
+        id=row.id, depth=depth, first_sequence=first_sequence, last_sequence=last_sequence,
         message_count=row.message_count, start=_iso(row.start_ms), end=_iso(row.end_ms), body=body,
     )  # fmt: skip
     return made, covering

@@ -60,15 +60,16 @@ class Told:
         apply(self.view, extend(self.view, entries, self.shaper))
         self.rows = [*self.rows, *rows]
 
-    def compact(self, first: int, last: int, body: str, replaces: Sequence[str] = ()) -> None:
+    def compact(self, first: int, last: int, body: str, replaces: Sequence[str] = (), depth: int = 0) -> None:
         """A summary over the steps first to last is committed, in place of others."""
         created = self.rows[-1].created + 1
-        made, covering = summary(self.view, first, last, body, created=created, count=self.shaper.count)
-        stay = [s for s in self.view.summaries if s.id not in replaces]
-        self.view.summaries = sorted([*stay, made], key=lambda s: s.first_step)
+        below = [s for s in self.view.summaries if s.id in replaces]
+        made, covering = summary(
+            self.view, first, last, body, created=created, count=self.shaper.count, below=below, depth=depth
+        )
+        self.view.place(made)
         self.coverings = [*(c for c in self.coverings if c.id not in replaces), covering]
-        self.leaves = [Leaf(s.first_sequence, s.last_sequence, s.created) for s in self.view.summaries]
-        self.view.leaves = [(leaf.first_sequence, leaf.last_sequence, leaf.created) for leaf in self.leaves]
+        self.leaves = [Leaf(first, last, created) for first, last, created, _ in self.view.leaves]
 
     def compaction(self, engine: Engine, available: int, *, force: bool = False) -> bool:
         """One pass of the engine's compaction, with a summarizer that writes as much as it may; False: there is none."""
@@ -77,7 +78,7 @@ class Told:
             return False
         before = self.view.view_tokens()
         body = "word " * max(1, step.target_tokens - FLOOR)
-        self.compact(step.first, step.last, body.strip(), step.replaces)
+        self.compact(step.first, step.last, body.strip(), step.replaces, step.depth)
         assert self.view.view_tokens() < before, "a compaction that does not shrink the view"
         return True
 

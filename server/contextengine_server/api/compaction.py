@@ -7,11 +7,12 @@ from contextengine_server.api import unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
 from contextengine_server.engines.contract import CompactionStep, Engine
-from contextengine_server.errors import InvalidField, RevisionMismatch, Violation
+from contextengine_server.errors import ContradictoryFields, InvalidField, RevisionMismatch, Violation
 from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
 from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.undoing import undo
 from contextengine_server.sessions.warm import Session
 from contextengine_server.sessions.writing import checked, request_of
 from contextengine_server.store.interface import SessionHead, StoredReply
@@ -38,6 +39,13 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
         known = await core.store.reply(address.scope, asked.id)
         if known is not None:
             return pb.CompactResponse.FromString(checked(known, asked).reply)
+    if request.HasField("undo_to_generation"):
+        reply = await _undo(core, request, address)
+        if asked is not None:
+            await core.store.remember(
+                address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
+            )
+        return reply
     spec = await budget_spec(core, request.budget)
     measured = None
     if request.HasField("current_token_count"):
@@ -84,6 +92,22 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
                     address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
                 )
         return reply
+
+
+async def _undo(core: SessionCore, request: pb.CompactRequest, address: Address) -> pb.CompactResponse:
+    """Takes compactions back, and says what the view is without them."""
+    for name in ("force", "propose_only", "no_wait"):
+        if getattr(request, name):
+            raise ContradictoryFields(
+                ["undo_to_generation", name], "take compactions back in a call of its own, then compact"
+            )
+    expected = request.expected_revision if request.HasField("expected_revision") else None
+    async with core.session(address.scope, lock=True) as session:
+        core.require(session)
+        before, factor = session.view.view_tokens(), session.state.model.factor
+        await undo(core, session, address, request.undo_to_generation, expected)
+        done = Compacted("undone", before, session.view.view_tokens())
+        return await _reply(core, session, done, factor)
 
 
 def _require_revision(request: pb.CompactRequest, head: SessionHead) -> None:

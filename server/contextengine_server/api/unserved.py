@@ -36,7 +36,7 @@ UNSERVED = {
 FIELDS = {
     "BootstrapRequest": {"spawn_token": _SUBAGENTS},
     "AssembleRequest": {"projection": _SUBAGENTS, "preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
-    "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR, "undo_to_generation": _DAG},
+    "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR},
     "CallToolRequest": {"spawn_token": _SUBAGENTS},
     "SearchRequest": {"all_sessions": _PIPELINE, "spawn_token": _SUBAGENTS},
     "InspectRequest": {"spawn_token": _SUBAGENTS},

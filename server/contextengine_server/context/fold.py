@@ -254,7 +254,11 @@ class _Folder:
             self.add_note(entry, tuple(notes), newest, alone)
 
     def summarized(self, first: int, created: int) -> bool:
-        return any(lo <= first <= hi and since < created for lo, hi, since in self.view.leaves)
+        """True where the message came while a summary of depth 0 covered what begins with `first`."""
+        return any(
+            lo <= first <= hi and since < created and (not gone or created < gone)
+            for lo, hi, since, gone in self.view.leaves
+        )
 
     def shift(self, changed: Atom, delta: int) -> None:
         """Everything behind the atom moves by delta."""

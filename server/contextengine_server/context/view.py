@@ -10,22 +10,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
 from .atom import Atom
+from .held import Before, Held
 from .message import Slot
 from .scope import Scope
-
-
-@dataclass(slots=True, frozen=True)
-class Before:
-    """The view just before a summary's commit: what was evicted then, at any budget, is worked out from it again."""
-
-    view: int = 0
-    """Its tokens."""
-    total: int = 0
-    """The running token sum behind its newest atom."""
-    fixed: int = 0
-    """The tokens of its summaries and leading messages."""
-    peak: int = 0
-    """The tokens of its largest user message."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -46,7 +33,7 @@ class Summary:
     created: int
     generation: int
     slot: Slot
-    before: Before = Before()
+    before: Before = field(default_factory=Before)
     children: tuple[str, ...] = ()
     start_ms: int | None = None
     end_ms: int | None = None
@@ -64,6 +51,11 @@ class Summary:
     def covered_tokens(self) -> int:
         """The tokens of the atoms that it covers."""
         return self.span_end - self.span_start
+
+    @property
+    def leaf(self) -> tuple[int, int, int, int]:
+        """What decides whether a late result comes for something that it covers."""
+        return self.first_sequence, self.last_sequence, self.created, 0
 
     def shifted(self, delta: int) -> Summary:
         """The same summary after running sums before it moved by delta."""
@@ -102,8 +94,11 @@ class View:
     """First sequences of atoms with calls that were given a synthetic result, by call id, rising."""
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
-    leaves: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first sequence, last sequence, created revision) of every live summary of depth 0."""
+    leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(first sequence, last sequence, created revision, retired revision or 0) of every summary of depth 0 that is live, or
+    was when a late result came for what it covered."""
+    held: Held = field(default_factory=Held)
+    """What was evicted when the live summaries were committed, those below others included."""
     late_mark: int = 0
     """The sequence of the newest late result that took its place behind its call; 0: none."""
     rewind_mark: int = 0
@@ -144,6 +139,15 @@ class View:
             if atom.first <= sequence and any(entry.sequence == sequence for entry in atom.entries):
                 return atom
         return None
+
+    def place(self, summary: Summary) -> None:
+        """A summary that was just committed stands where what it covers stood; summaries within its range are below it now."""
+        first = bisect_left(self.summaries, summary.first_step, key=_first_step)
+        behind = bisect_right(self.summaries, summary.last_step, key=_first_step)
+        self.summaries = [*self.summaries[:first], summary, *self.summaries[behind:]]
+        if summary.depth == 0:
+            self.leaves.append(summary.leaf)
+        self.held.add(summary.before)
 
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user message."""

@@ -29,6 +29,9 @@ class CompactionGoal:
     """The view's tokens as the harness measured them."""
     floor: int = 0
     """What the smallest possible summary costs: nothing smaller is worth compacting."""
+    reached: bool = False
+    """What was asked for is reached: only what keeps the view in shape is left to do, such as folding summaries into a deeper
+    one."""
 
     @property
     def room(self) -> int:
@@ -44,10 +47,12 @@ class CompactionStep:
     last: int
     target_tokens: int
     replaces: tuple[str, ...] = ()
-    """Live summaries that it stands in for from then on."""
+    """Top-level summaries that it stands in for from then on: its children."""
     previous: str = ""
     """The text of the summary before it, for continuity."""
     origin: str = "engine"
+    depth: int = 0
+    """0: over the messages of its steps; n + 1: over the texts of its children, the deepest of which has depth n."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -154,7 +154,8 @@ async def _units(ground: Ground, lineage: Lineage, wanted: Wanted, answer: Expan
             return
         opened.add(one.row.id)
         children = await children_of(ground, lineage, one)
-        if not children and (asked or wanted.messages):
+        # A summary over messages may stand in for older ones, which are its children, and is not made of them alone.
+        if (not children or one.row.depth == 0) and (asked or wanted.messages):
             units.append(_Unit(one, open=True))
         for child in children:
             if child.row.id not in shown:

@@ -10,8 +10,9 @@ from contextengine_server.store.interface import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
 
 from .changing import Changed, Draft, change
-from .compacting import compacted_head, entries_of, gain_of, summary_row
+from .compacting import compacted_head
 from .core import Address, SessionCore
+from .passes import before_of, prepare, row_of
 from .state import SessionState
 from .warm import Session
 from .writing import Request
@@ -42,19 +43,16 @@ async def host_compaction(
 
     def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
         made.clear()
-        step = _inward(session.view, first, last)
-        entries = entries_of(session.view, step)
-        gain = gain_of(session.view, step)
+        pass_ = prepare(session.view, _inward(session.view, first, last))
         summary = SummaryResult(text, 0, "host")
-        row = summary_row(core, session.view, step, entries, gain, summary, head)
-        if not shrinks(gain, row.tokens):
+        row = row_of(pass_, summary, head, before_of(session.view), core.shaper)
+        if not shrinks(pass_.gain, row.tokens):
             return Draft(state, head)  # law 12: known, but the messages themselves are the shorter text
         made.append(row)
         return Draft(
             state,
-            compacted_head(head, session, step, state),
+            compacted_head(head, session, [row], state),
             summaries=[row],
-            retire_summaries=step.replaces,
             numbers={"first": row.first_sequence, "last": row.last_sequence},
             reload=True,
         )

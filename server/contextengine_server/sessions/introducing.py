@@ -185,7 +185,7 @@ def _continue(session: Session, head: SessionHead, state: SessionState, parent: 
         )
     facts = parent.state.view
     state.view = replace(facts, reopened=0)
-    state.encoding, state.detached = parent.state.encoding, 0
+    state.encoding, state.detached, state.undone = parent.state.encoding, 0, list(parent.state.undone)
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)
         state.model = replace(parent.state.model)

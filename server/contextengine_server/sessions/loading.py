@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import NeedsHistory, apply, extend, seal
+from contextengine_server.context.held import held_by
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
@@ -34,7 +35,7 @@ async def load(
     """
     summaries = await _summaries(store, head, shaper)
     view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
-    place_summaries(view, summaries)
+    place_summaries(view, summaries, state)
     first = None
     if reach is not None and since is None and not head.parent_session:
         first = await _window_start(store, head, state, view, reach)
@@ -65,17 +66,19 @@ async def load(
     return view, summaries
 
 
-def place_summaries(view: View, live: list[Summary]) -> None:
+def place_summaries(view: View, live: list[Summary], state: SessionState) -> None:
     """Brings the live summaries into a view."""
     view.summaries = top_level(live)
-    view.leaves = [(s.first_sequence, s.last_sequence, s.created) for s in live if s.depth == 0]
+    view.leaves = [summary.leaf for summary in live if summary.depth == 0]
+    view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
+    view.held = held_by(summary.before for summary in live)
 
 
 async def load_as_of(store: Store, head: SessionHead, revision: int, shaper: WireShaper) -> View:
     """The whole view as it was at a revision."""
     summaries = await _summaries(store, head, shaper, as_of=revision)
     view = View(scope=head.scope, revision=revision, incarnation=head.incarnation)
-    place_summaries(view, summaries)
+    place_summaries(view, summaries, SessionState.decode(head.state))
     _fold(view, await _all_rows(store, head, as_of=revision), shaper)
     return view
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import Extension, apply, extend
+from contextengine_server.context.held import Before
 from contextengine_server.context.message import Entry
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
-from contextengine_server.context.view import Before, Summary, View
+from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.interface import Facts, MessageRow, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS

@@ -85,7 +85,12 @@ class SessionState:
     capabilities: list[str] = field(default_factory=list)
     compactions: int = 0
     held: bool = False
-    """True after an undo: background compaction waits until one is forced."""
+    """True after an undo: compaction waits until one is forced."""
+    undo_mark: int = 0
+    """The revision of the newest undo; 0: none."""
+    undone: list[list[int]] = field(default_factory=list)
+    """Summaries of depth 0 that were taken back after a late result had come for what they cover, as in View.leaves: that result
+    stays the note that it was stored as."""
     refused: list[str] = field(default_factory=list)
     """Inputs of compactions that would not have shrunk the view (law 12), newest last."""
     native_compactions: int = 0
@@ -117,6 +122,7 @@ class SessionState:
         copy = _copy(self)
         copy.view, copy.model, copy.usage = _copy(self.view), _copy(self.model), _copy(self.usage)
         copy.capabilities, copy.refused = list(self.capabilities), list(self.refused)
+        copy.undone = list(self.undone)
         return copy
 
     def refuse(self, key: str) -> None:

@@ -146,7 +146,6 @@ CASES: dict[str, list[Case]] = {
         long_id("request_id", t.CompactRequest, session=S),
         later("a list", t.CompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR),
         later("a proposal", t.CompactRequest(session=S, propose_only=True), "propose_only", COMPRESSOR),
-        later("an undo", t.CompactRequest(session=S, undo_to_generation=0), "undo_to_generation", DAG),
         Case(
             "another revision",
             [t.CompactRequest(session=S, expected_revision=9)],

@@ -98,13 +98,12 @@ async def test_else_the_built_in_compaction_runs(
     assert tokens // 4 - 1_000 < verbatim <= tokens // 4
     assert ids_of(kept) == ids_of(talk(40, 100))[-len(kept) :]
     assert (reply.outcome, reply.engine_id) == (FITS, "legacy")
-    # A second one takes the place of the first.
+    # A second one takes the place of the first, which stays below it.
     await store(shared, session, talk(40, 100, "n"))
     again = await shared.client.compact(session, force=True, budget=budget(tokens // 2))
     assert again.compacted
-    live_ones = (await shared.export(session)).summaries
-    assert [s.info.id for s in live_ones] == [again.summaries[0].id]
-    assert live_ones[0].info.first_sequence == 1
+    assert list(again.summaries[0].children) == [done.summaries[0].id]
+    assert again.summaries[0].first_sequence == 1
     after = await ask(shared, session, budget=budget(tokens // 2))
     assert (after.outcome, origins(after).count("summary")) == (FITS, 1)
     assert await judged(shared, after, session) == []

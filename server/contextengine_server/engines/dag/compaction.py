@@ -1,4 +1,4 @@
-"""What `dag` summarizes next: the oldest chunk of raw history outside the tail, on safe cut points."""
+"""What `dag` summarizes next: the oldest chunk of raw history outside the tail, on safe cut points; or a run of summaries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextengine_server.context.view import View
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..layout import uncovered
 from ..options import DagOptions
+from .folding import can_fold, crowded, next_fold
 
 
 def above(view: View, available: int, measured: int | None, threshold: float) -> bool:
@@ -14,11 +15,11 @@ def above(view: View, available: int, measured: int | None, threshold: float) ->
     return max(view.view_tokens(), measured or 0) > threshold * available
 
 
-def has_chunk(view: View, options: DagOptions) -> bool:
-    """True where raw history lies outside the tail; the window need not hold it."""
+def has_work(view: View, options: DagOptions) -> bool:
+    """True where raw history lies outside the tail, or summaries can be folded; the window need not hold any of it."""
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())
-    return any(
+    return can_fold(view, options) or any(
         step not in stays
         for first, last in uncovered(view)
         for step in range(first, min(last, tail - 1, first + len(stays)) + 1)
@@ -26,12 +27,21 @@ def has_chunk(view: View, options: DagOptions) -> bool:
 
 
 def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> CompactionStep | NothingToDo:
-    """The next leaf, or why there is none."""
+    """The next summary, or why there is none.
+
+    Summaries are folded before the next leaf once they are crowded; and where no leaf is left, as far as that goes.
+    """
+    if goal.reached:
+        fold = next_fold(view, options, goal.floor) if crowded(view, goal.available, options) else None
+        return fold or NothingToDo("already under target")
     if not goal.force and not above(view, goal.available, goal.measured, options.context_threshold):
         return NothingToDo("below threshold")
+    fold = next_fold(view, options, goal.floor)
+    if fold is not None and crowded(view, goal.available, options):
+        return fold
     chunk = _chunk(view, options, goal.floor)
     if chunk is None:
-        return NothingToDo("already compacted" if view.summaries else "nothing to compact")
+        return fold or NothingToDo("already compacted" if view.summaries else "nothing to compact")
     first, last, tokens = chunk
     before = [summary for summary in view.summaries if summary.last_step < first]
     return CompactionStep(

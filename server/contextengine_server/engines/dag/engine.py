@@ -55,8 +55,8 @@ class DagEngine:
         return plan(view, cell, reserved, self.options.fresh_tail_turns)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
-        """True above the threshold, where there is a chunk to take."""
-        return compaction.above(view, available, measured, self.threshold) and compaction.has_chunk(
+        """True above the threshold, where there is something to take."""
+        return compaction.above(view, available, measured, self.threshold) and compaction.has_work(
             view, self.options
         )
 

@@ -54,15 +54,13 @@ def _kept_free(view: View, cut: int, cell: int) -> int:
 
 
 def _held_cut(view: View, cell: int, room: int) -> int:
-    """Where the cut stood when the summaries were committed: what was evicted by then and is not covered by now stays
-    evicted, although the summary has made room."""
-    block, reached = grid(cell), 0
-    for summary in view.summaries:
-        before = summary.before
-        if before.view > room:
-            free = room - before.fixed - min(before.peak, cell // USER_SHARE)
-            reached = max(reached, next_block(before.total - free, block))
-    return view.cut_from(reached, view.raw_from) if reached else view.raw_from
+    """Where the cut stood when summaries were committed, those that are folded by now included: what was evicted by then and is
+    not covered by now stays evicted, although the summaries have made room."""
+    before = view.held.at(room)
+    if before is None:
+        return view.raw_from
+    free = room - before.fixed - min(before.peak, cell // USER_SHARE)
+    return view.cut_from(next_block(before.total - free, grid(cell)), view.raw_from)
 
 
 def _grid_cut(view: View, cell: int, room: int, held: int) -> int:

@@ -1,0 +1,71 @@
+"""What stays evicted: how full the view was when its summaries were committed, from which it is worked out what had been cut by then.
+
+A summary makes room, and what was evicted before it must not come back for that (contract §4). How much was evicted depends
+on the budget, so the facts of every commit are kept. Only the outermost matter: of two commits, the one with the fuller view and
+the further reach decides at every budget.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(slots=True, frozen=True)
+class Before:
+    """The view just before a summary's commit: what was evicted then, at any budget, is worked out from it again."""
+
+    view: int = 0
+    """Its tokens."""
+    total: int = 0
+    """The running token sum behind its newest atom."""
+    fixed: int = 0
+    """The tokens of its summaries and leading messages."""
+    peak: int = 0
+    """The tokens of its largest user message."""
+
+    @property
+    def reach(self) -> int:
+        """How far into the history a cut had to reach, but for the room that a budget leaves."""
+        return self.total + self.fixed
+
+
+def _emptiness(before: Before) -> int:
+    return -before.view
+
+
+@dataclass(slots=True)
+class Held:
+    """The outermost of all commits: the fuller the view was, the less far its cut reached."""
+
+    front: list[Before] = field(default_factory=list)
+    """The view's tokens falling, the reach rising."""
+
+    def add(self, before: Before) -> None:
+        """Takes in one more commit."""
+        at = bisect_left(self.front, -before.view, key=_emptiness)
+        same = at < len(self.front) and self.front[at].view == before.view
+        outer = at if same else at - 1
+        if outer >= 0 and self.front[outer].reach >= before.reach:
+            known = self.front[outer]
+            self.front[outer] = replace(known, peak=max(known.peak, before.peak))
+            return
+        behind, peak = at, before.peak
+        while behind < len(self.front) and self.front[behind].reach <= before.reach:
+            peak = max(peak, self.front[behind].peak)
+            behind += 1
+        self.front[at:behind] = [replace(before, peak=peak)]
+
+    def at(self, room: int) -> Before | None:
+        """The commit that decides where there is room for so many tokens; None where nothing had been evicted."""
+        index = bisect_left(self.front, -room, key=_emptiness)
+        return self.front[index - 1] if index else None
+
+
+def held_by(commits: Iterable[Before]) -> Held:
+    """The outermost of these commits."""
+    held = Held()
+    for before in commits:
+        held.add(before)
+    return held

@@ -1,0 +1,143 @@
+"""One pass of a compaction: what its summary is made of, and the row that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from contextengine_server.context.held import Before
+from contextengine_server.context.laws.progress import input_key
+from contextengine_server.context.message import Entry
+from contextengine_server.context.view import Summary, View
+from contextengine_server.engines.contract import CompactionStep
+from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.summarize.request import SummaryResult
+from contextengine_server.wire.shaping import WireShaper
+
+from .rows import summary_cost
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Pass:
+    """A summary to be made: its step, and what it stands for. Nothing here changes when the session goes on."""
+
+    step: CompactionStep
+    entries: Sequence[Entry]
+    """The messages that it is made of; none for one over summaries."""
+    children: Sequence[Summary]
+    """The summaries that it stands in for."""
+    gain: int
+    """The tokens that leave the view with it."""
+    first_sequence: int
+    last_sequence: int
+    span_start: int
+    span_end: int
+
+    @property
+    def sources(self) -> Sequence[Summary]:
+        """The summaries that it is made of; none for one over messages."""
+        return self.children if self.step.depth else ()
+
+    def key(self, configuration: str) -> str:
+        """Names its input, for law 12."""
+        hashes = [child.slot.hash for child in self.sources] or [entry.hash for entry in self.entries]
+        return input_key(hashes, f"{configuration}:{self.step.target_tokens}")
+
+
+def prepare(view: View, step: CompactionStep) -> Pass:
+    """What a step would cover in this view, which holds all of it."""
+    children = [summary for summary in view.summaries if summary.id in step.replaces]
+    if step.depth:
+        first, last = children[0], children[-1]
+        gain = sum(child.tokens for child in children)
+        return Pass(
+            step,
+            (),
+            children,
+            gain,
+            first.first_sequence,
+            last.last_sequence,
+            first.span_start,
+            last.span_end,
+        )
+    kept = set(view.pinned) | set(range(view.leading))
+    stays = set(view.must_stay())
+    steps = range(step.first, step.last + 1)
+    begin, end = view.atom(step.first), view.atom(step.last)
+    return Pass(
+        step,
+        # Pinned and leading messages are shown all the same and never summarized.
+        [entry for at in steps if at not in kept for entry in view.atom(at).entries],
+        children,
+        sum(child.tokens for child in children)
+        + sum(view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None),
+        begin.first,
+        max((entry.sequence for entry in _in_place(view, step)), default=end.first),
+        begin.start,
+        end.end,
+    )
+
+
+def row_of(
+    made: Pass, summary: SummaryResult, head: SessionHead, before: Before, shaper: WireShaper
+) -> SummaryRow:
+    """The summary's row, for a commit that makes this the session's head."""
+    row = SummaryRow(
+        # Derived, so that the same session compacted in the same way gets the same summary, wherever that happens.
+        id=f"s{head.revision}-{blake2b(summary.text.encode('utf-8', 'replace'), digest_size=4).hexdigest()}",
+        depth=made.step.depth,
+        first_sequence=made.first_sequence,
+        last_sequence=made.last_sequence,
+        message_count=sum(child.message_count for child in made.sources) or len(made.entries),
+        source_tokens=made.gain,
+        tokens=0,
+        text=summary.text,
+        created_revision=head.revision,
+        first_step=made.step.first,
+        last_step=made.step.last,
+        span_start=made.span_start,
+        span_end=made.span_end,
+        before_view=before.view,
+        before_total=before.total,
+        before_fixed=before.fixed,
+        before_peak=before.peak,
+        children=tuple(child.id for child in made.children),
+        start_ms=min(_known(_starts(made)), default=None),
+        end_ms=max(_known(_ends(made)), default=None),
+        summarizer=summary.summarizer,
+        fallback=summary.fallback,
+        generation=head.generation + 1,
+        origin=made.step.origin,
+    )
+    return replace(row, tokens=summary_cost(row, shaper))
+
+
+def before_of(view: View) -> Before:
+    """The view as it stands, for the summary that is about to change it."""
+    return Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
+
+
+def _starts(made: Pass) -> list[int | None]:
+    return [child.start_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+
+
+def _ends(made: Pass) -> list[int | None]:
+    return [child.end_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+
+
+def _known(times: Iterable[int | None]) -> list[int]:
+    return [time for time in times if time is not None]
+
+
+def _in_place(view: View, step: CompactionStep) -> list[Entry]:
+    """The messages of the range that stand at their own position: a late result lies behind the range."""
+    following = step.last + 1
+    # Where the step behind it was not read, the view has no late results: with them all of it is read.
+    behind = view.atom(following).first if following < view.steps and view.holds(following) else None
+    return [
+        entry
+        for at in range(step.first, step.last + 1)
+        for entry in view.atom(at).entries
+        if behind is None or entry.sequence < behind
+    ]

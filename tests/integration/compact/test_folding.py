@@ -1,0 +1,147 @@
+"""Condensed summaries over a real channel: runs of summaries are folded into deeper ones, and nothing below them is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from contextengine import types as t
+from tests.integration.assemble.asking import (
+    ask,
+    assign,
+    epoch,
+    hashes,
+    ids_of,
+    judged,
+    quiet,
+    settled,
+    store,
+    talk,
+)
+from tests.integration.assemble.judging import FITS
+from tests.integration.harness import House, budget
+
+from .summarizers import Counting
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SMALL = {
+    "freshTailTurns": 2,
+    "leafChunkTokens": 1_000,
+    "leafTargetTokens": 200,
+    "condensedMinFanout": 3,
+    "condensedTargetTokens": 300,
+}
+"""Options under which little is enough to be folded."""
+
+
+@pytest.fixture
+def counting(shared: House) -> Iterator[Counting]:
+    core, before = shared.app.core, shared.app.core.summarizer
+    yield Counting(shared)
+    core.summarizer = before
+
+
+async def folded(house: House, session: t.SessionRef, turns: int = 60) -> t.CompactResponse:
+    """A session that was compacted as far as that goes."""
+    await assign(house, session, "dag", **SMALL)
+    await store(house, session, talk(turns, 100))
+    await quiet(house, session)
+    return await house.client.compact(session, force=True, budget=budget(2_000))
+
+
+async def test_a_long_history_ends_as_a_tree(
+    shared: House, session: t.SessionRef, counting: Counting
+) -> None:
+    done = await folded(shared, session)
+    status = await shared.client.get_status(session)
+    assert done.passes == len(done.summaries) == status.summary_count == status.generation
+    assert status.max_depth == max(s.depth for s in done.summaries) >= 2
+    by_id = {s.id: s for s in done.summaries}
+    parents = [s for s in done.summaries if s.depth]
+    for parent in parents:
+        children = [by_id[child] for child in parent.children]
+        assert len(children) >= SMALL["condensedMinFanout"]
+        assert {child.depth for child in children} == {parent.depth - 1}
+        assert parent.message_count == sum(child.message_count for child in children)
+        assert (parent.first_sequence, parent.last_sequence) == (
+            children[0].first_sequence,
+            children[-1].last_sequence,
+        )
+        assert parent.tokens < parent.source_tokens == sum(child.tokens for child in children)
+    below = [child for parent in parents for child in parent.children]
+    assert len(below) == len(set(below))
+    # A summarizer is given the texts of the summaries below, by their depth.
+    exported = {s.info.id: s.text for s in (await shared.export(session)).summaries}
+    asked = [request for request in counting.asked if request.depth]
+    assert [request.depth for request in asked] == [s.depth for s in parents]
+    for request, parent in zip(asked, parents, strict=True):
+        assert [m.text for m in request.messages] == [exported[child] for child in parent.children]
+        assert {m.role for m in request.messages} == {"summary"}
+    # What is shown is the top of it, lawfully, at any budget.
+    for size in (300, 700, 1_500, 4_000, 50_000):
+        reply = await ask(shared, session, budget=budget(size))
+        assert await judged(shared, reply, session) == []
+    shown = [item.origin.summary_id for item in reply.items if item.origin.summary_id]
+    top = [s for s in done.summaries if s.id not in below]
+    assert shown == [s.id for s in sorted(top, key=lambda s: s.first_sequence)]
+    assert ids_of(await shared.rows(session)) == ids_of(talk(60))
+    shared.forget()
+    assert (await ask(shared, session, budget=budget(50_000))).items == reply.items
+
+
+async def test_everything_below_can_be_reached(shared: House, session: t.SessionRef) -> None:
+    """From the deepest summary down to each message that it stands for."""
+    done = await folded(shared, session)
+    deepest = max(done.summaries, key=lambda s: s.depth)
+    page, found = "", []
+    while True:
+        part = await shared.client.recall.expand(
+            session,
+            summary_ids=[deepest.id],
+            max_depth=10,
+            include_messages=True,
+            max_tokens=50_000,
+            page_token=page,
+        )
+        found += [item.origin.sequence for item in part.items if item.origin.WhichOneof("kind") == "sequence"]
+        page = part.next_page_token
+        if not page:
+            break
+    assert found == list(range(deepest.first_sequence, deepest.last_sequence + 1))
+
+
+async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
+    shared: House, session: t.SessionRef
+) -> None:
+    """Through leaves and folds in the background: within an epoch the earlier list begins the later, and what was evicted or
+    summarized never comes back as a message."""
+    await assign(shared, session, "dag", **SMALL)
+    known: dict[str, list[bytes]] = {}
+    gone: set[int] = set()
+    depths: set[int] = set()
+    for turn, message in enumerate(talk(70, 100)):
+        reply = await ask(shared, session, ingest=[message], budget=budget(2_600))
+        if turn % 6 == 5:
+            await settled(shared, session)
+        now = hashes(reply)
+        assert reply.outcome == FITS
+        assert now[: len(known.get(epoch(reply), []))] == known.get(epoch(reply), [])
+        known[epoch(reply)] = now
+        shown = {item.origin.sequence for item in reply.items if item.origin.sequence}
+        users = {item.origin.sequence for item in reply.items if item.message.role == t.ROLE_USER}
+        assert not (gone & shown) - {max(users, default=0)}
+        gone |= set(range(1, turn + 2)) - shown
+        depths |= {item.summary.depth for item in reply.items if item.HasField("summary")}
+    assert depths >= {0, 1, 2}
+    assert await judged(shared, reply, session) == []
+
+
+async def test_with_a_wide_fan_out_nothing_is_folded(shared: House, session: t.SessionRef) -> None:
+    await assign(shared, session, "dag", **(SMALL | {"condensedMinFanout": 20}))
+    await store(shared, session, talk(30, 100))
+    await quiet(shared, session)
+    done = await shared.client.compact(session, force=True, budget=budget(2_000))
+    assert 3 <= len(done.summaries) < 20
+    assert {s.depth for s in done.summaries} == {0}
