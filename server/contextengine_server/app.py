@@ -17,6 +17,7 @@ from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
 from contextengine_server.api.recall import RecallService
+from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.config import Settings
@@ -24,9 +25,11 @@ from contextengine_server.doctor import Check, engine_checks, rank_checks, setti
 from contextengine_server.engines.registry import Registry
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
+from contextengine_server.sessions.attaching import Harnesses, Terms
 from contextengine_server.sessions.background import Background
 from contextengine_server.sessions.core import Defaults, Limits, SessionCore
 from contextengine_server.sessions.events import Events
+from contextengine_server.sessions.guards import StoredStates
 from contextengine_server.sessions.loading import inherits
 from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
@@ -35,14 +38,15 @@ from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
     ExtractiveSummarizer,
-    MemoryStates,
     Summarizer,
     SummarizerChain,
     WorkerPool,
 )
-from contextengine_server.summarize.endpoints import guarded_models
-from contextengine_server.summarize.openai import Endpoint
+from contextengine_server.summarize.models import Models, Source
+from contextengine_server.summarize.openai import Endpoint, EndpointSource
 from contextengine_server.summarize.redaction import redact
+from contextengine_server.summarize.runtime import NAME as RUNTIME
+from contextengine_server.summarize.runtime import RuntimeSource
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -104,13 +108,15 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             settings.summarizer.workers, settings.summarizer.nice, deadline=settings.summarizer.deadline
         )
         stack.push_async_callback(pool.close)
-        summarizer = _summarizer(settings, pool, counter, clock_ms, stack)
+        harnesses = Harnesses(store.lent, clock_ms, new_id, terms_of(settings))
+        models = _models(settings, harnesses, StoredStates(store.guards), clock_ms, pool, counter, metrics)
+        stack.push_async_callback(models.close)
         life = new_id()[:12]
         core = SessionCore(
             store,
             counter,
             Selection(registry, store, settings.engine.default),
-            summarizer,
+            _chain(settings, models, pool, counter),
             Events(life, clock_ms),
             clock_ms,
             new_id,
@@ -134,10 +140,12 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         services = {
             f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground),
             f"{PACKAGE}.Recall": RecallService(core, ground),
+            f"{PACKAGE}.Runtime": RuntimeService(harnesses),
             f"{PACKAGE}.Sessions": SessionsService(core),
             f"{PACKAGE}.Engines": EnginesService(core, doctor),
         }
         server = Server(server_options(settings), services, tracer=tracer, metrics=metrics)
+        harnesses.draining = lambda: server.draining
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
         for engine_id, dispose in _disposals(registry):
@@ -200,6 +208,12 @@ def endpoints_of(settings: Settings) -> list[Endpoint]:
     return [Endpoint(**endpoint.model_dump()) for endpoint in settings.summarizer.endpoints]
 
 
+def terms_of(settings: Settings) -> Terms:
+    """How long harnesses are waited for."""
+    runtime = settings.summarizer.runtime
+    return Terms(round(runtime.timeout * 1000), round(runtime.lease * 1000), runtime.attempts)
+
+
 def server_options(settings: Settings) -> ServerOptions:
     """How to serve."""
     server = settings.server
@@ -241,30 +255,35 @@ def _export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitSta
         stack.push_async_callback(asyncio.to_thread, end)
 
 
-def _summarizer(
+def _models(
     settings: Settings,
+    harnesses: Harnesses,
+    states: StoredStates,
+    clock_ms: Callable[[], int],
     pool: WorkerPool,
     counter: TokenCounter,
-    clock_ms: Callable[[], int],
-    stack: contextlib.AsyncExitStack,
-) -> SummarizerChain:
-    """The models that are configured, behind their guards; then extraction; then the note that counts."""
+    metrics: Metrics,
+) -> Models:
+    """The models that may be asked, in the configured order, behind their guards."""
     encoding, count = settings.tokens.encoding, counter.count_text
-    chain: list[Summarizer] = [ExtractiveSummarizer(pool, encoding)]
-    if settings.summarizer.endpoints:
-        endpoints, models = guarded_models(
-            endpoints_of(settings),
-            MemoryStates(),
-            clock_ms,
-            policy_of(settings.engine.dag),
-            pool,
-            encoding,
-            count,
-            settings.summarizer.attempts,
-        )
-        stack.push_async_callback(endpoints.close)
-        chain.insert(0, models)
-    return SummarizerChain(chain, count)
+    sources: dict[str, Source] = {}
+    for kind in settings.summarizer.order:
+        if kind == "runtime":
+            sources[RUNTIME] = RuntimeSource(harnesses, pool, encoding, count, metrics)
+        elif kind == "endpoints":
+            for endpoint in endpoints_of(settings):
+                sources[endpoint.name] = EndpointSource(endpoint, pool, encoding, count, metrics)
+    return Models(
+        sources, states, clock_ms, policy_of(settings.engine.dag), count, settings.summarizer.attempts
+    )
+
+
+def _chain(settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter) -> SummarizerChain:
+    """The models; then extraction, where it is wanted; then the note that counts."""
+    chain: list[Summarizer] = [models]
+    if "extractive" in settings.summarizer.order:
+        chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding))
+    return SummarizerChain(chain, counter.count_text)
 
 
 def _watch(core: SessionCore, metrics: Metrics) -> None:

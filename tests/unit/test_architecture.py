@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "store": {"context.scope"},
     "engines": {"context", "errors"},
     "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
-    "summarize": {"context", "tokens"},
+    "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "sessions": {
         "context", "wire", "store", "tokens", "summarize", "engines", "recall", "telemetry", "errors", GENERATED,

@@ -134,6 +134,11 @@ class Server:
         self._server = server
         return 0 if options.address.startswith("unix") else port
 
+    @property
+    def draining(self) -> bool:
+        """True from the moment on that the server takes no new calls."""
+        return self._admission.draining
+
     async def set_serving(self, service: str, serving: bool) -> None:
         """Sets the health of a service by its full name, or of the server as a whole by the empty name."""
         status = health_pb2.HealthCheckResponse

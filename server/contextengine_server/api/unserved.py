@@ -24,7 +24,6 @@ MEMORY = _COMPRESSOR
 
 UNSERVED = {
     f"{_PACKAGE}.ContextEngine/CommitCompaction": _DAG,
-    f"{_PACKAGE}.Runtime/Attach": _DAG,
     f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
     f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
     f"{_PACKAGE}.ContextEngine/RollbackSubagentSpawn": _SUBAGENTS,

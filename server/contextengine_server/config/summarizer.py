@@ -29,6 +29,12 @@ def _name(value: Any) -> Any:
     return value
 
 
+def _endpoint_name(value: Any) -> Any:
+    if value == "runtime":
+        raise ValueError("must not be `runtime`: options name the models of attached harnesses so")
+    return _name(value)
+
+
 def _variable(value: Any) -> Any:
     if not isinstance(value, str) or not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", value):
         # What stands here is likely to be the key itself: it must not be in the message.
@@ -39,7 +45,7 @@ def _variable(value: Any) -> Any:
 class EndpointSettings(Group):
     """A service that speaks the OpenAI chat completions API."""
 
-    name: Annotated[str, BeforeValidator(_name)] = Field(
+    name: Annotated[str, BeforeValidator(_endpoint_name)] = Field(
         description="How options and logs name it: lower-case letters, digits and . _ - only.",
     )
     base_url: Annotated[str, BeforeValidator(_endpoint_url)] = Field(
@@ -80,14 +86,41 @@ class EndpointSettings(Group):
     )
 
 
-class SummarizerSettings(Group):
-    """How summaries are made: by the models at these endpoints, in order, and without any by worker processes."""
+class RuntimeSummarizerSettings(Group):
+    """Work for the models that attached harnesses lend."""
 
+    timeout: Seconds = Field(
+        300.0,
+        ge=1,
+        le=86_400,
+        description="How long a summary waits for a harness in all, before the next in the order is asked.",
+    )
+    lease: Seconds = Field(
+        60.0,
+        ge=1,
+        le=3600,
+        description="How long a harness has a job, from its hand-out or its last KeepLease, before another may have it.",
+    )
+    attempts: Whole = Field(3, ge=1, le=10, description="How often a job is handed out.")
+
+
+class SummarizerSettings(Group):
+    """How summaries are made: by the models of attached harnesses, by those at endpoints, and without any by worker
+    processes."""
+
+    order: tuple[Literal["runtime", "endpoints", "extractive"], ...] = Field(
+        ("runtime", "endpoints", "extractive"),
+        min_length=1,
+        description="Who is asked for a summary, in order: `runtime`, the harnesses that lend their models over"
+        " Runtime.Attach; `endpoints`; `extractive`, worker processes without a model. Who is not there is passed over; where"
+        " all fail, a note that counts stands in.",
+    )
     endpoints: tuple[EndpointSettings, ...] = Field(
         (),
-        description="The services asked for summaries, in order. None: summaries are extracted, and no text leaves the"
-        " process.",
+        description="The services asked for summaries, in order. With none, and no harness attached, summaries are extracted"
+        " and no text leaves the process.",
     )
+    runtime: RuntimeSummarizerSettings = RuntimeSummarizerSettings()
     attempts: Whole = Field(
         3,
         ge=1,
@@ -105,6 +138,13 @@ class SummarizerSettings(Group):
 
     @model_validator(mode="after")
     def _distinct(self) -> SummarizerSettings:
+        if len(set(self.order)) < len(self.order):
+            raise ValueError(f"order names one twice: {', '.join(self.order)}; each is asked once")
+        if "extractive" in self.order[:-1]:
+            raise ValueError(
+                f"order is {', '.join(self.order)}: put extractive last, since it always answers, and nobody behind it would"
+                " be asked"
+            )
         first: dict[str, int] = {}
         for index, endpoint in enumerate(self.endpoints):
             if (other := first.setdefault(endpoint.name, index)) != index:

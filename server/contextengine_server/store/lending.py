@@ -83,6 +83,9 @@ class LentJobs(Protocol):
     async def find(self, tenant: str, id: str) -> LentJob | None:
         """A job; None where there is none."""
 
+    async def coming(self, tenant: str, agent: str, session: str, now_ms: int) -> bool:
+        """True where a job of the session has a result that was not taken, or a lease under which one may come."""
+
     async def settle(self, tenant: str, id: str) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered. None of its text does."""
 

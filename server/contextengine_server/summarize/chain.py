@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from contextengine_server.summarize.count_only import count_only
 from contextengine_server.summarize.request import (
+    Cause,
+    NobodyThere,
     Summarizer,
     SummarizerFailed,
     SummaryRequest,
@@ -62,7 +64,8 @@ class SummarizerChain:
         try:
             return await first_acceptable(self._summarizers, request, self._count)
         except SummarizerFailed as error:
-            return replace(count_only(request, self._count), refused=error.refused, spent=error.spent)
+            note = count_only(request, self._count)
+            return replace(note, refused=error.refused, spent=error.spent, causes=error.causes)
 
 
 async def first_acceptable(
@@ -70,29 +73,40 @@ async def first_acceptable(
 ) -> SummaryResult:
     """The first acceptable summary. Raises SummarizerFailed, with every reason, where there is none."""
     refused: list[tuple[str, str]] = []
+    causes: dict[Cause, None] = {}
     spent, asked = 0, False
     for summarizer in summarizers:
         try:
             result = await summarizer.summarize(request)
+        except NobodyThere:
+            continue
         except SummarizerFailed as error:
             refused += error.refused or [(summarizer.name, str(error))]
+            causes |= dict.fromkeys(error.causes)
             spent, asked = spent + error.spent, asked or error.asked
             continue
         except Exception as error:
             # The type alone: an error's text may quote the messages, and this is logged.
             refused.append((summarizer.name, type(error).__name__))
+            causes["failed"] = None
             asked = True
             continue
         refused += result.refused
+        causes |= dict.fromkeys(result.causes)
         spent, asked = spent + result.spent, True
         try:
             text, tokens = accept(result.text, request, count)
         except Unacceptable as error:
             refused.append((summarizer.name, str(error)))
+            causes["failed"] = None
             continue
-        return replace(result, text=text, tokens=tokens, refused=tuple(refused), spent=spent)
-    reason = "; ".join(f"{name}: {why}" for name, why in refused) or "there is no summarizer"
-    raise SummarizerFailed(reason, asked=asked, spent=spent, refused=tuple(refused))
+        return replace(
+            result, text=text, tokens=tokens, refused=tuple(refused), spent=spent, causes=tuple(causes)
+        )
+    if not refused:
+        raise NobodyThere("there is no summarizer")
+    reason = "; ".join(f"{name}: {why}" for name, why in refused)
+    raise SummarizerFailed(reason, asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes))
 
 
 def accept(text: str, request: SummaryRequest, count: Callable[[str], int]) -> tuple[str, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contextengine_server.summarize.request import (
+    Cause,
+    NobodyThere,
     Summarizer,
     SummarizerFailed,
     SummaryRequest,
@@ -31,13 +33,19 @@ class EscalatingSummarizer:
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary, with what was refused before it. Raises SummarizerFailed, with every reason."""
         refused: list[tuple[str, str]] = []
+        causes: dict[Cause, None] = {}
         spent, asked = 0, False
         left = 0 if request.aggressive else self._attempts
         while left >= 0:
             form = request if left else replace(request, aggressive=True)
             try:
                 result = await self._inner.summarize(form)
+            except NobodyThere:
+                if not refused:
+                    raise
+                break
             except SummarizerFailed as error:
+                causes |= dict.fromkeys(error.causes)
                 refused.append((self.name, str(error)))
                 spent, asked = spent + error.spent, asked or error.asked
                 if isinstance(error, TooLong):
@@ -48,4 +56,6 @@ class EscalatingSummarizer:
                 left -= 1
             else:
                 return replace(result, refused=tuple(refused), spent=spent + result.spent)
-        raise SummarizerFailed(refused[-1][1], asked=asked, spent=spent, refused=tuple(refused))
+        raise SummarizerFailed(
+            refused[-1][1], asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes)
+        )

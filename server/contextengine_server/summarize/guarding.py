@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,9 +27,6 @@ from contextengine_server.summarize.request import (
 from contextengine_server.summarize.spend import DAY_MS, HOUR_MS, Spend
 
 T = TypeVar("T")
-
-MAX_TENANTS = 100_000
-"""Tenants whose state MemoryStates keeps; the one seen longest ago is forgotten."""
 
 # Not structlog: worker processes load this room, and start sooner without.
 log = logging.getLogger("contextengine.summarize")
@@ -89,39 +85,25 @@ class GuardStates(Protocol):
 
     async def change(self, tenant: str, step: Callable[[GuardState], tuple[GuardState, T]]) -> T:
         """Replaces the tenant's state by the first that `step` gives, and answers the second. No two changes of a tenant
-        overlap; `step` may be called more than once."""
+        overlap; `step` may be called more than once, and not on the event loop."""
 
-
-class MemoryStates:
-    """States in this process, which forget at its end."""
-
-    def __init__(self) -> None:
-        self._states: OrderedDict[str, GuardState] = OrderedDict()
-
-    async def change(self, tenant: str, step: Callable[[GuardState], tuple[GuardState, T]]) -> T:
-        """See GuardStates."""
-        state, answer = step(self._states.get(tenant, GuardState()))
-        self._states[tenant] = state
-        self._states.move_to_end(tenant)
-        if len(self._states) > MAX_TENANTS:
-            self._states.popitem(last=False)
-        return answer
+    async def state(self, tenant: str) -> GuardState:
+        """The tenant's state."""
+        ...
 
 
 class Failover:
-    """Several summarizers as one: the first of them whose summary is acceptable. `order` says which, for a request."""
+    """Several summarizers as one: the first of them whose summary is acceptable."""
 
     name = "models"
 
-    def __init__(
-        self, order: Callable[[SummaryRequest], Sequence[Summarizer]], count: Callable[[str], int]
-    ) -> None:
-        self._order = order
+    def __init__(self, summarizers: Sequence[Summarizer], count: Callable[[str], int]) -> None:
+        self._summarizers = summarizers
         self._count = count
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary. Raises SummarizerFailed, with every reason, where none of them gave one."""
-        return await first_acceptable(self._order(request), request, self._count)
+        return await first_acceptable(self._summarizers, request, self._count)
 
 
 class GuardedSummarizer:
@@ -152,7 +134,9 @@ class GuardedSummarizer:
         ticket, wait_ms = await self._states.change(request.tenant, admit)
         if ticket is None:
             raise SummarizerFailed(
-                f"the circuit breaker is open for another {wait_ms / 1000:.0f} s", asked=False
+                f"the circuit breaker is open for another {wait_ms / 1000:.0f} s",
+                asked=False,
+                causes=("breaker_open",),
             )
         try:
             async with asyncio.timeout(limits.half_open_timeout_ms / 1000 if ticket.trial else None):
@@ -203,7 +187,7 @@ class MeteredSummarizer:
 
         refusal = await self._states.change(request.tenant, reserve)
         if refusal is not None:
-            raise SummarizerFailed(refusal, asked=False)
+            raise SummarizerFailed(refusal, asked=False, causes=("spend_cap",))
         # Of a call that ended in any other way it is not known what it took: the estimate stands.
         took = needs
         try:

@@ -14,37 +14,38 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
+from contextengine_server.summarize.answers import Answer, code_in
 from contextengine_server.summarize.chain import accept
-from contextengine_server.summarize.prompts import TEMPLATE_TOKENS, Prompt, prepare, target_of
+from contextengine_server.summarize.observing import ModelCalls
+from contextengine_server.summarize.prompts import (
+    TEMPLATE_TOKENS,
+    THINKING_TOKENS,
+    Prompt,
+    prepare,
+    target_of,
+)
 from contextengine_server.summarize.request import (
+    Summarizer,
     SummarizerFailed,
     SummaryRequest,
     SummaryResult,
     TooLong,
-    Unacceptable,
 )
-from contextengine_server.summarize.spend import MOST
 from contextengine_server.summarize.workers import WorkerPool
+from contextengine_server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-THINKING_TOKENS = 2_048
-"""Room for what a model thinks before it answers, beside the target (lossless-claw)."""
-
 TOKENIZER_MARGIN = 1.1
 """The window is in the model's own tokens; they are counted here in another encoding."""
-
-MAX_ANSWER_CHARS = 100_000
-"""No summary is longer: a service that goes on beyond this is not listened to."""
 
 _TOO_LONG = re.compile(
     r"(?i)context.{0,3}(length|window|size)|(prompt|input|request|messages?) (is|are) too (long|large)|too many (input )?tokens"
     r"|maximum.{1,30}tokens|reduce the length"
 )
-_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_THOUGHTS = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _LOGGERS = ("openai", "httpx2", "httpcore2", "httpx", "httpcore")
 
 
@@ -134,6 +135,7 @@ class OpenAISummarizer:
         pool: WorkerPool,
         encoding: str,
         count: Callable[[str], int],
+        calls: ModelCalls,
         model: str = "",
     ) -> None:
         self._connection = connection
@@ -141,6 +143,7 @@ class OpenAISummarizer:
         self._pool = pool
         self._encoding = encoding
         self._count = count
+        self._calls = calls
         self._model = model or connection.endpoint.model
         self.name = f"{connection.endpoint.name}:{self._model}"
 
@@ -155,13 +158,18 @@ class OpenAISummarizer:
                 asked=False,
             )
         client = await self._connection.client()
-        answer = _Answer()
-        try:
-            async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
-                await self._ask(client, prompt, answer)
-        except Exception as error:
-            # Of an answer that began, the provider bills the prompt at least.
-            raise _failure(error, answer.spent(prompt, self._count) if answer.began else 0) from None
+        answer = Answer()
+        with self._calls.call(self._model, self._endpoint.answer_tokens(prompt.target)) as call:
+            try:
+                async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
+                    await self._ask(client, prompt, answer)
+            except Exception as error:
+                # Of an answer that began, the provider bills the prompt at least.
+                raise _failure(error, answer.spent(prompt, self._count) if answer.began else 0) from None
+            given, taken = answer.tokens(prompt, self._count)
+            call.answered(
+                given, taken, model=answer.model, response_id=answer.id, finish=code_in(answer.finish)
+            )
         spent = answer.spent(prompt, self._count)
         try:
             text, tokens = accept(answer.summary(), request, self._count)
@@ -170,7 +178,7 @@ class OpenAISummarizer:
             raise
         return SummaryResult(text, tokens, self.name, spent=spent)
 
-    async def _ask(self, client: AsyncOpenAI, prompt: Prompt, answer: _Answer) -> None:
+    async def _ask(self, client: AsyncOpenAI, prompt: Prompt, answer: Answer) -> None:
         """Reads the service's answer into `answer`, so that what was read is known whatever ends it."""
         limit = {self._endpoint.length_parameter: self._endpoint.answer_tokens(prompt.target)}
         if not self._endpoint.stream:
@@ -199,74 +207,47 @@ class OpenAISummarizer:
                 answer.add(chunk.model_dump(warnings=False))
 
 
-class _Answer:
-    """What a service answered, in one piece or in many."""
+class EndpointSource:
+    """The models of one endpoint."""
 
-    def __init__(self) -> None:
-        self.began = False
-        self._text: list[str] = []
-        self._chars = 0
-        self._chosen = False
-        self._refused = False
-        self._finish: object = None
-        self._usage: object = None
+    passing = False
 
-    def add(self, data: object) -> None:
-        """Takes a completion, or a chunk of one, as JSON values. Raises Unacceptable where it goes on for ever."""
-        self.began = True
-        if not isinstance(data, dict):
-            raise ValueError("not an object")
-        self._usage = data.get("usage") or self._usage
-        choices = data.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict):
-            return
-        self._chosen = True
-        self._finish = choice.get("finish_reason") or self._finish
-        said = choice.get("delta") or choice.get("message")
-        if isinstance(said, dict):
-            self._refused |= bool(said.get("refusal"))
-            content = said.get("content")
-            if isinstance(content, str):
-                self._text.append(content)
-                self._chars += len(content)
-        if self._chars > MAX_ANSWER_CHARS:
-            raise Unacceptable(f"longer than {MAX_ANSWER_CHARS:,} characters")
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        pool: WorkerPool,
+        encoding: str,
+        count: Callable[[str], int],
+        metrics: Metrics,
+    ) -> None:
+        self.model = endpoint.model
+        self._connection = Connection(endpoint)
+        self._pool = pool
+        self._encoding = encoding
+        self._count = count
+        # The conventions have a name for the provider itself; who else speaks its language has the one that options use.
+        own = urlsplit(endpoint.base_url).hostname == "api.openai.com"
+        self._calls = ModelCalls(
+            metrics, "openai" if own else endpoint.name, endpoint.model, endpoint.base_url
+        )
 
-    def summary(self) -> str:
-        """The text of a complete answer. Raises SummarizerFailed for any other."""
-        if not self.began:
-            raise SummarizerFailed("no stream was answered; for a service that has none, set stream to false")
-        if not self._chosen:
-            raise Unacceptable("no choices")
-        if self._refused:
-            raise Unacceptable("refusal")
-        match self._finish:
-            case "stop":
-                return _without_thoughts("".join(self._text))
-            case "length":
-                raise TooLong("cut off at the limit on its length")
-            case "content_filter":
-                raise SummarizerFailed("stopped by the service's content filter")
-            case None:
-                raise SummarizerFailed("the answer ended without its end")
-        raise Unacceptable(f"finish reason {_code(self._finish) or 'unknown'}")
+    async def there(self, request: SummaryRequest, model: str) -> bool:
+        """Always: whether it answers is seen when it is asked."""
+        return True
 
-    def spent(self, prompt: Prompt, count: Callable[[str], int]) -> int:
-        """Tokens of prompt and answer, as the service reports them, else as they are counted here."""
-        total = self._usage.get("total_tokens") if isinstance(self._usage, dict) else None
-        if type(total) is int and 0 < total <= MOST:
-            return total
-        return prompt.tokens + count("".join(self._text)[:MAX_ANSWER_CHARS])
+    def summarizer(self, model: str) -> Summarizer:
+        """Asks a model once."""
+        return OpenAISummarizer(self._connection, self._pool, self._encoding, self._count, self._calls, model)
 
+    def capacity(self, request: SummaryRequest) -> int | None:
+        """See `Endpoint.capacity`."""
+        return self._connection.endpoint.capacity(
+            request.target_tokens, self._count(request.previous_summary)
+        )
 
-def _without_thoughts(text: str) -> str:
-    """Without the thoughts that open models write before their answer; nothing where they never come to one."""
-    while match := _THOUGHTS.match(text):
-        _, closed, text = text.partition(f"</{match[1]}>")
-        if not closed:
-            return ""
-    return text
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._connection.close()
 
 
 def _failure(error: Exception, spent: int) -> SummarizerFailed:
@@ -281,12 +262,12 @@ def _failure(error: Exception, spent: int) -> SummarizerFailed:
     if isinstance(error, openai.APIConnectionError):
         return SummarizerFailed("the connection failed", spent=spent)
     if isinstance(error, openai.APIStatusError):
-        codes = " ".join(filter(None, (str(error.status_code), _code(error.code) or _code(error.type))))
+        codes = " ".join(filter(None, (str(error.status_code), code_in(error.code) or code_in(error.type))))
         if error.status_code == 413 or (error.status_code in (400, 422) and _says_too_long(error)):
             return TooLong(f"more than the model's context: {codes}", spent=spent)
         return SummarizerFailed(codes, spent=spent)
     if isinstance(error, openai.APIError):
-        code = _code(error.code) or _code(error.type) or "unknown"
+        code = code_in(error.code) or code_in(error.type) or "unknown"
         kind = TooLong if _says_too_long(error) else SummarizerFailed
         return kind(f"an error within the answer: {code}", spent=spent)
     if isinstance(error, ValueError):
@@ -296,7 +277,3 @@ def _failure(error: Exception, spent: int) -> SummarizerFailed:
 
 def _says_too_long(error: Any) -> bool:
     return error.code == "context_length_exceeded" or bool(_TOO_LONG.search(str(error.message)[:2_000]))
-
-
-def _code(value: object) -> str:
-    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""

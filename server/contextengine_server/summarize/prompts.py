@@ -19,6 +19,9 @@ from contextengine_server.summarize.request import SourceMessage, SummaryRequest
 TEMPLATE_TOKENS = 700
 """More than a prompt costs without the session's part, at any depth and in any form (measured: under 520)."""
 
+THINKING_TOKENS = 2_048
+"""Room for what a model thinks before it answers, beside the target (lossless-claw)."""
+
 MESSAGE_CHARS = 50_000
 """In the aggressive form a longer message is shown head and tail (Comis leaves such messages out)."""
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from contextengine_server.summarize.breaker import BreakerLimits
 from contextengine_server.summarize.spend import SpendLimits
+
+Cause = Literal["breaker_open", "spend_cap", "failed"]
+"""Why a summarizer did not make a summary that it was there to make."""
 
 LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
@@ -62,6 +65,10 @@ class SummaryRequest:
     """Asks a model for the bare facts from a shortened source. An extractive summary is exact about its size without."""
     tenant: str = ""
     """Whose breaker and spend it counts for. Empty: that of all requests that name no tenant."""
+    agent: str = ""
+    """The agent whose session it is for. A harness may lend its model for one agent only."""
+    session: str = ""
+    """The session that it is for."""
     policy: SummaryPolicy | None = None
     """What was chosen for this session; None: what the summarizers were made with."""
 
@@ -80,6 +87,8 @@ class SummaryResult:
     """(summarizer, reason) of each that was tried before, in order. Reasons carry no text of messages."""
     spent: int = 0
     """Tokens that models were given and gave for it, failed tries included. 0 where no model was asked."""
+    causes: tuple[Cause, ...] = ()
+    """Why it is by a later one than the first, each cause once. Empty: it is by the first that was there."""
 
 
 class Summarizer(Protocol):
@@ -95,7 +104,13 @@ class SummarizerFailed(Exception):
     """A summarizer could not, and would not if it were asked again. The text says why, without text of messages."""
 
     def __init__(
-        self, reason: str, *, asked: bool = True, spent: int = 0, refused: tuple[tuple[str, str], ...] = ()
+        self,
+        reason: str,
+        *,
+        asked: bool = True,
+        spent: int = 0,
+        refused: tuple[tuple[str, str], ...] = (),
+        causes: tuple[Cause, ...] = ("failed",),
     ) -> None:
         super().__init__(reason)
         self.asked = asked
@@ -104,6 +119,15 @@ class SummarizerFailed(Exception):
         """As in SummaryResult."""
         self.refused = refused
         """As in SummaryResult, where several were tried."""
+        self.causes = causes
+        """As in SummaryResult."""
+
+
+class NobodyThere(SummarizerFailed):
+    """There is nobody to ask: no model is configured, no harness lends one. Nothing failed, and the chain goes on."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, asked=False, causes=())
 
 
 class Unacceptable(SummarizerFailed):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
-Value = str | int | float | bool
+Value = str | int | float | bool | tuple[str, ...]
 Kind = Literal["server", "internal", "client"]
 
 MAX_VALUE_CHARS = 256

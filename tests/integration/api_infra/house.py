@@ -127,6 +127,7 @@ def servicers(seen: Seen, behaviour: Behaviour = nothing) -> dict[str, object]:
         "contextengine.v1.Recall": RecallDouble(),
         "contextengine.v1.Sessions": SessionsDouble(seen),
         "contextengine.v1.Engines": EnginesDouble(),
+        "contextengine.v1.Runtime": RuntimeDouble(),
     }
 
     async def empty(request: Any, call: Call) -> bytes:
@@ -136,8 +137,6 @@ def servicers(seen: Seen, behaviour: Behaviour = nothing) -> dict[str, object]:
         double = doubles.get(rpc.service)
         if double and rpc.method not in unserved.UNSERVED and not hasattr(double, rpc.attribute):
             setattr(double, rpc.attribute, empty)
-    if "contextengine.v1.Runtime/Attach" not in unserved.UNSERVED:
-        doubles["contextengine.v1.Runtime"] = RuntimeDouble()
     return doubles
 
 

@@ -229,8 +229,7 @@ async def test_a_stream_of_replies_ends_with_its_status():
     assert (failed.code, failed.reason) == (grpc.StatusCode.INTERNAL, "DEFECT")
 
 
-async def test_both_ways_may_stream(monkeypatch):
-    monkeypatch.delitem(unserved.UNSERVED, "contextengine.v1.Runtime/Attach")
+async def test_both_ways_may_stream():
     async with house() as h:
         stream: Any = runtime_pb2_grpc.RuntimeStub(h.channel).Attach()
         for name in ("a", "b"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,6 @@ import pytest_asyncio
 from contextengine_server.summarize import (
     BreakerLimits,
     ExtractiveSummarizer,
-    MemoryStates,
     SourceMessage,
     SpendLimits,
     SummarizerChain,
@@ -19,9 +18,11 @@ from contextengine_server.summarize import (
     SummaryRequest,
     WorkerPool,
 )
-from contextengine_server.summarize.endpoints import Endpoints, guarded_models
-from contextengine_server.summarize.openai import Endpoint
+from contextengine_server.summarize.models import Models
+from contextengine_server.summarize.openai import Endpoint, EndpointSource
+from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
+from tests.states import MemoryStates
 
 from ..harness import Clock
 from .provider import GOOD, Provider, Request, answer, error, provider, reset
@@ -47,24 +48,24 @@ async def pool() -> AsyncIterator[WorkerPool]:
     await made.close()
 
 
+def models_of(pool: WorkerPool, endpoints: Sequence[Endpoint], clock: Clock, policy: SummaryPolicy) -> Models:
+    sources = {
+        endpoint.name: EndpointSource(endpoint, pool, ENCODING, COUNT, Metrics()) for endpoint in endpoints
+    }
+    return Models(sources, MemoryStates(), clock, policy, COUNT)
+
+
 class House:
     """A chain over services: the models first, then extraction, then the note that counts."""
 
     def __init__(self, pool: WorkerPool, services: dict[str, Provider], policy: SummaryPolicy) -> None:
         self.clock = Clock()
-        self.endpoints, models = guarded_models(
-            [
-                Endpoint(name, made.base_url, f"{name}-model", timeout=5, retries=0)
-                for name, made in services.items()
-            ],
-            MemoryStates(),
-            self.clock,
-            policy,
-            pool,
-            ENCODING,
-            COUNT,
-        )
-        self.chain = SummarizerChain([models, ExtractiveSummarizer(pool, ENCODING)], COUNT)
+        endpoints = [
+            Endpoint(name, made.base_url, f"{name}-model", timeout=5, retries=0)
+            for name, made in services.items()
+        ]
+        self.models = models_of(pool, endpoints, self.clock, policy)
+        self.chain = SummarizerChain([self.models, ExtractiveSummarizer(pool, ENCODING)], COUNT)
 
 
 async def asked(
@@ -74,7 +75,7 @@ async def asked(
     try:
         result = await house.chain.summarize(request)
     finally:
-        await house.endpoints.close()
+        await house.models.close()
     return [result.summarizer, *result.refused]
 
 
@@ -147,7 +148,7 @@ async def test_five_exhausted_chains_open_the_breaker_and_one_trial_closes_it(po
         house.clock.advance(60)
         assert (await house.chain.summarize(REQUEST)).text == GOOD
         assert (await house.chain.summarize(REQUEST)).text == GOOD
-        await house.endpoints.close()
+        await house.models.close()
 
 
 async def test_a_tenant_over_its_cap_costs_nothing_more_and_others_go_on(pool: WorkerPool) -> None:
@@ -162,16 +163,20 @@ async def test_a_tenant_over_its_cap_costs_nothing_more_and_others_go_on(pool: W
         assert (await house.chain.summarize(replace(REQUEST, tenant="other"))).text == GOOD
         house.clock.advance(3_600)
         assert (await house.chain.summarize(REQUEST)).text == GOOD
-        await house.endpoints.close()
+        await house.models.close()
 
 
 async def test_the_model_asked_first_says_how_much_it_takes(pool: WorkerPool) -> None:
-    def make(*endpoints: Endpoint) -> Endpoints:
-        return guarded_models(endpoints, MemoryStates(), Clock(), SummaryPolicy(), pool, ENCODING, COUNT)[0]
+    def takes(*endpoints: Endpoint, previous: str = "", model: str = "") -> int | None:
+        request = replace(REQUEST, target_tokens=1_200, previous_summary=previous)
+        policy = SummaryPolicy(model=model) if model else None
+        return models_of(pool, endpoints, Clock(), SummaryPolicy()).capacity(replace(request, policy=policy))
 
     small = Endpoint("small", "http://127.0.0.1:9/v1", "m", window=16_000)
     large = Endpoint("large", "http://127.0.0.1:9/v1", "m", window=200_000)
-    assert make().capacity(1_200) is None
-    assert make(small, large).capacity(1_200) == int((16_000 - 1_200 - 2_048) / 1.1) - 700
-    assert (make(small, large).capacity(1_200, 500, SummaryPolicy(model="large:x")) or 0) > 170_000
-    assert make(small).capacity(1_200, 100_000) == 0
+    assert takes() is None
+    room = int((16_000 - 1_200 - 2_048) / 1.1) - 700
+    assert takes(small, large) == room
+    assert takes(small, large, previous="one two three") == room - COUNT("one two three")
+    assert (takes(small, large, model="large:x") or 0) > 170_000
+    assert takes(small, previous="word " * 100_000) == 0

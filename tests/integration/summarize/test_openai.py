@@ -20,12 +20,15 @@ from contextengine_server.summarize import (
     Unacceptable,
     WorkerPool,
 )
+from contextengine_server.summarize.observing import ModelCalls
 from contextengine_server.summarize.openai import Connection, Endpoint, OpenAISummarizer
+from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 
 from .provider import GOOD, Provider, Reply, answer, body, chunk, error, provider, reset, silence, stream
 
 COUNT = TokenCounter("o200k_base").count_text
+CALLS = ModelCalls(Metrics(), "local")
 SAID = "the zebra crossed the street"
 REQUEST = SummaryRequest(
     (
@@ -62,7 +65,7 @@ async def ask(
     settings: dict[str, Any] = {"timeout": 5.0, "retries": 0, "api_key_env": "TEST_MODEL_KEY"} | options
     connection = Connection(Endpoint("local", made.base_url, "small-1", **settings))
     try:
-        return await OpenAISummarizer(connection, pool, "o200k_base", COUNT).summarize(request)
+        return await OpenAISummarizer(connection, pool, "o200k_base", COUNT, CALLS).summarize(request)
     finally:
         await connection.close()
 

@@ -15,7 +15,6 @@ from contextengine_server.summarize import (
     Failover,
     GuardedSummarizer,
     GuardState,
-    MemoryStates,
     MeteredSummarizer,
     SourceMessage,
     SpendLimits,
@@ -27,10 +26,10 @@ from contextengine_server.summarize import (
     SummaryResult,
     TooLong,
     Unacceptable,
-    guarding,
 )
 from contextengine_server.summarize.guarding import estimate
 from contextengine_server.tokens import TokenCounter
+from tests.states import MemoryStates
 
 COUNT = TokenCounter("o200k_base").count_text
 REQUEST = SummaryRequest(
@@ -83,7 +82,7 @@ class House:
             EscalatingSummarizer(MeteredSummarizer(model, self.states, self.clock, self.policy))
             for model in self.models
         ]
-        models = Failover(lambda request: asked, COUNT)
+        models = Failover(asked, COUNT)
         guarded = GuardedSummarizer(models, self.states, self.clock, self.policy)
         return SummarizerChain([guarded, *self.last], COUNT)
 
@@ -94,7 +93,7 @@ class House:
         return result
 
     async def state(self, tenant: str = "acme") -> GuardState:
-        return await self.states.change(tenant, lambda state: (state, state))
+        return await self.states.state(tenant)
 
     async def spent(self, tenant: str = "acme") -> int:
         return (await self.state(tenant)).status(self.policy, self.clock()).spent_hour
@@ -371,15 +370,6 @@ async def test_a_store_that_fails_lets_nothing_through_and_loses_no_summary() ->
     assert result.refused == (("models", "OSError"),)
     states.left = 2  # admitted by both guards; what became of it cannot be written
     assert (await house.ask()).text == GOOD.text
-
-
-async def test_tenants_seen_longest_ago_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "MAX_TENANTS", 2)
-    house = House([Model([DOWN])])
-    for tenant in ("a", "b", "a", "c"):
-        await house.ask(tenant=tenant)
-    assert (await house.state("a")).breaker.failures == 2
-    assert (await house.state("b")).breaker.failures == 0
 
 
 async def test_a_summary_that_repeats_its_instructions_is_refused() -> None:

@@ -66,7 +66,7 @@ class SqliteLentJobs:
             job = _one(db, sql.DUE_JOB, **suits)
             if job is None:
                 return None
-            until = now_ms + lease_ms
+            until = min(now_ms + lease_ms, job.expire_ms)
             db.execute(sql.LEASE_JOB, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until})
             return replace(job, lease_id=lease_id, lease_until_ms=until, attempts=job.attempts + 1)
 
@@ -90,6 +90,11 @@ class SqliteLentJobs:
     async def find(self, tenant: str, id: str) -> LentJob | None:
         """A job; None where there is none."""
         return await self._read(lambda db: _one(db, sql.JOB, tenant=tenant, id=id))
+
+    async def coming(self, tenant: str, agent: str, session: str, now_ms: int) -> bool:
+        """True where a job of the session has a result that was not taken, or a lease under which one may come."""
+        names = {"tenant": tenant, "agent": agent, "session": session, "now": now_ms}
+        return await self._read(lambda db: db.execute(sql.COMING_JOB, names).fetchone() is not None)
 
     async def settle(self, tenant: str, id: str) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""

@@ -231,9 +231,15 @@ LEASE_JOB = f"""
     UPDATE lent_jobs SET lease_id = :lease, lease_until_ms = :until, attempts = attempts + 1 WHERE {_JOB}
 """
 _LENT = f"{_JOB} AND answered = 0 AND lease_id = :lease AND lease_id != ''"
-EXTEND_JOB = f"UPDATE lent_jobs SET lease_until_ms = MAX(lease_until_ms, :until) WHERE {_LENT}"
+EXTEND_JOB = (
+    f"UPDATE lent_jobs SET lease_until_ms = MAX(lease_until_ms, MIN(:until, expire_ms)) WHERE {_LENT}"
+)
 ANSWER_JOB = f"UPDATE lent_jobs SET answered = 1, result = :result WHERE {_LENT} AND expire_ms > :now"
 PUT_BACK_JOB = f"UPDATE lent_jobs SET lease_id = '', lease_until_ms = :until WHERE {_LENT}"
+COMING_JOB = f"""
+    SELECT 1 FROM lent_jobs INDEXED BY lent_jobs_session WHERE {_SCOPE} AND digest != '' AND expire_ms > :now
+    AND (answered = 1 OR (lease_id != '' AND lease_until_ms > :now)) LIMIT 1
+"""
 SETTLE_JOB = f"UPDATE lent_jobs SET answered = 1, digest = '', work = x'', result = x'' WHERE {_JOB}"
 REMOVE_JOB = f"DELETE FROM lent_jobs WHERE {_JOB}"
 OPEN_JOBS = "SELECT COUNT(*) FROM lent_jobs WHERE tenant = :tenant AND answered = 0"
