@@ -185,6 +185,12 @@ class SessionReplaced(DomainError):
     reason = "SESSION_REPLACED"
 
 
+class ProjectionTooLarge(DomainError):
+    """What a projection may not cut exceeds the target's limit."""
+
+    reason = "PROJECTION_IMPOSSIBLE"
+
+
 class CorruptRow(DomainError):
     """A stored row does not match its hash."""
 

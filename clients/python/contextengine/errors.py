@@ -70,6 +70,12 @@ class MalformedRequest(ContextEngineError):
     reason = "MALFORMED_REQUEST"
 
 
+class ProjectionImpossible(ContextEngineError):
+    """What a projection may not cut (instructions, the prompt, the last step) exceeds the target's limit."""
+
+    reason = "PROJECTION_IMPOSSIBLE"
+
+
 class BudgetImpossible(ContextEngineError):
     """The budget leaves nothing: reserves reach the window."""
 

@@ -313,3 +313,4 @@ class Project(Read, total=False):
     budget: t.Budget
     prompt: Sequence[t.Part]
     system_prompt_addition: str
+    epoch: str

@@ -6,7 +6,7 @@ from google.protobuf.message import Message
 
 from contextengine_proto.v1 import assemble_pb2, compaction_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
-from contextengine_server.api import replies, unserved
+from contextengine_server.api import projection, replies, unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.compaction import compact
 from contextengine_server.api.reading import (
@@ -128,6 +128,7 @@ class ContextEngineService(ToolCalls):
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
             )
         unserved.refuse_fields(request)
+        projection.check(request)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
         wanted = AssembleCall(
@@ -157,6 +158,9 @@ class ContextEngineService(ToolCalls):
                 explained=request.explain,
                 tools=request.tools,
             )
+        if request.HasField("projection"):
+            with call.trace.span("project"):
+                reply += await projection.assembled_projection(assembly, request)
         core.meters.tokens_sent.value += assembly.tokens
         core.meters.tokens_reused.value += reused
         if assembly.due and assembly.view.scope.complete:

@@ -40,6 +40,8 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         "UNKNOWN_ENGINE": grpc.StatusCode.FAILED_PRECONDITION,
         "REVISION_MISMATCH": grpc.StatusCode.FAILED_PRECONDITION,
         "HAS_DEPENDENTS": grpc.StatusCode.FAILED_PRECONDITION,
+        "PROJECTION_IMPOSSIBLE": grpc.StatusCode.FAILED_PRECONDITION,
+        "PROJECTION_IMPOSSIBLE": grpc.StatusCode.FAILED_PRECONDITION,
         "LOST_RACE": grpc.StatusCode.ABORTED,
         "SESSION_REPLACED": grpc.StatusCode.ABORTED,
         "TOO_LARGE": grpc.StatusCode.RESOURCE_EXHAUSTED,

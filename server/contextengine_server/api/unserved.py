@@ -28,13 +28,12 @@ UNSERVED = {
     f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
     f"{_PACKAGE}.ContextEngine/RollbackSubagentSpawn": _SUBAGENTS,
     f"{_PACKAGE}.ContextEngine/EndSubagent": _SUBAGENTS,
-    f"{_PACKAGE}.Projection/Project": _SUBAGENTS,
 }
 """Method to what completes it."""
 
 FIELDS = {
     "BootstrapRequest": {"spawn_token": _SUBAGENTS},
-    "AssembleRequest": {"projection": _SUBAGENTS, "preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
+    "AssembleRequest": {"preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
     "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR},
     "CallToolRequest": {"spawn_token": _SUBAGENTS},
     "SearchRequest": {"all_sessions": _PIPELINE, "spawn_token": _SUBAGENTS},

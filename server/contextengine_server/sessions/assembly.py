@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from contextengine_server.context.budget import Budget
@@ -83,6 +83,8 @@ class Assembly:
     """How tokens were estimated."""
     head: tuple[tuple[int | None, str], bytes] | None = None
     """The newest reply's fields but its items, encoded, and what was asked for: `api` keeps them here for the next."""
+    projected: tuple[Hashable, bytes] | None = None
+    """The newest projection of it, encoded, and what was asked for: `api` keeps it here as well."""
 
     @property
     def estimated(self) -> int:

@@ -200,7 +200,7 @@ async def test_each_service_has_its_health(service):
             return int(reply.status)
 
         assert [await status(""), await status(name)] == [SERVING, SERVING]
-        assert await status("contextengine.v1.Projection") == NOT_SERVING
+        assert await status("contextengine.v1.Projection") == SERVING
         await h.server.set_serving(name, False)
         assert [await status(""), await status(name)] == [SERVING, NOT_SERVING]
         assert (await failure(status("contextengine.v1.Nothing"))).code is grpc.StatusCode.NOT_FOUND

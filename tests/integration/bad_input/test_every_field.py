@@ -88,9 +88,8 @@ async def test_one_field_at_a_time(home: House, rpc: Rpc) -> None:
 
 
 def pruned(rpc: Rpc) -> set[str]:
-    """Types that are looked into elsewhere: parts of messages in Ingest, and what is not served yet nowhere."""
-    types = {"ProjectionOptions"}
-    return types if short(rpc) == "ContextEngine/Ingest" else types | {"Part"}
+    """Types that are looked into elsewhere: parts of messages in Ingest."""
+    return set() if short(rpc) == "ContextEngine/Ingest" else {"Part"}
 
 
 def faults(answer: Answer, rpc: Rpc) -> list[str]:

@@ -25,6 +25,12 @@ class PayloadMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PAYLOAD_MODE_SHAPE: _ClassVar[PayloadMode]
     PAYLOAD_MODE_ELIDE: _ClassVar[PayloadMode]
 
+class ProjectionMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PROJECTION_MODE_UNSPECIFIED: _ClassVar[ProjectionMode]
+    PROJECTION_MODE_PER_TURN: _ClassVar[ProjectionMode]
+    PROJECTION_MODE_THREAD_BOOTSTRAP: _ClassVar[ProjectionMode]
+
 class ProjectionAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PROJECTION_ACTION_UNSPECIFIED: _ClassVar[ProjectionAction]
@@ -43,6 +49,9 @@ PAYLOAD_MODE_UNSPECIFIED: PayloadMode
 PAYLOAD_MODE_PRESERVE: PayloadMode
 PAYLOAD_MODE_SHAPE: PayloadMode
 PAYLOAD_MODE_ELIDE: PayloadMode
+PROJECTION_MODE_UNSPECIFIED: ProjectionMode
+PROJECTION_MODE_PER_TURN: ProjectionMode
+PROJECTION_MODE_THREAD_BOOTSTRAP: ProjectionMode
 PROJECTION_ACTION_UNSPECIFIED: ProjectionAction
 PROJECTION_ACTION_START: ProjectionAction
 PROJECTION_ACTION_RESUME: ProjectionAction
@@ -51,7 +60,7 @@ PROJECTION_ACTION_INJECT: ProjectionAction
 PROJECTION_ACTION_NOTHING: ProjectionAction
 
 class ProjectionOptions(_message.Message):
-    __slots__ = ("target", "renderer", "payload_mode", "binding", "host_events", "base_instructions", "product_name", "dynamic_tools_fingerprint", "max_chars", "token_budget", "model", "max_cache_breakpoints", "inject_items")
+    __slots__ = ("target", "renderer", "payload_mode", "binding", "host_events", "base_instructions", "product_name", "dynamic_tools_fingerprint", "max_chars", "token_budget", "model", "max_cache_breakpoints", "inject_items", "mode", "reserve_tokens", "provider")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     RENDERER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_MODE_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +74,9 @@ class ProjectionOptions(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MAX_CACHE_BREAKPOINTS_FIELD_NUMBER: _ClassVar[int]
     INJECT_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
     target: ProjectionTarget
     renderer: str
     payload_mode: PayloadMode
@@ -78,7 +90,10 @@ class ProjectionOptions(_message.Message):
     model: str
     max_cache_breakpoints: int
     inject_items: bool
-    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., payload_mode: _Optional[_Union[PayloadMode, str]] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., host_events: _Optional[_Iterable[_Union[HostEvent, _Mapping]]] = ..., base_instructions: _Optional[str] = ..., product_name: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., max_chars: _Optional[int] = ..., token_budget: _Optional[int] = ..., model: _Optional[str] = ..., max_cache_breakpoints: _Optional[int] = ..., inject_items: _Optional[bool] = ...) -> None: ...
+    mode: ProjectionMode
+    reserve_tokens: int
+    provider: str
+    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., payload_mode: _Optional[_Union[PayloadMode, str]] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., host_events: _Optional[_Iterable[_Union[HostEvent, _Mapping]]] = ..., base_instructions: _Optional[str] = ..., product_name: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., max_chars: _Optional[int] = ..., token_budget: _Optional[int] = ..., model: _Optional[str] = ..., max_cache_breakpoints: _Optional[int] = ..., inject_items: _Optional[bool] = ..., mode: _Optional[_Union[ProjectionMode, str]] = ..., reserve_tokens: _Optional[int] = ..., provider: _Optional[str] = ...) -> None: ...
 
 class ProjectionBinding(_message.Message):
     __slots__ = ("schema_version", "thread_id", "engine_id", "policy_fingerprint", "epoch", "fingerprint", "dynamic_tools_fingerprint", "last_sequence", "first_sequence", "state")
@@ -125,7 +140,7 @@ class HostEvent(_message.Message):
     def __init__(self, kind: _Optional[_Union[HostEvent.Kind, str]] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class ProjectRequest(_message.Message):
-    __slots__ = ("session", "messages", "budget", "options", "prompt", "system_prompt_addition", "at_least_revision")
+    __slots__ = ("session", "messages", "budget", "options", "prompt", "system_prompt_addition", "at_least_revision", "epoch")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +148,7 @@ class ProjectRequest(_message.Message):
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_PROMPT_ADDITION_FIELD_NUMBER: _ClassVar[int]
     AT_LEAST_REVISION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     messages: _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]
     budget: _budget_pb2.Budget
@@ -140,10 +156,32 @@ class ProjectRequest(_message.Message):
     prompt: _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]
     system_prompt_addition: str
     at_least_revision: int
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., options: _Optional[_Union[ProjectionOptions, _Mapping]] = ..., prompt: _Optional[_Iterable[_Union[_message_pb2.Part, _Mapping]]] = ..., system_prompt_addition: _Optional[str] = ..., at_least_revision: _Optional[int] = ...) -> None: ...
+    epoch: str
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., options: _Optional[_Union[ProjectionOptions, _Mapping]] = ..., prompt: _Optional[_Iterable[_Union[_message_pb2.Part, _Mapping]]] = ..., system_prompt_addition: _Optional[str] = ..., at_least_revision: _Optional[int] = ..., epoch: _Optional[str] = ...) -> None: ...
 
 class ProjectResponse(_message.Message):
-    __slots__ = ("target", "renderer", "instructions", "prompt", "context_range", "messages_json", "system_json", "inject_items_json", "action", "action_reason", "binding", "losses", "estimated_tokens", "pre_prompt_message_count")
+    __slots__ = ("target", "renderer", "instructions", "prompt", "context_range", "messages_json", "system_json", "inject_items_json", "action", "action_reason", "binding", "losses", "estimated_tokens", "pre_prompt_message_count", "warnings", "stats", "turn_input_json")
+    class Stats(_message.Message):
+        __slots__ = ("records", "inlined", "stubbed", "omitted", "context_chars", "prompt_chars", "prompt_utf16_units", "instructions_chars", "redactions")
+        RECORDS_FIELD_NUMBER: _ClassVar[int]
+        INLINED_FIELD_NUMBER: _ClassVar[int]
+        STUBBED_FIELD_NUMBER: _ClassVar[int]
+        OMITTED_FIELD_NUMBER: _ClassVar[int]
+        CONTEXT_CHARS_FIELD_NUMBER: _ClassVar[int]
+        PROMPT_CHARS_FIELD_NUMBER: _ClassVar[int]
+        PROMPT_UTF16_UNITS_FIELD_NUMBER: _ClassVar[int]
+        INSTRUCTIONS_CHARS_FIELD_NUMBER: _ClassVar[int]
+        REDACTIONS_FIELD_NUMBER: _ClassVar[int]
+        records: int
+        inlined: int
+        stubbed: int
+        omitted: int
+        context_chars: int
+        prompt_chars: int
+        prompt_utf16_units: int
+        instructions_chars: int
+        redactions: int
+        def __init__(self, records: _Optional[int] = ..., inlined: _Optional[int] = ..., stubbed: _Optional[int] = ..., omitted: _Optional[int] = ..., context_chars: _Optional[int] = ..., prompt_chars: _Optional[int] = ..., prompt_utf16_units: _Optional[int] = ..., instructions_chars: _Optional[int] = ..., redactions: _Optional[int] = ...) -> None: ...
     class TextRange(_message.Message):
         __slots__ = ("start", "end")
         START_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +212,9 @@ class ProjectResponse(_message.Message):
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     ESTIMATED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     PRE_PROMPT_MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    STATS_FIELD_NUMBER: _ClassVar[int]
+    TURN_INPUT_JSON_FIELD_NUMBER: _ClassVar[int]
     target: ProjectionTarget
     renderer: str
     instructions: str
@@ -188,4 +229,7 @@ class ProjectResponse(_message.Message):
     losses: _containers.RepeatedCompositeFieldContainer[ProjectResponse.Loss]
     estimated_tokens: int
     pre_prompt_message_count: int
-    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., instructions: _Optional[str] = ..., prompt: _Optional[str] = ..., context_range: _Optional[_Union[ProjectResponse.TextRange, _Mapping]] = ..., messages_json: _Optional[bytes] = ..., system_json: _Optional[bytes] = ..., inject_items_json: _Optional[_Iterable[bytes]] = ..., action: _Optional[_Union[ProjectionAction, str]] = ..., action_reason: _Optional[str] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., losses: _Optional[_Iterable[_Union[ProjectResponse.Loss, _Mapping]]] = ..., estimated_tokens: _Optional[int] = ..., pre_prompt_message_count: _Optional[int] = ...) -> None: ...
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    stats: ProjectResponse.Stats
+    turn_input_json: bytes
+    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., instructions: _Optional[str] = ..., prompt: _Optional[str] = ..., context_range: _Optional[_Union[ProjectResponse.TextRange, _Mapping]] = ..., messages_json: _Optional[bytes] = ..., system_json: _Optional[bytes] = ..., inject_items_json: _Optional[_Iterable[bytes]] = ..., action: _Optional[_Union[ProjectionAction, str]] = ..., action_reason: _Optional[str] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., losses: _Optional[_Iterable[_Union[ProjectResponse.Loss, _Mapping]]] = ..., estimated_tokens: _Optional[int] = ..., pre_prompt_message_count: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., stats: _Optional[_Union[ProjectResponse.Stats, _Mapping]] = ..., turn_input_json: _Optional[bytes] = ...) -> None: ...
