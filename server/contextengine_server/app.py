@@ -16,6 +16,7 @@ from uuid import uuid4
 from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
+from contextengine_server.api.projection import ProjectionService
 from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
@@ -140,6 +141,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         services = {
             f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground),
             f"{PACKAGE}.Recall": RecallService(core, ground),
+            f"{PACKAGE}.Projection": ProjectionService(core),
             f"{PACKAGE}.Runtime": RuntimeService(harnesses),
             f"{PACKAGE}.Sessions": SessionsService(core),
             f"{PACKAGE}.Engines": EnginesService(core, doctor),

@@ -41,7 +41,6 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         "REVISION_MISMATCH": grpc.StatusCode.FAILED_PRECONDITION,
         "HAS_DEPENDENTS": grpc.StatusCode.FAILED_PRECONDITION,
         "PROJECTION_IMPOSSIBLE": grpc.StatusCode.FAILED_PRECONDITION,
-        "PROJECTION_IMPOSSIBLE": grpc.StatusCode.FAILED_PRECONDITION,
         "LOST_RACE": grpc.StatusCode.ABORTED,
         "SESSION_REPLACED": grpc.StatusCode.ABORTED,
         "TOO_LARGE": grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -125,6 +125,7 @@ def servicers(seen: Seen, behaviour: Behaviour = nothing) -> dict[str, object]:
     doubles: dict[str, object] = {
         "contextengine.v1.ContextEngine": ContextEngineDouble(seen, behaviour),
         "contextengine.v1.Recall": RecallDouble(),
+        "contextengine.v1.Projection": RecallDouble(),
         "contextengine.v1.Sessions": SessionsDouble(seen),
         "contextengine.v1.Engines": EnginesDouble(),
         "contextengine.v1.Runtime": RuntimeDouble(),

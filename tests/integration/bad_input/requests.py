@@ -66,6 +66,17 @@ GOOD: dict[str, Make] = {
     "Recall/Search": lambda s: [t.SearchRequest(session=s, query="q1")],
     "Recall/Inspect": lambda s: [t.InspectRequest(session=s, summary_id="s2-aa")],
     "Recall/Expand": lambda s: [t.ExpandRequest(session=s, sequences=[1])],
+    "Projection/Project": lambda s: [
+        t.ProjectRequest(
+            session=s,
+            budget=_window(),
+            options=t.ProjectionOptions(
+                target=t.PROJECTION_TARGET_CODEX,
+                binding=t.ProjectionBinding(schema_version=1, thread_id="t1", last_sequence=1),
+                host_events=[t.HostEvent(kind=t.HostEvent.KIND_MODEL_CHANGED)],
+            ),
+        )
+    ],
     "Sessions/List": lambda s: [t.SessionsListRequest(agent_id=s.agent_id)],
     "Sessions/Get": lambda s: [t.SessionsGetRequest(session=s)],
     "Sessions/Import": lambda s: [

@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from contextengine import types as t
 from contextengine.messages import user
-from tests.integration.bad_input import table_around
+from tests.integration.bad_input import table_around, table_projection
 from tests.integration.bad_input.cases import (
     LONG_ID,
     MAX,
@@ -118,11 +118,10 @@ CASES: dict[str, list[Case]] = {
         long_id("request_id", t.AssembleRequest, session=S, ingest=[user("x")]),
         long_id("model", t.AssembleRequest, session=S),
         long_id("provider", t.AssembleRequest, session=S),
-        later(
-            "a projection",
-            t.AssembleRequest(session=S, projection=t.ProjectionOptions()),
-            "projection",
-            SUBAGENTS,
+        bad(
+            "a projection into nothing",
+            t.AssembleRequest(session=S, ingest=[user("x")], projection=t.ProjectionOptions()),
+            "projection.target",
         ),
         later(
             "a preamble",
@@ -331,6 +330,7 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     **table_around.CASES,
+    **table_projection.CASES,
 }
 """By the rpc's name below the package. An empty list: there is nothing in the request that could be wrong."""
 
@@ -343,6 +343,7 @@ EMPTY: dict[str, str] = {
     "Recall/Search": "query",
     "Recall/Inspect": "summary_id",
     "Recall/Expand": "summary_ids",
+    "Projection/Project": "options",
     "Sessions/List": "",
     "Sessions/Import": "header",
     "Sessions/Delete": "session.session_id",

@@ -127,10 +127,7 @@ class Everything:
 def servicers_of_what_is_served() -> dict[str, object]:
     later = {method.rpartition("/")[2] for method in unserved.UNSERVED}
     without = [contract.attribute_name(name) for name in later]
-    return {
-        f"contextengine.v1.{service}": Everything(*without)
-        for service in ("ContextEngine", "Recall", "Sessions", "Engines")
-    }
+    return {service: Everything(*without) for service in contract.services()}
 
 
 def test_served_and_unserved_are_all_rpcs_and_do_not_overlap():
@@ -145,9 +142,11 @@ def test_an_rpc_that_nobody_serves_does_not_start():
         pipeline().handlers(servicers)
 
 
-def test_an_rpc_that_is_served_and_in_the_table_does_not_start():
+def test_an_rpc_that_is_served_and_in_the_table_does_not_start(monkeypatch):
+    servicers = servicers_of_what_is_served()
+    monkeypatch.setitem(unserved.UNSERVED, "contextengine.v1.Projection/Project", "another version")
     with pytest.raises(ValueError, match=r"contextengine\.v1\.Projection/Project is served and in"):
-        pipeline().handlers({**servicers_of_what_is_served(), "contextengine.v1.Projection": Everything()})
+        pipeline().handlers(servicers)
 
 
 def test_a_servicer_of_no_service_does_not_start():
