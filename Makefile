@@ -9,7 +9,7 @@ PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/py
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench soak proto proto-check proto-image lint format lock
+.PHONY: help setup run test demo bench bench-recall soak proto proto-check proto-image lint format lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ demo: setup ## Replay the example transcripts and print what the model would see
 
 bench: setup ## Measure the server against a bare handler (needs h2load: Debian's nghttp2-client)
 	$(BIN)/python tests/bench/run.py
+
+bench-recall: setup ## Count the answers that stay in context and that Search finds, and the share that stays cached
+	$(BIN)/python tests/bench/recall/run.py
 
 soak: setup ## Kill a loaded server many times and look for every acknowledged message
 	$(BIN)/python -m pytest -q tests/soak

@@ -27,12 +27,14 @@ _TOLD = 0.35
 _FOCUS = 4.0
 """How much more a unit is worth when it holds every word of the focus."""
 
-_COST = 12
+_COST = 6
 """Added to the cost of each unit, so that a single number out of its sentence does not win by being short."""
 
 _INDENT = "\n  "
-_JOINT = 2
-"""Tokens between two units, at most."""
+_JOINT = 1
+"""Tokens between two units, about."""
+_ROOM = 8
+"""Tokens left of the target that are worth another look."""
 
 
 class ExtractiveSummarizer:
@@ -65,55 +67,83 @@ def extract(request: SummaryRequest, count: Callable[[str], int]) -> SummaryResu
     """The extractive summary of a request. Pure. Raises SummarizerFailed where nothing fits the target."""
     # Half of the source at most: less would hardly be a summary, and the law asks that it shrinks.
     target = min(request.target_tokens, max(1, request.source_tokens // 2))
-    units = units_of(request.messages)
-    chosen = _choose(units, request, target, count)
-    while chosen:
-        text = _show(sorted(chosen, key=lambda unit: (unit.message, unit.position)), request.messages)
-        tokens = count(text)
-        if tokens <= target:
-            return SummaryResult(text, tokens, NAME)
-        # The units were counted one by one; together, with the names before them, they may come to a little more.
-        del chosen[-max(1, len(chosen) * (tokens - target) // tokens) :]
-    raise SummarizerFailed(f"no sentence fits {target} tokens" if units else "the messages hold no text")
+    choice = _Choice(request, count)
+    text, tokens, left = "", 0, target
+    while left >= _ROOM and choice.take(left):
+        # The units were counted one by one; together, with what joins them, they come to a little more or less.
+        text, tokens = choice.show()
+        while tokens > target and choice.drop(tokens - target):
+            text, tokens = choice.show()
+        left = target - tokens
+    if not text:
+        raise SummarizerFailed(
+            f"no sentence fits {target} tokens" if choice.units else "the messages hold no text"
+        )
+    return SummaryResult(text, tokens, NAME)
 
 
-def _choose(
-    units: Sequence[Unit], request: SummaryRequest, target: int, count: Callable[[str], int]
-) -> list[Unit]:
-    """The units to show, the most valuable first."""
-    worth = _worths(units, request)
-    covered: set[str] = set()
-    shown = [0] * len(request.messages)
+class _Choice:
+    """Units of a request's messages, chosen one by one, the most valuable first."""
 
-    def value(index: int) -> float:
-        unit = units[index]
-        new = sum(worth[thing] for thing, _ in unit.holds if thing not in covered)
-        crowd = 1 + unit.crowd * shown[unit.message]
-        return boosts[index] * unit.weight * (unit.own + new) / (crowd * (sizes[index] + _COST))
+    def __init__(self, request: SummaryRequest, count: Callable[[str], int]) -> None:
+        self.units = units_of(request.messages)
+        self._messages, self._count = request.messages, count
+        self._worth, self._boosts = _worths(self.units, request), _boosts(self.units, request.focus)
+        self._sizes = [_estimate(unit.text) + _COST for unit in self.units]
+        self._names = _names_shown(request.messages, count)
+        self._shown = [0] * len(request.messages)
+        self._covered: set[str] = set()
+        self._chosen: list[Unit] = []
+        self._heap = [(-self._value(index), index) for index in range(len(self.units))]
+        heapq.heapify(self._heap)
 
-    boosts = _boosts(units, request.focus)
-    sizes = [_estimate(unit.text) for unit in units]
-    heap = [(-value(index), index) for index in range(len(units))]
-    heapq.heapify(heap)
-    chosen: list[Unit] = []
-    left = target
-    while heap and left > 0:
-        _, index = heapq.heappop(heap)
-        # What was covered since may have lowered the value: then it waits for its new turn.
-        now = (-value(index), index)
-        if heap and now > heap[0]:
-            heapq.heappush(heap, now)
-            continue
-        unit = units[index]
-        message = request.messages[unit.message]
-        cost = count(unit.text) + _JOINT + (0 if shown[unit.message] else count(_name(message)))
-        if cost > left:
-            continue
-        left -= cost
-        shown[unit.message] += 1
-        covered.update(thing for thing, _ in unit.holds)
-        chosen.append(unit)
-    return chosen
+    def take(self, tokens: int) -> bool:
+        """Chooses units of about so many tokens; False where there are none."""
+        before, wait = len(self._chosen), []
+        while self._heap and tokens > 0:
+            entry = heapq.heappop(self._heap)
+            index = entry[1]
+            # What was covered since may have lowered the value: then it waits for its new turn.
+            now = (-self._value(index), index)
+            if self._heap and now > self._heap[0]:
+                heapq.heappush(self._heap, now)
+                continue
+            unit = self.units[index]
+            name = 0 if self._shown[unit.message] else self._names[unit.message]
+            cost = self._count(unit.text) + _JOINT + name
+            if cost > tokens:
+                wait.append(now)
+                continue
+            tokens -= cost
+            self._shown[unit.message] += 1
+            self._covered.update(thing for thing, _ in unit.holds)
+            self._chosen.append(unit)
+        for entry in wait:
+            heapq.heappush(self._heap, entry)
+        return len(self._chosen) > before
+
+    def drop(self, tokens: int) -> bool:
+        """Takes the last units back, of at least so many tokens; False where there are none."""
+        while self._chosen and tokens > 0:
+            tokens -= self._count(self._chosen.pop().text)
+        return bool(self._chosen)
+
+    def show(self) -> tuple[str, int]:
+        """The text of what was chosen, and its tokens."""
+        text = _show(sorted(self._chosen, key=lambda unit: (unit.message, unit.position)), self._messages)
+        return text, self._count(text)
+
+    def _value(self, index: int) -> float:
+        unit = self.units[index]
+        new = sum(self._worth[thing] for thing, _ in unit.holds if thing not in self._covered)
+        crowd = 1 + unit.crowd * self._shown[unit.message]
+        return self._boosts[index] * unit.weight * (unit.own + new) / (crowd * self._sizes[index])
+
+
+def _names_shown(messages: Sequence[SourceMessage], count: Callable[[str], int]) -> list[int]:
+    """What it costs to say who speaks: nothing where the message before has the same speaker."""
+    names = [_name(message) for message in messages]
+    return [0 if at and names[at - 1] == name else count(name) for at, name in enumerate(names)]
 
 
 def _worths(units: Sequence[Unit], request: SummaryRequest) -> dict[str, float]:
@@ -151,20 +181,23 @@ def _name(message: SourceMessage) -> str:
 
 
 def _show(units: Sequence[Unit], messages: Sequence[SourceMessage]) -> str:
-    """The units in order, with the name of who said them and a mark where something was left out in between.
+    """The units in order, with the name of who speaks where another begins, and a mark where something was left out in between.
 
     What follows on lines of its own is indented: no text can pass for a line of another role.
     """
     rows: list[str] = []
     last: Unit | None = None
     for unit in units:
-        if last is None or last.message != unit.message:
-            rows.append(_name(messages[unit.message]) + unit.text)
-        elif messages[unit.message].role == "summary":
-            rows.append(unit.text)
-        elif unit.line or last.line:
-            rows[-1] += _INDENT + unit.text
+        message, text = messages[unit.message], unit.text
+        if message.role == "summary":
+            rows.append(text)
+        elif last is None or _name(messages[last.message]) != _name(message):
+            rows.append(_name(message) + text)
+        elif last.message != unit.message or unit.line or last.line:
+            rows[-1] += _INDENT + text
+        elif unit.position == last.position + 1:
+            rows[-1] += " " + text
         else:
-            rows[-1] += (" " if unit.position == last.position + 1 else " … ") + unit.text
+            rows[-1] = rows[-1].rstrip(".,;:") + " … " + text
         last = unit
     return "\n".join(rows)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from contextengine_server.summarize.notes import clauses, english, note
 from contextengine_server.summarize.request import SourceMessage
 
 MAX_MESSAGE_CHARS = 64 * 1024
@@ -58,10 +59,11 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(^|[,;:.] )(and |also |then |now |next |ok(ay)? |so |but |first |finally |actually |please )*(please|check|fix|add|make|change"
+    r"(^|[;:.] |, (?=please|then|now))(and |also |then |now |next |ok(ay)? |so |but |first |finally |actually |please )*"
+    r"(please|check|fix|add|make|change"
     r"|implement|write|read|run|find|show|tell|explain|remove|delete|update|create|use|try|test|move|rename|look|give|list|stop"
     r"|send|book|cancel|keep|put|set|build|investigate|commit|continue|open|close|search|compare|summari[sz]e)\b"
-    r"|\b(can|could|would|will) you\b|\bi (need|want|would like|['’]d like)\b|\bi['’]d like\b|\bwe (need|should|have) to\b"
+    r"|\b(can|could|would|will) you\b|(^|[,;:.] |\b(and|but|so) )i( (need|want|would like)|['’]d like)\b|\bwe (need|should|have) to\b"
     r"|请|帮我|帮忙|麻烦|我想|我要|给我",
     re.IGNORECASE,
 )
@@ -101,6 +103,7 @@ _WORTH = {
     "number": 1.2,
     "constant": 1.4,
     "symbol": 1.0,
+    "title": 1.0,
     "name": 0.9,
     "acronym": 0.7,
     "word": 0.1,
@@ -120,6 +123,7 @@ _HOLDS = re.compile(
   | (?P<number>[$€£¥#]?(?<![\w.])\d[\d,.:%/x-]{0,20}\w{0,12})
   | (?P<constant>\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?=\w*\d)(?=\w*[A-Z])[A-Z0-9]{4,16}\b)
   | (?P<symbol>\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b)
+  | (?P<title>[“"][A-Z][^“”"\n]{2,40}[”"]|(?<!\w)[‘'][A-Z][^‘’'\n]{2,40}[’'](?!\w))
   | (?P<name>(?<=[a-z,;:]\ )[A-Z][\w’'-]{1,30}(?:\ [A-Z][\w’'-]{1,30}){0,4})
   | (?P<acronym>\b[A-Z]{2,8}\b)
   | (?P<han>[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]{2,})
@@ -143,14 +147,14 @@ def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
     users = [index for index, message in enumerate(messages) if message.role == "user"]
     for index, message in enumerate(messages):
         edge = bool(users) and index in (users[0], users[-1])
-        for position, (text, line, first) in enumerate(_pieces(message)):
-            folded = text.casefold()
-            if folded in seen or not re.search(r"\w", text):
+        for position, piece in enumerate(_pieces(message)):
+            folded = piece.text.casefold()
+            if folded in seen or not re.search(r"\w", piece.text):
                 continue
             seen.add(folded)
-            weight, own = _matters(message.role, text, first, edge)
+            weight, own = _matters(message.role, piece, position == 0, edge)
             crowd = 0.25 if message.role == "tool" else 0.0
-            units.append(Unit(index, position, text, line, weight, own, crowd, holds(text)))
+            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, holds(piece.said)))
     return units
 
 
@@ -159,7 +163,7 @@ def holds(text: str) -> tuple[tuple[str, float], ...]:
     found: dict[str, float] = {}
     for match in _HOLDS.finditer(text):
         kind = match.lastgroup or "word"
-        piece = match[0].strip(".,:;-'’`").casefold()
+        piece = match[0].strip(".,:;-'’`‘“”\"").casefold()
         if kind == "han":
             # Chinese has no spaces: two characters at a time are the nearest thing to a word.
             for at in range(len(piece) - 1):
@@ -169,8 +173,22 @@ def holds(text: str) -> tuple[tuple[str, float], ...]:
     return tuple(found.items())
 
 
-def _matters(role: str, text: str, first: bool, edge: bool) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A clause or a line."""
+
+    said: str
+    """As it was said."""
+    text: str
+    """As it is shown."""
+    line: bool
+    asked: bool = False
+    """True where it asks for something."""
+
+
+def _matters(role: str, piece: _Piece, first: bool, edge: bool) -> tuple[float, float]:
     """The weight and the own worth of a unit."""
+    text = piece.said
     if _PLEASANTRY.fullmatch(text):
         return 0.1, 0.0
     code = role != "user" and len(_CODE.findall(text)) > len(text) * 0.06
@@ -183,7 +201,7 @@ def _matters(role: str, text: str, first: bool, edge: bool) -> tuple[float, floa
         signs, own = signs + 0.6, own + 0.2
     if said and _OPEN.search(text):
         signs, own = signs + (0.6 if role == "user" else 0.3), own + 0.2
-    if role == "user" and _REQUEST.search(text):
+    if role == "user" and piece.asked:
         own += 0.7
     if not said and _DEFINITION.match(text):
         signs += 0.3
@@ -195,25 +213,30 @@ def _matters(role: str, text: str, first: bool, edge: bool) -> tuple[float, floa
     return weight * signs, own
 
 
-def _pieces(message: SourceMessage) -> Iterator[tuple[str, bool, bool]]:
-    """(text, is a line, is the first of its message)."""
+def _pieces(message: SourceMessage) -> Iterator[_Piece]:
+    """A message in pieces: lines as they are, prose in clauses, as notes. What a user asks for stays as it was asked."""
     text = message.text
     if len(text) > MAX_MESSAGE_CHARS:
         text = text[: MAX_MESSAGE_CHARS - _TAIL_CHARS] + "\n…\n" + text[-_TAIL_CHARS:]
-    first = True
     fenced = False
+    plain = english(text)
     for row in text.splitlines():
         if _FENCE.match(row):
             fenced = not fenced
             continue
-        line = fenced or message.role in ("tool", "summary") or bool(_LIST.match(row))
-        parts = [row] if line else _SENTENCE.split(row)
-        # In a summary, indentation says what belongs to the line above it.
-        indent = "  " if message.role == "summary" and row.startswith("  ") else ""
-        for part in parts:
-            for piece in _short(part.strip()):
-                yield indent + piece, line, first
-                first = False
+        if fenced or message.role in ("tool", "summary") or _LIST.match(row):
+            # In a summary, indentation says what belongs to the line above it.
+            indent = "  " if message.role == "summary" and row.startswith("  ") else ""
+            asked = message.role == "user" and bool(_REQUEST.search(row))
+            for piece in _short(row.strip()):
+                yield _Piece(piece, indent + piece, True, asked)
+            continue
+        for sentence in _SENTENCE.split(row):
+            asked = bool(_REQUEST.search(sentence))
+            whole = message.role == "user" and (asked or bool(_OPEN.search(sentence)))
+            for clause in [sentence] if whole else clauses(sentence):
+                for piece in _short(clause.strip()):
+                    yield _Piece(piece, note(piece) if plain and not whole else piece, False, asked)
 
 
 def _short(text: str) -> Iterator[str]:

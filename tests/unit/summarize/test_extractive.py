@@ -167,8 +167,8 @@ def test_what_was_told_before_gives_way_to_what_is_new() -> None:
         ("user", "The message queue is at mq4.internal.example:5672 since Friday."),
     )
     told = "user: The database is at db7.internal.example:5432 since Monday."
-    assert "mq4" in summary(messages, 30, previous=told)
-    assert "db7" not in summary(messages, 30, previous=told)
+    assert "mq4" in summary(messages, 20, previous=told)
+    assert "db7" not in summary(messages, 20, previous=told)
 
 
 def test_what_repeats_is_kept_once() -> None:

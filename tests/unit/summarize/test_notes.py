@@ -1,0 +1,73 @@
+"""Notes: what a sentence may lose, and what it must not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine_server.summarize.notes import clauses, english, note
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("We decided to use PostgreSQL for the ledger.", "decided to use PostgreSQL for ledger."),
+        (
+            "I'm 35 years old and I have lived in Seattle since 2014.",
+            "35 years old lived Seattle since 2014.",
+        ),
+        ("We must never touch the billing tables.", "must never touch billing tables."),
+        ("You can't delete it before the 3rd of May.", "You can't delete before 3rd May."),
+        ("The deploy isn't done until the tests are green.", "deploy isn't done until tests green."),
+        ("It is called “The Art of the Deal” here.", "called “The Art of the Deal”"),
+        ("The flag is `the --a of it` in the script.", "flag `the --a of it` script."),
+        ("She studied at the University of Pennsylvania.", "studied University of Pennsylvania."),
+        ("The US team met in May, and I am in IT.", "US team met May, IT."),
+        ("It is.", "It is."),
+    ],
+)
+def test_only_words_that_carry_nothing_are_left_out(said: str, noted: str) -> None:
+    assert note(said) == noted
+
+
+@pytest.mark.parametrize(
+    "word", ["not", "never", "no", "without", "must", "can't", "if", "unless", "or", "before", "to", "from"]
+)
+def test_words_that_turn_a_meaning_stay(word: str) -> None:
+    assert f" {word} " in note(f"We said that the server {word} the client.")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_english"),
+    [
+        ("I have been there and it was good.", True),
+        ("Das war so nicht geplant, wir sollten am Montag noch einmal darüber reden.", False),
+        ("Me gustaría cambiar la reserva a otro día de la semana.", False),
+        ("Je voudrais savoir si le serveur a été redémarré.", False),
+        ("我们决定采用方案二，预算是三万元。", False),
+    ],
+)
+def test_other_languages_are_left_alone(text: str, is_english: bool) -> None:
+    assert english(text) is is_english
+
+
+def test_clauses_say_something_each() -> None:
+    assert clauses("My go-to breakfast is Greek yogurt with nuts, or eggs with avocado — nothing fancy.") == [
+        "My go-to breakfast is Greek yogurt with nuts,",
+        "or eggs with avocado",
+        "nothing fancy.",
+    ]
+
+
+def test_a_condition_is_not_parted_from_what_it_is_for() -> None:
+    for said in ("If the tests fail, ask me, and do not deploy.", "Deploy it, unless somebody objects."):
+        assert clauses(said) == [said]
+
+
+@given(st.text(max_size=300))
+def test_nothing_is_made_up(text: str) -> None:
+    """A note is made of words of the text, in their order; clauses hold every word of a sentence."""
+    rest = iter(text.split())
+    assert all(word in rest for word in note(text).split())
+    assert not text.strip() or note(text)
