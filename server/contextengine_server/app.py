@@ -125,8 +125,9 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             defaults_of(settings),
             Meters(metrics),
         )
+        core.summary_capacity, core.attached = models.capacity, harnesses.count
         _watch(core, metrics)
-        background = Background(core, life, idle_end_ms=_idle_ms(settings))
+        background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
         indexer = Indexer(store)
         ground = Ground(store, indexer, inherits, redact, counter.count_text_async)
 

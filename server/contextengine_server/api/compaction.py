@@ -16,6 +16,7 @@ from contextengine_server.sessions.undoing import undo
 from contextengine_server.sessions.warm import Session
 from contextengine_server.sessions.writing import checked, request_of
 from contextengine_server.store.interface import SessionHead, StoredReply
+from contextengine_server.summarize.observing import under
 from contextengine_server.wire.shaping import summary_info
 
 INSTRUCTIONS = (
@@ -82,7 +83,7 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
                 done = Compacted("", tokens, session.view.view_tokens())
             else:
                 _require_revision(request, core.require(session))
-                with call.trace.span("compact"):
+                with call.trace.span("compact") as span, under(span):
                     done = await run(core, address, engine, wanted)
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries])

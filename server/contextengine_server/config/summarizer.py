@@ -127,6 +127,12 @@ class SummarizerSettings(Group):
         le=10,
         description="Times that a model is asked whose answers are no summaries, before it is asked for less, once.",
     )
+    parallel: Whole = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Sessions that are compacted at once in the background: a slow model holds up no other session.",
+    )
     workers: Whole = Field(1, ge=1, le=64, description="Processes at once. They start when first needed.")
     nice: Whole = Field(10, ge=0, le=19, description="How far they step back behind the serving process.")
     deadline: Seconds = Field(

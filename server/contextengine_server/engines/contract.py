@@ -29,6 +29,8 @@ class CompactionGoal:
     """The view's tokens as the harness measured them."""
     floor: int = 0
     """What the smallest possible summary costs: nothing smaller is worth compacting."""
+    capacity: int | None = None
+    """The most tokens of messages that a summary can be made of at once; None: any number."""
     reached: bool = False
     """What was asked for is reached: only what keeps the view in shape is left to do, such as folding summaries into a deeper
     one."""

@@ -13,6 +13,8 @@ import structlog
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import Debt
+from contextengine_server.summarize.observing import under
+from contextengine_server.telemetry.tracing import Tracer
 
 from .budgeting import BudgetSpec, budget_of, target
 from .compacting import MAX_PASSES, Wanted, compact
@@ -42,12 +44,18 @@ class Background:
     """Claims debts and works them off, one at a time each worker."""
 
     def __init__(
-        self, core: SessionCore, owner: str, workers: int = 1, idle_end_ms: int | None = None
+        self,
+        core: SessionCore,
+        owner: str,
+        workers: int = 1,
+        idle_end_ms: int | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.core = core
         self.owner = owner
         self.workers = workers
         self.idle_end_ms = idle_end_ms
+        self.tracer = tracer or Tracer()
         self.running: dict[Scope, int] = {}
         """Sessions whose job runs here, with the time it began."""
         self._wake = asyncio.Event()
@@ -90,7 +98,9 @@ class Background:
         self.running[debt.scope] = self.core.clock_ms()
         keeper = asyncio.create_task(self._keep(debt))
         try:
-            more = await self._compact(debt)
+            # Linked to the call that caused it, which did not wait.
+            with self.tracer.background("compact", debt.cause or None) as span, under(span):
+                more = await self._compact(debt)
         except asyncio.CancelledError:
             await self.core.store.release_debt(debt, done=False)
             raise

@@ -24,7 +24,7 @@ from .loading import with_oldest
 from .passes import Pass, before_of, prepare, row_of
 from .rows import summary_of
 from .state import SessionState
-from .summarizing import summarize
+from .summarizing import capacity_for, summarize
 from .warm import Session
 
 MAX_PASSES = 5_000
@@ -210,6 +210,7 @@ def next_step(
         to_threshold=wanted.to_threshold,
         measured=None if over else wanted.measured,
         floor=core.summary_floor,
+        capacity=capacity_for(core, session.scope, engine, view),
         reached=over,
     )
     try:

@@ -26,7 +26,7 @@ from contextengine_server.store.interface import (
     Store,
     StoreUnavailable,
 )
-from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, Summarizer
+from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, Summarizer, SummaryRequest
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.reading import Incoming
@@ -124,6 +124,10 @@ class SessionCore:
         self.warm = WarmSessions(limits.cache_bytes)
         self._own_texts = lru_cache(64)(counter.count_text)
         self.wake_background: Callable[[], None] = lambda: None
+        self.summary_capacity: Callable[[SummaryRequest, int], int | None] = lambda request, previous: None
+        """The tokens of messages that the model asked first takes at once, beside a previous summary of so many."""
+        self.attached: Callable[[str], int] = lambda tenant: 0
+        """How many harnesses of a tenant lend their models now."""
 
     # Addressing (contract §1).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextengine_server.telemetry.metrics import Counter, Metrics
 
 _OUTCOMES = {1: "fits", 2: "over_budget", 3: "degraded"}
+_DEGRADED = ("breaker_open", "spend_cap", "summarizer_fallback", "summarizers_exhausted")
 _COMPACTIONS = ("committed", "no_progress", "failed")
 
 
@@ -31,4 +32,12 @@ class Meters:
                 "contextengine.compactions", "Compaction passes by outcome", {"outcome": name}
             )
             for name in _COMPACTIONS
+        }
+        self.degraded: dict[str, Counter] = {
+            name: metrics.counter(
+                "contextengine.summaries.degraded",
+                "Summaries by another than was asked first",
+                {"reason": name},
+            )
+            for name in _DEGRADED
         }

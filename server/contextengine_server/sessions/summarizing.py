@@ -9,26 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.view import Summary
+from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.registry import DEFAULT
 from contextengine_server.summarize import (
     BreakerLimits,
+    Cause,
     SourceMessage,
     SpendLimits,
     SummaryPolicy,
     SummaryRequest,
     SummaryResult,
 )
+from contextengine_server.summarize.language import language_of, written_in
+from contextengine_server.summarize.observing import TRACE, under
 from contextengine_server.wire.reading import texts_of
 
 from .core import SessionCore
 
+log = structlog.get_logger("contextengine.summarize")
+
 MAX_FOCUS = 800
 """Code points of a focus that are used (OpenClaw §4.7)."""
+
+_REASONS: dict[Cause, str] = {
+    "breaker_open": "breaker_open",
+    "spend_cap": "spend_cap",
+    "failed": "summarizer_fallback",
+}
+EXHAUSTED = "summarizers_exhausted"
+"""Why a summary is not by the summarizer that was to be asked first; the last: by none, so that the note that counts stands in.
+The first two are Comis's."""
 
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 
@@ -44,6 +61,33 @@ def policy_of(options: DagOptions) -> SummaryPolicy:
             breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
         ),
     )
+
+
+def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
+    """The policy of a session: by its engine's options, where they have one, else by the configured ones."""
+    options = getattr(engine, "options", None)
+    if not isinstance(options, DagOptions):
+        options = core.selection.registry.options(DEFAULT, {})
+    assert isinstance(options, DagOptions)
+    return policy_of(options)
+
+
+def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) -> int | None:
+    """The tokens of messages that a summary of this session may be made of at once: what the window of the model that is
+    asked first leaves beside the prompt, the answer and the previous summary. None: as many as wanted."""
+    options = getattr(engine, "options", None)
+    if not isinstance(options, DagOptions):
+        return None
+    request = SummaryRequest(
+        (),
+        0,
+        options.leaf_target_tokens,
+        tenant=scope.tenant,
+        agent=scope.agent,
+        session=scope.session,
+        policy=policy_of(options),
+    )
+    return core.summary_capacity(request, max((summary.tokens for summary in view.summaries), default=0))
 
 
 async def summarize(
@@ -63,7 +107,46 @@ async def summarize(
     deepest of them. `gain` is the tokens that leave the view with it.
     """
     request = summary_request(core, scope, engine, step, entries, gain, focus, children=children)
-    return await core.summarizer.summarize(request)
+    began_ms = core.clock_ms()
+    with TRACE.get().span("summarize") as span:
+        with under(span):
+            result = await core.summarizer.summarize(request)
+        span.set("contextengine.summarizer", result.summarizer)
+        span.set("contextengine.summary.depth", request.depth)
+        span.set("contextengine.summary.source_tokens", request.source_tokens)
+        span.set("contextengine.summary.tokens", result.tokens)
+        span.set("contextengine.summary.fallback", result.fallback)
+    _tell(core, scope, engine, request, result, core.clock_ms() - began_ms)
+    return result
+
+
+def _tell(
+    core: SessionCore,
+    scope: Scope,
+    engine: Engine,
+    request: SummaryRequest,
+    result: SummaryResult,
+    duration_ms: int,
+) -> None:
+    """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it is in another language."""
+    reasons = [_REASONS[cause] for cause in result.causes] + ([EXHAUSTED] if result.fallback else [])
+    for reason in reasons:
+        core.meters.degraded[reason].value += 1
+        core.events.emit(
+            f"context:{engine.id}_degraded",
+            *scope,
+            counts={"duration_ms": duration_ms, "depth": request.depth, "tokens": result.tokens},
+            attributes={"reason": reason, "summarizer": result.summarizer},
+        )
+    if reasons:
+        refused = [f"{name}: {why}" for name, why in result.refused]
+        log.warning("degraded", session=scope.session, reasons=reasons, by=result.summarizer, refused=refused)
+    if not result.fallback and not written_in(result.text, request.language):
+        core.events.emit(
+            "context:summary_language_mismatch",
+            *scope,
+            attributes={"expected": request.language, "summarizer": result.summarizer},
+        )
 
 
 def summary_request(
@@ -79,7 +162,6 @@ def summary_request(
 ) -> SummaryRequest:
     """What the summarizers are asked; see `summarize`."""
     sources = [*map(source_summary, children), *map(source_message, entries)]
-    options = getattr(engine, "options", None)
     return SummaryRequest(
         messages=tuple(sorted(sources, key=lambda source: source.sequence)),
         source_tokens=max(1, gain - core.summary_overhead),
@@ -87,9 +169,18 @@ def summary_request(
         focus=focus[:MAX_FOCUS],
         previous_summary=step.previous,
         depth=max((child.depth + 1 for child in children), default=0),
+        language=_language(sources, step.previous),
         tenant=scope.tenant,
-        policy=policy_of(options) if isinstance(options, DagOptions) else None,
+        agent=scope.agent,
+        session=scope.session,
+        policy=policy_for(core, engine),
     )
+
+
+def _language(sources: Sequence[SourceMessage], previous: str) -> str:
+    """The language that the user writes in; of a stretch without the user's words, that of the summary before it."""
+    said = [source.text for source in sources if source.role in ("user", "summary")]
+    return language_of(said or [previous])
 
 
 def source_message(entry: Entry) -> SourceMessage:

@@ -36,9 +36,9 @@ class Source(Protocol):
     def summarizer(self, model: str) -> Summarizer:
         """Asks a model once."""
 
-    def capacity(self, request: SummaryRequest) -> int | None:
-        """The tokens of messages that it takes at once, for a summary of the request's target beside its previous one; None:
-        nobody knows, or nobody is there."""
+    def capacity(self, request: SummaryRequest, previous: int) -> int | None:
+        """The tokens of messages that it takes at once, for a summary of the request's target beside a previous one of so
+        many; None: nobody knows, or nobody is there."""
 
     async def close(self) -> None:
         """Closes what is open."""
@@ -92,11 +92,11 @@ class Models:
                 asked.append(EscalatingSummarizer(metered, self._attempts))
         return asked
 
-    def capacity(self, request: SummaryRequest) -> int | None:
-        """The tokens of messages that the model asked first takes at once; None where there is none. The request's own
-        messages do not matter."""
+    def capacity(self, request: SummaryRequest, previous: int = 0) -> int | None:
+        """The tokens of messages that the model asked first takes at once, beside a previous summary of so many; None where
+        there is none. The request's own messages do not matter."""
         for name, _ in self._chosen(request):
-            capacity = self._sources[name].capacity(request) if name in self._sources else None
+            capacity = self._sources[name].capacity(request, previous) if name in self._sources else None
             if capacity is not None:
                 return capacity
         return None

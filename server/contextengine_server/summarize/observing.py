@@ -5,6 +5,8 @@ No text of prompts or answers is in any of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
 from types import TracebackType
@@ -19,6 +21,16 @@ TRACE: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
 
 _DURATION = "gen_ai.client.operation.duration"
 _USAGE = "gen_ai.client.token.usage"
+
+
+@contextmanager
+def under(span: Trace) -> Iterator[Trace]:
+    """What is observed within is part of this span."""
+    token = TRACE.set(span)
+    try:
+        yield span
+    finally:
+        TRACE.reset(token)
 
 
 class ModelCalls:

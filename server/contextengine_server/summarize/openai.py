@@ -239,11 +239,9 @@ class EndpointSource:
         """Asks a model once."""
         return OpenAISummarizer(self._connection, self._pool, self._encoding, self._count, self._calls, model)
 
-    def capacity(self, request: SummaryRequest) -> int | None:
+    def capacity(self, request: SummaryRequest, previous: int) -> int | None:
         """See `Endpoint.capacity`."""
-        return self._connection.endpoint.capacity(
-            request.target_tokens, self._count(request.previous_summary)
-        )
+        return self._connection.endpoint.capacity(request.target_tokens, previous)
 
     async def close(self) -> None:
         """Closes the connection."""

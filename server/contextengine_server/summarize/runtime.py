@@ -196,12 +196,10 @@ class RuntimeSource:
         """Asks the harnesses once."""
         return RuntimeSummarizer(self._lender, self._pool, self._encoding, self._count, self._calls, model)
 
-    def capacity(self, request: SummaryRequest) -> int | None:
+    def capacity(self, request: SummaryRequest, previous: int) -> int | None:
         """The tokens of messages that the attached harnesses take; None where none is attached, or says."""
         room = self._lender.room(request.tenant, request.agent)
-        if not room:
-            return None
-        return max(0, room - TEMPLATE_TOKENS - self._count(request.previous_summary))
+        return max(0, room - TEMPLATE_TOKENS - previous) if room else None
 
     async def close(self) -> None:
         """Holds nothing: the streams are the server's."""

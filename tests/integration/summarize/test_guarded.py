@@ -167,16 +167,16 @@ async def test_a_tenant_over_its_cap_costs_nothing_more_and_others_go_on(pool: W
 
 
 async def test_the_model_asked_first_says_how_much_it_takes(pool: WorkerPool) -> None:
-    def takes(*endpoints: Endpoint, previous: str = "", model: str = "") -> int | None:
-        request = replace(REQUEST, target_tokens=1_200, previous_summary=previous)
+    def takes(*endpoints: Endpoint, previous: int = 0, model: str = "") -> int | None:
         policy = SummaryPolicy(model=model) if model else None
-        return models_of(pool, endpoints, Clock(), SummaryPolicy()).capacity(replace(request, policy=policy))
+        request = replace(REQUEST, target_tokens=1_200, policy=policy)
+        return models_of(pool, endpoints, Clock(), SummaryPolicy()).capacity(request, previous)
 
     small = Endpoint("small", "http://127.0.0.1:9/v1", "m", window=16_000)
     large = Endpoint("large", "http://127.0.0.1:9/v1", "m", window=200_000)
     assert takes() is None
     room = int((16_000 - 1_200 - 2_048) / 1.1) - 700
     assert takes(small, large) == room
-    assert takes(small, large, previous="one two three") == room - COUNT("one two three")
+    assert takes(small, large, previous=500) == room - 500
     assert (takes(small, large, model="large:x") or 0) > 170_000
-    assert takes(small, previous="word " * 100_000) == 0
+    assert takes(small, previous=100_000) == 0

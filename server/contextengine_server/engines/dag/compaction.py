@@ -39,7 +39,7 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
     fold = next_fold(view, options, goal.floor)
     if fold is not None and crowded(view, goal.available, options):
         return fold
-    chunk = _chunk(view, options, goal.floor)
+    chunk = _chunk(view, options, goal)
     if chunk is None:
         return fold or NothingToDo("already compacted" if view.summaries else "nothing to compact")
     first, last, tokens = chunk
@@ -49,12 +49,16 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
     )
 
 
-def _chunk(view: View, options: DagOptions, floor: int) -> tuple[int, int, int] | None:
-    """The oldest steps outside the tail that no summary covers, up to a leaf's size: (first, last, tokens to gain).
+def _chunk(view: View, options: DagOptions, goal: CompactionGoal) -> tuple[int, int, int] | None:
+    """The oldest steps outside the tail that no summary covers, up to a leaf's size and to what the summarizer takes: (first,
+    last, tokens to gain).
 
     What gains no more than the floor is passed over, so that a scrap between two summaries does not end all compaction. The
     newest user message may be covered, though it is shown until there is a newer one: else it would be left over as a scrap.
     """
+    floor, most = goal.floor, options.leaf_chunk_tokens
+    if goal.capacity is not None:
+        most = min(most, goal.capacity)
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())
     never = {*range(view.leading), *view.pinned}
@@ -68,7 +72,7 @@ def _chunk(view: View, options: DagOptions, floor: int) -> tuple[int, int, int] 
             if not view.holds(step):
                 break
             cost = 0 if step in stays else view.atom(step).tokens
-            if gain > floor and gain + cost > options.leaf_chunk_tokens:
+            if gain > floor and gain + cost > most:
                 break
             last, gain = step, gain + cost
         while last in never:
