@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
@@ -143,7 +143,7 @@ def summary(
         id=row.id, depth=depth, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
         last_step=last, span_start=row.span_start, span_end=row.span_end, message_count=row.message_count,
         created=created, generation=1, children=row.children,
-        slot=SHAPER.summary(row, text), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
+        tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
         before=Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
     )  # fmt: skip
     covering = Covering(

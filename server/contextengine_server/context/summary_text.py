@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+OPENING = "[Summary "
+"""How every summary that is shown begins."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}")
 _TOKEN_DIGITS = 16
@@ -85,7 +88,7 @@ def _header(facts: SummaryFacts) -> str:
         )
     fallback = ", fallback=true" if facts.fallback else ""
     return (
-        f"[Summary {facts.id}: depth={facts.depth}, descendant_count={facts.descendant_count},"
+        f"{OPENING}{facts.id}: depth={facts.depth}, descendant_count={facts.descendant_count},"
         f" sequences={facts.first_sequence}-{facts.last_sequence}, time={_range(facts)}, trust=untrusted{fallback}]"
     )
 

@@ -7,6 +7,7 @@ pinned, the newest user message). All that a plan and its laws ask of it is work
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from .atom import Atom
@@ -17,7 +18,7 @@ from .scope import Scope
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Summary:
-    """A live summary of the view and the item that shows it."""
+    """A live summary of the view."""
 
     id: str
     depth: int
@@ -32,7 +33,10 @@ class Summary:
     message_count: int
     created: int
     generation: int
-    slot: Slot
+    tokens: int
+    """What showing it costs."""
+    show: Callable[[], Slot]
+    """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and there are many of them."""
     before: Before = field(default_factory=Before)
     children: tuple[str, ...] = ()
     start_ms: int | None = None
@@ -43,9 +47,9 @@ class Summary:
     fallback: bool = False
 
     @property
-    def tokens(self) -> int:
-        """What showing it costs."""
-        return self.slot.tokens
+    def slot(self) -> Slot:
+        """The item that shows it."""
+        return self.show()
 
     @property
     def covered_tokens(self) -> int:

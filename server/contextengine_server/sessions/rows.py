@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import Extension, apply, extend
 from contextengine_server.context.held import Before
-from contextengine_server.context.message import Entry
+from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
@@ -118,7 +119,8 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         message_count=row.message_count,
         created=row.created_revision,
         generation=row.generation,
-        slot=shaper.summary(row, rendered(row)),
+        tokens=row.tokens,
+        show=cache(partial(_shown, row, shaper)),
         before=Before(row.before_view, row.before_total, row.before_fixed, row.before_peak),
         children=row.children,
         start_ms=row.start_ms,
@@ -128,6 +130,10 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         summarizer=row.summarizer,
         fallback=row.fallback,
     )
+
+
+def _shown(row: SummaryRow, shaper: WireShaper) -> Slot:
+    return shaper.summary(row, rendered(row))
 
 
 def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.summary_text import OPENING
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
@@ -137,7 +138,9 @@ class Session:
     def mark_own(self, incoming: Sequence[Incoming], *, listed: bool = False) -> None:
         """Marks items of ours that came back without their ids: they are known by their content. `listed`: a whole list came
         back, in which late results may stand as notes; to look for these takes time in proportion to the window."""
-        own: set[str | bytes] = {summary.slot.hash for summary in self.live_summaries}
+        own: set[str | bytes] = set()
+        if any(text.startswith(OPENING) for message in incoming for text in message.texts):
+            own.update(summary.slot.hash for summary in self.live_summaries)
         if listed:
             own.update(self.own_items())
         for firsts in self.view.abandoned.values():

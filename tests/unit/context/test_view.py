@@ -22,7 +22,8 @@ def view_of(*tokens: int, base: int = 0) -> View:
 def summary(first: int, last: int, **fields: object) -> Summary:
     made = Summary(
         id=f"s{first}", depth=0, first_sequence=first, last_sequence=last, first_step=first, last_step=last, span_start=0,
-        span_end=0, message_count=1, created=1, generation=1, slot=Slot(0, Form.VERBATIM, 5, b"", b""),
+        span_end=0, message_count=1, created=1, generation=1, tokens=5,
+        show=lambda: Slot(0, Form.VERBATIM, 5, b"", b""),
     )  # fmt: skip
     return replace(made, **fields)  # type: ignore[arg-type]
 
