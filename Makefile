@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUF := node_modules/.bin/buf
+CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench bench-recall soak proto proto-check proto-image lint format lock
+.PHONY: help setup run test test-codex demo bench bench-recall soak proto proto-check proto-image lint format lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,9 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 
 test: setup ## Run every quick test
 	$(BIN)/python -m pytest -q
+
+test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
+	$(BIN)/python -m pytest -q tests/codex
 
 demo: setup ## Replay the example transcripts and print what the model would see
 	$(BIN)/python scripts/demo.py
@@ -72,4 +76,8 @@ lock: setup ## Compile the requirements again, with hashes and without download 
 # Not `npm ci`: it insists that the lock lists buf's binaries for every platform, a registry may hold only some.
 $(BUF): package-lock.json
 	npm install --no-save --ignore-scripts --no-audit --no-fund
+	touch $@
+
+$(CODEX): tests/codex/package-lock.json
+	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
