@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "telemetry": set(),
     "projection": set(),
     "errors": set(),
-    "store": {"context.scope"},
+    "store": {"context.scope", "context.value"},
     "engines": {"context", "errors"},
     "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},

@@ -27,7 +27,7 @@ read them again, for 20 µs."""
 class Call:
     """One call: who makes it, until when, and its trace. Handed to the servicer explicitly."""
 
-    __slots__ = ("caller", "context", "metadata", "rpc", "started", "stopped", "task", "trace")
+    __slots__ = ("caller", "context", "metadata", "raw", "rpc", "started", "stopped", "task", "trace")
 
     def __init__(self, rpc: Rpc, context: Context) -> None:
         self.rpc = rpc
@@ -39,6 +39,8 @@ class Call:
         self.started = perf_counter()
         self.caller: Caller = LOCAL_OPERATOR
         self.trace: Trace = NO_TRACE
+        self.raw = b""
+        """The request as it came, where there is one."""
         self.stopped: DomainError | None = None
         """Why the server itself cancelled the work. None: it did not."""
 

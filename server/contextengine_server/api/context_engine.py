@@ -26,6 +26,7 @@ from contextengine_server.api.tools import ToolCalls
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.ground import Ground
 from contextengine_server.sessions import introducing, modelling, shortening, turning
+from contextengine_server.sessions.answers import Answers
 from contextengine_server.sessions.assembling import assemble
 from contextengine_server.sessions.assembly import AssembleCall
 from contextengine_server.sessions.background import queue_compaction
@@ -39,6 +40,7 @@ class ContextEngineService(ToolCalls):
 
     def __init__(self, core: SessionCore, ground: Ground) -> None:
         self.core, self.ground = core, ground
+        self.answers = Answers(core)
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
         """Introduces a host and a session to each other."""
@@ -120,6 +122,13 @@ class ContextEngineService(ToolCalls):
     async def assemble(self, request: assemble_pb2.AssembleRequest, call: Call) -> bytes:
         """Answers the context for one model call."""
         core = self.core
+        question = call.caller.tenant, call.raw
+        known = await self.answers.again(question)
+        if known is not None:
+            core.meters.assembled[known.outcome].value += 1
+            core.meters.tokens_sent.value += known.tokens
+            core.meters.tokens_reused.value += known.reused
+            return known.reply
         live = request.HasField("live")
         if live and request.ingest:
             raise ContradictoryFields(["ingest", "live"], "give the new messages or the whole list, not both")
@@ -158,9 +167,13 @@ class ContextEngineService(ToolCalls):
                 explained=request.explain,
                 tools=request.tools,
             )
+        stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
             with call.trace.span("project"):
                 reply += await projection.assembled_projection(assembly, request)
+        # A session key may name another session the next time, without a change of this one.
+        if not (assembly.stored or assembly.outcome_reason or request.explain or request.session.session_key):
+            self.answers.keep(question, assembly, stands_on, reply, reused)
         core.meters.tokens_sent.value += assembly.tokens
         core.meters.tokens_reused.value += reused
         if assembly.due and assembly.view.scope.complete:

@@ -132,23 +132,14 @@ class ProjectionService:
 
 
 async def assembled_projection(assembly: Assembly, request: assemble_pb2.AssembleRequest) -> bytes:
-    """The field `projection` of an AssembleResponse, encoded. The same question about the same assembly is answered from memory."""
-    asked = (
-        request.projection.SerializeToString(deterministic=True),
-        b"".join(part.SerializeToString(deterministic=True) for part in request.prompt),
-        request.current_message_id,
-    )
-    if assembly.projected is not None and assembly.projected[0] == asked:
-        return assembly.projected[1]
+    """The field `projection` of an AssembleResponse, encoded."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
     context = _assembled(assembly, request.prompt, request.current_message_id)
     if sum(map(len, assembly.joined.after(0))) > THREADED_CHARS:
         reply = await asyncio.to_thread(_projected, context, request.projection, "projection")
     else:
         reply = _projected(context, request.projection, "projection")
-    encoded = block(_FIELD, reply.SerializeToString())
-    assembly.projected = asked, encoded
-    return encoded
+    return block(_FIELD, reply.SerializeToString())
 
 
 def check(request: assemble_pb2.AssembleRequest) -> None:

@@ -102,27 +102,6 @@ def encode(
     joined = assembly.joined
     held = joined.held(known_hash) if known_hash else None
     reused = held or 0
-    asked = (held, known_epoch)
-    if assembly.head is not None and assembly.head[0] == asked and not explained and not tools:
-        head = assembly.head[1]
-    else:
-        head = _head(assembly, held, known_epoch, explained=explained, tools=tools).SerializeToString()
-        if not explained and not tools:
-            assembly.head = (asked, head)
-    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
-    return b"".join((head, *joined.after(reused))), joined.tokens_of(reused)
-
-
-def _head(
-    assembly: Assembly,
-    held: int | None,
-    known_epoch: str,
-    *,
-    explained: bool,
-    tools: Sequence[budget_pb2.ToolDefinition],
-) -> out.AssembleResponse:
-    """All of the reply but its items; `held`: how many of them the caller holds, None where it does not ask for a delta."""
-    joined, reused = assembly.joined, held or 0
     reply = out.AssembleResponse(
         outcome=assembly.outcome,  # type: ignore[arg-type]
         outcome_reason=assembly.outcome_reason,
@@ -158,7 +137,8 @@ def _head(
         decisions = explain(assembly)
         reply.decisions.extend(decision(item) for item in decisions)
         count(reply.metrics, decisions)
-    return reply
+    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
+    return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
 
 
 def assembly_id(assembly: Assembly) -> str:

@@ -99,6 +99,7 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
+                call.raw = raw
                 reply = self._encode(await work(self._parse(raw, meter), call), meter)
             except BaseException as error:
                 await self._fail(call, error, meter)

@@ -8,8 +8,9 @@ factor leads to.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+
+from .value import value
 
 DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
@@ -21,7 +22,7 @@ class ImpossibleBudget(ValueError):
     """Reserves reach the window."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class BudgetRules:
     """What is kept free where a request does not say."""
 
@@ -31,7 +32,7 @@ class BudgetRules:
     rot_ratio: float = 0.25
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Budget:
     """A budget in parts. All but `cell` in the model's tokens."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
+
+from .value import value
 
 _VERSION = "e1"
 _BYTES = 6
@@ -34,7 +36,7 @@ class Cause(IntEnum):
     UNKNOWN = 11
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class EpochParts:
     """The deciding parts, in the order in which a change of several is named."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .atom import Atom
 from .message import Entry
+from .value import value
 
 
 class NeedsHistory(Exception):
@@ -17,7 +18,7 @@ class NeedsHistory(Exception):
         self.sequence = sequence
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class EntryFacts:
     """What the store keeps of the fold for one message."""
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from .value import value
+
 
 class Role(IntEnum):
     """The roles of the wire, by their numbers. Unknown numbers are treated as a role that means nothing here."""
@@ -35,7 +37,7 @@ class Form(IntEnum):
     NOTE = 6
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Traits:
     """What the laws must know of a message's content."""
 

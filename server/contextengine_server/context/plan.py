@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .message import Form, Slot
+from .value import value
 from .view import Summary, View
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Keep:
     """The steps first to last, verbatim."""
 
@@ -17,7 +18,7 @@ class Keep:
     reason: str
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Summarized:
     """A summary in place of what it covers."""
 
@@ -38,7 +39,7 @@ class Reshaped:
 Segment = Keep | Summarized | Reshaped
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Plan:
     """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at their own place."""
 
@@ -53,7 +54,7 @@ class Plan:
     """True where the engine knows that this is the smallest lawful list and still exceeds the budget."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Declared:
     """What an engine declares, and the laws hold it to."""
 

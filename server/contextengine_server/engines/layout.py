@@ -38,6 +38,8 @@ def uncovered(view: View) -> list[Range]:
 
 def everything(view: View) -> tuple[Segment, ...]:
     """The whole view: summaries in place of what they cover."""
+    if not view.summaries:
+        return (Keep(0, view.steps - 1, "kept"),) if view.steps else ()
     return lay_out(view, uncovered(view), view.summaries)
 
 

@@ -26,7 +26,7 @@ BATCH_CHARS = 16_000
 
 _DELAY_S = 0.3
 """How long what was written may wait for more to come."""
-_SHARE = 4
+_SHARE = 9
 """Pauses are so many times as long as the writes before them, unless a search waits."""
 _RETRY_S = 2.0
 _ROWS = 16

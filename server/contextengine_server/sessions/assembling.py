@@ -5,7 +5,7 @@ Nothing here waits for a summarizer, and nothing is written but `ingest`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -43,30 +43,15 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     await core.count(call.ingest if call.live is None else call.live)
     reach = None if call.whole else _first_reach(core, call, selected.engine)
     async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
-        question = None if storing or call.live is not None else _question(call, selected.engine)
-        known: Assembly | None = session.answered(question) if question is not None else None
-        if known is not None:
-            core.meters.assembled[known.outcome].value += 1
-            return known
         await _hold(core, call, session, selected.engine, locked=storing)
         if call.live is not None:
             return await _assemble_live(core, call, address, session, selected)
         stored = await _store(core, call, address, session, call.ingest) if storing else []
         view = await _whole_view(core, call, session)
         try:
-            assembly = finish(core, call, session, view, selected, session.runs, stored=stored)
+            return finish(core, call, session, view, selected, session.runs, stored=stored)
         except Exception as error:
             return await fall_back(core, call, session, selected, stored, error, locked=storing)
-        if question is not None:
-            session.answer(question, assembly)
-        return assembly
-
-
-def _question(call: AssembleCall, engine: Engine) -> Hashable:
-    """All that an assembly of the stored view depends on besides the session as it is; None where it is not worth keeping."""
-    if call.whole or call.current_message_id:
-        return None
-    return engine, call.budget, call.model, call.provider, call.prompt_tokens, call.measured
 
 
 def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
@@ -87,10 +72,10 @@ async def _hold(
     """Holds all that the plan may need: as far back as the budget reaches by the session's own model and factor, and the ids
     of older messages that the request names. Raises what is wrong with the budget or the prompt before anything is stored."""
     while True:
-        aim = target(session, call.model, call.provider)
-        budget = budget_of(call.budget, aim, session.state, core.defaults)
+        call.aim = target(session, call.model, call.provider)
+        call.granted = budget_of(call.budget, call.aim, session.state, core.defaults)
         try:
-            reach = None if call.whole else engine.reach(max(budget.reference, 1))
+            reach = None if call.whole else engine.reach(max(call.granted.reference, 1))
         except Exception as error:
             reach, call.broken = None, blamed(engine, error)
         if session.holds(reach):

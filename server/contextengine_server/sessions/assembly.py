@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contextengine_server.context.budget import Budget
@@ -51,6 +51,10 @@ class AssembleCall:
     whole: bool = False
     """Hold the whole view (explain)."""
     trace: Trace = NO_TRACE
+    aim: Target | None = None
+    """The model that the budget is for, once the session is held."""
+    granted: Budget | None = None
+    """What the budget comes to, once the session is held."""
     broken: EngineBroken | None = None
     """How the engine failed before it was asked for a plan."""
 
@@ -81,10 +85,6 @@ class Assembly:
     """What the budget leaves for items, before it is rounded to its cell."""
     method: str
     """How tokens were estimated."""
-    head: tuple[tuple[int | None, str], bytes] | None = None
-    """The newest reply's fields but its items, encoded, and what was asked for: `api` keeps them here for the next."""
-    projected: tuple[Hashable, bytes] | None = None
-    """The newest projection of it, encoded, and what was asked for: `api` keeps it here as well."""
 
     @property
     def estimated(self) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from contextengine_server.context.budget import Budget, ImpossibleBudget, window_budget
+from contextengine_server.context.value import value
 from contextengine_server.errors import BudgetImpossible, InvalidField, Violation
 from contextengine_server.tokens import profile
 
@@ -13,7 +12,7 @@ from .state import SessionState
 from .warm import Session
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class BudgetSpec:
     """What a request says. Texts are counted by the time they get here: tokens are in the reference encoding where
     `*_counted`, else in the model's."""
@@ -29,7 +28,7 @@ class BudgetSpec:
     rot_buffer: int | None = None
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Target:
     """The model that a budget is for."""
 

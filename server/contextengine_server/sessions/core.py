@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
+from typing import Any
 
 import structlog
 
 from contextengine_server.context.budget import DEFAULT_WINDOW, BudgetRules
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.value import value
 from contextengine_server.context.view import View
 from contextengine_server.engines.registry import InvalidEngine
 from contextengine_server.errors import EngineFailed, InvalidField, LostRace, SessionNotFound, StoreDown
@@ -46,7 +48,7 @@ MAX_TRIES = 8
 log = structlog.get_logger("contextengine.sessions")
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Ref:
     """How a request names a session."""
 
@@ -57,7 +59,7 @@ class Ref:
     """Where in the request it stands, for errors."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Limits:
     """What is refused as too large."""
 
@@ -68,7 +70,7 @@ class Limits:
     cache_bytes: int = 256 * 1024 * 1024
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Defaults:
     """Settings of budgets and failures."""
 
@@ -79,7 +81,7 @@ class Defaults:
     encoding: str = "o200k_base"
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Address:
     """A session, and how its key stands to it."""
 
@@ -157,12 +159,12 @@ class SessionCore:
             raise InvalidField(
                 f"{ref.field}.session_id", "is required, or session_key: one of the two names the session"
             )
-        for name, value in (("agent_id", ref.agent), ("session_id", ref.session), ("session_key", ref.key)):
-            if len(value.encode()) > self.limits.max_id_bytes:
+        for name, given in (("agent_id", ref.agent), ("session_id", ref.session), ("session_key", ref.key)):
+            if len(given.encode()) > self.limits.max_id_bytes:
                 raise InvalidField(
                     f"{ref.field}.{name}", f"is longer than {self.limits.max_id_bytes} bytes: shorten it"
                 )
-            if "\x00" in value:
+            if "\x00" in given:
                 raise InvalidField(f"{ref.field}.{name}", "holds a NUL character: remove it")
 
     # Sessions in memory.
@@ -294,8 +296,8 @@ class SessionCore:
             )
         await self.fresh(session, session.reach)
 
-    def next_head(self, session: Session, address: Address | None = None) -> SessionHead:
-        """The head after a change: one revision on, or the first of a new session."""
+    def next_head(self, session: Session, address: Address | None = None, **changed: Any) -> SessionHead:
+        """The head after a change: one revision on, or the first of a new session. `changed`: other fields of it."""
         now = self.clock_ms()
         head = session.head
         if head is None:
@@ -307,6 +309,7 @@ class SessionCore:
             session_key=key,
             updated_ms=max(now, head.updated_ms),
             ended=False,
+            **changed,
         )
 
     async def count(self, incoming: Sequence[Incoming]) -> None:

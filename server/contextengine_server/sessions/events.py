@@ -9,12 +9,14 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from contextengine_server.context.value import value
 
 GAP = "watch:gap"
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Event:
     """Something that happened. Never text of messages."""
 
@@ -29,7 +31,7 @@ class Event:
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Watched:
     """What a watcher wants: empty means any."""
 

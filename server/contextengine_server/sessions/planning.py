@@ -54,8 +54,8 @@ def finish(
     if call.broken is not None and engine is None:
         raise call.broken
     engine = engine or selected.engine
-    aim = target(session, call.model, call.provider)
-    budget = budget_of(call.budget, aim, session.state, core.defaults)
+    aim = call.aim or target(session, call.model, call.provider)
+    budget = call.granted or budget_of(call.budget, aim, session.state, core.defaults)
     with call.trace.span("plan"):
         kept_free = core.text_tokens(engine.addition(view.summaries))
         room_cell = cell(max(0, budget.reference - kept_free))

@@ -8,12 +8,13 @@ from typing import Any
 import orjson
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.store.interface import Assignment, Store
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Selected:
     """An engine and who chose it: `configuration`, `tenant`, `agent` or `session`."""
 
@@ -24,7 +25,7 @@ class Selected:
     """The id that was chosen, where another engine stands in for it."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Choice:
     """What was chosen for a scope: an engine's id and its options, each with who chose it."""
 

@@ -97,9 +97,15 @@ class SessionState:
     detached: int = 0
     """The revision of the first reset: from it on nothing is inherited from the session that this one continues; 0: none."""
 
+    _rest: bytes = b""
+    """All but `view`, encoded: a step changes the view's facts alone. Empty where it must be encoded again."""
+
     def encode(self) -> bytes:
         """As JSON."""
-        return orjson.dumps(self)
+        if not self._rest:
+            parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name in _RARE}
+            self._rest = orjson.dumps(parts)
+        return b'{"view":%b,%b' % (orjson.dumps(self.view), self._rest[1:])
 
     @classmethod
     def decode(cls, data: bytes) -> SessionState:
@@ -107,7 +113,7 @@ class SessionState:
         raw: dict[str, Any] = orjson.loads(data) if data else {}
         state = cls()
         for part in fields(cls):
-            if part.name not in raw:
+            if part.name not in raw or part.name == "_rest":
                 continue
             value = raw[part.name]
             known = getattr(state, part.name)
@@ -120,10 +126,15 @@ class SessionState:
     def copy(self) -> SessionState:
         """A copy to change, so that memory changes only after the commit."""
         copy = _copy(self)
+        copy._rest = b""
         copy.view, copy.model, copy.usage = _copy(self.view), _copy(self.model), _copy(self.usage)
         copy.capabilities, copy.refused = list(self.capabilities), list(self.refused)
         copy.undone = list(self.undone)
         return copy
+
+    def sharing(self) -> SessionState:
+        """A copy whose parts are this state's: for a change that puts other parts in place of them."""
+        return _copy(self)
 
     def refuse(self, key: str) -> None:
         """Remembers an input that is not to be tried again."""
@@ -136,6 +147,8 @@ def _copy(facts: F) -> F:
     copy: F = kind(*_VALUES[kind](facts))
     return copy
 
+
+_RARE = frozenset(part.name for part in fields(SessionState)) - {"view", "_rest"}
 
 _VALUES = {
     kind: attrgetter(*(field.name for field in fields(kind)))
@@ -155,19 +168,18 @@ def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
     first = known.first_sequence
     if not view.steps and change.added:
         first = change.added[0].first
-    return replace(
-        known,
-        steps=view.steps + len(change.added),
-        first_sequence=first,
-        leading=change.leading,
-        leading_last=first_of(change.leading - 1, known.leading_last) if change.leading else 0,
-        leading_open=change.leading_open,
-        user_step=change.user_step,
-        user_first=first_of(change.user_step, known.user_first) if change.user_step >= 0 else 0,
-        user_peak=change.user_peak,
-        abandoned=known.abandoned if change.abandoned is None else change.abandoned,
-        late_mark=change.late_mark,
-    )
+    facts = _copy(known)
+    facts.steps = view.steps + len(change.added)
+    facts.first_sequence = first
+    facts.leading = change.leading
+    facts.leading_last = first_of(change.leading - 1, known.leading_last) if change.leading else 0
+    facts.leading_open = change.leading_open
+    facts.user_step = change.user_step
+    facts.user_first = first_of(change.user_step, known.user_first) if change.user_step >= 0 else 0
+    facts.user_peak = change.user_peak
+    facts.abandoned = known.abandoned if change.abandoned is None else change.abandoned
+    facts.late_mark = change.late_mark
+    return facts
 
 
 def facts_of(view: View, known: ViewFacts) -> ViewFacts:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.scope import Scope
@@ -48,7 +47,6 @@ class Session:
     """One session in memory. Whoever writes holds `lock`; whoever uses it counts in `users`."""
 
     __slots__ = (
-        "_answer",
         "compaction",
         "head",
         "ids",
@@ -77,7 +75,6 @@ class Session:
         self.ids: dict[str, tuple[int, bytes, int]] = {}
         """Host ids of the messages in the window: (sequence, hash, tokens)."""
         self.runs = Runs()
-        self._answer: tuple[Hashable, SessionHead | None, View, Any] | None = None
         self.owed: Owed | None = None
         """The newest compaction that was queued from here."""
         self.lock = asyncio.Lock()
@@ -102,7 +99,7 @@ class Session:
         self.live_summaries = summaries
         self.head, self.state, self.view, self.reach = head, state, view, reach
         self.runs.clear()
-        self.owed = self._answer = None
+        self.owed = None
         self.ids = {
             entry.id: (entry.sequence, entry.hash, entry.tokens)
             for atom in (*view.anchors.values(), *view.atoms)
@@ -110,18 +107,6 @@ class Session:
             if entry.id
         }
         self.measure()
-
-    def answered(self, question: Hashable) -> Any:
-        """What the newest question was answered with, where it was this one and the session is as it was then; else None. A
-        harness whose model call failed asks the same again, and the same is the answer (law 9)."""
-        if self._answer is None:
-            return None
-        asked, head, view, answer = self._answer
-        return answer if head is self.head and view is self.view and asked == question else None
-
-    def answer(self, question: Hashable, answer: object) -> None:
-        """Remembers an answer as long as nothing changes."""
-        self._answer = (question, self.head, self.view, answer)
 
     def own_items(self) -> dict[str | bytes, Slot]:
         """Our items in this session that stand for messages (summaries, late results as notes), by id and by content."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from hashlib import blake2b
+from typing import Any
 
 import orjson
 
 from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry
+from contextengine_server.context.value import value
 from contextengine_server.errors import MessageConflict, RequestIdReused, TooLarge, Violation
 from contextengine_server.store.interface import (
     Commit,
@@ -60,7 +62,7 @@ class Written:
     created: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Request:
     """A request that is answered once, by its id."""
 
@@ -214,21 +216,24 @@ async def _commit(
 ) -> Written:
     created = not (session.revision if over is None else over)
     change = plan.change
-    state = session.state.copy()
-    head = core.next_head(session, address)
-    if edit is not None:
-        head = edit(head, state)
+    # An edit changes parts of the state in place; else only the view's facts are others.
+    state = session.state.copy() if edit is not None else session.state.sharing()
+    moved: dict[str, Any] = {}
     if change is not None:
         state.view = facts_after(session.view, change, state.view)
         if change.late:
-            state.view.reopened = head.revision
-        head = replace(
-            head,
-            last_sequence=plan.entries[-1].sequence,
-            message_count=session.view.message_count + len(plan.entries),
-            message_tokens=change.total,
-        )
-    head = replace(head, state=state.encode())
+            state.view.reopened = session.revision + 1
+        moved = {
+            "last_sequence": plan.entries[-1].sequence,
+            "message_count": session.view.message_count + len(plan.entries),
+            "message_tokens": change.total,
+        }
+    if edit is None:
+        moved["state"] = state.encode()
+    head = core.next_head(session, address, **moved)
+    if edit is not None:
+        head = edit(head, state)
+        head = replace(head, state=state.encode())
     written = Written(plan.stored, head.revision, created=created)
     await core.commit(
         Commit(

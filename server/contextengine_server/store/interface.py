@@ -2,9 +2,8 @@
 
 Every store passes the suite in tests/contract/store. Messages and summaries are immutable but for the revision that retired
 them and for a message's facts (`step`, `start`, `late_of`), which the session core works out and may work out again.
-A store knows nothing of views, laws or engines: it keeps what it is given.
-
-Times are milliseconds since 1970 UTC. Tokens are counted in the session's reference encoding.
+A store knows nothing of views, laws or engines: it keeps what it is given. Times are milliseconds since 1970 UTC. Tokens are
+counted in the session's reference encoding.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.value import value
 from contextengine_server.store.guards import Guards
 from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.search import SearchIndex
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class SessionHead:
     """The one row of a session: what must be known before anything else is read.
 
@@ -51,7 +51,7 @@ class SessionHead:
     state: bytes = b"{}"
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class MessageRow:
     """One stored message."""
 
@@ -78,7 +78,7 @@ class MessageRow:
     """On a late result: the first sequence of the atom that it is shown in."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class SummaryRow:
     """One stored summary over one contiguous range of sequences."""
 
@@ -118,7 +118,7 @@ class SummaryRow:
     """`engine`, `runtime` (built-in compaction of a delegating engine) or `host`."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Facts:
     """Facts of a stored message, worked out again."""
 
@@ -128,7 +128,7 @@ class Facts:
     late_of: int | None
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class StoredReply:
     """What a request id was answered with, so that the same request again gets the same answer."""
 
@@ -138,7 +138,7 @@ class StoredReply:
     reply: bytes
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Debt:
     """Background work that a session owes. The only record of it; a queue merely wakes workers."""
 
@@ -157,7 +157,7 @@ class Debt:
     payload: bytes = b"{}"
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Commit:
     """One change of one session, all or nothing.
 
@@ -190,7 +190,7 @@ class Commit:
     """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Changes:
     """What changed in a session since a revision: rows created or retired since, in order."""
 
@@ -199,7 +199,7 @@ class Changes:
     summaries: Sequence[SummaryRow]
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Deleted:
     """What a deletion erased."""
 
@@ -208,7 +208,7 @@ class Deleted:
     summaries: int = 0
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Assignment:
     """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session), which goes with the session; empty names
     mean every one."""

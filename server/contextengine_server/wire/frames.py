@@ -16,10 +16,15 @@ _ITEMS = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["items"].number
 _ITEM = {name: field.number for name, field in pb.Item.DESCRIPTOR.fields_by_name.items()}
 _ORIGIN = {name: field.number for name, field in pb.Origin.DESCRIPTOR.fields_by_name.items()}
 HASH_BYTES = 16
+_SHORT = [bytes((value,)) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
     """A non-negative integer in the wire's base-128 form."""
+    if value < 0x80:
+        return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -170,14 +170,15 @@ def _check(message: pb.Message, field: str) -> None:
     if message.role == pb.ROLE_CUSTOM and not message.custom_role:
         raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
     for name in ("id", "custom_role", "name", "idempotency_key"):
-        if len(getattr(message, name).encode()) > MAX_ID_BYTES:
+        given = getattr(message, name)
+        if given and len(given.encode()) > MAX_ID_BYTES:
             raise InvalidField(f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it")
     if len(message.parts) > MAX_PARTS:
         raise InvalidField(
             f"{field}.parts",
             f"has {len(message.parts)} parts, at most {MAX_PARTS} are allowed: split the message",
         )
-    if len(message.native.format.encode()) > MAX_FORMAT_BYTES:
+    if message.HasField("native") and len(message.native.format.encode()) > MAX_FORMAT_BYTES:
         raise InvalidField(f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it")
     if message.HasField("timestamp"):
         lowest, highest = _TIMESTAMP_RANGE

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from contextengine_proto.v1 import lifecycle_pb2, message_pb2
 
 from ..bench import Bench
-from ..house import BenchError
+from ..house import BenchError, Process
 from ..load import Load, Slice, drive
+from ..stepping import build, drive_steps
 from ..talk import ENGINE, Talk, assemble, body, conversation, ref, round_trip, said, text
 
 SESSIONS = (1, 8, 64)
@@ -18,6 +19,9 @@ HISTORY = 220
 
 Request = Callable[[Talk, str, int], bytes]
 """The request that is sent to a session over and over again, made when a turn begins."""
+
+Take = Callable[[str, Sequence[bytes], Process], Slice]
+"""Drives a server with a method and a request for each session, for one turn."""
 
 
 def step(bench: Bench) -> None:
@@ -29,8 +33,17 @@ def step(bench: Bench) -> None:
         asked.ingest.extend(round_trip(Random(seed), 250, "step"))
         return asked.SerializeToString()
 
+    program = build(bench.directory)
+
+    def take(method: str, bodies: Sequence[bytes], server: Process) -> Slice:
+        files = []
+        for index, encoded in enumerate(bodies):
+            files.append(bench.directory / f"step-{index}")
+            files[-1].write_bytes(encoded)
+        return drive_steps(program, method, files, server, bench.seconds)
+
     for count in SESSIONS:
-        floor, ours = _sides(bench, "step", "Assemble", count, request, floor_bytes=2048)
+        floor, ours = _sides(bench, "step", "Assemble", count, request, take, floor_bytes=2048)
         mean = sum(one.reply_bytes for one in ours) / len(ours)
         bench.compare(
             f"step, {count} sessions", floor, ours, goal=_goal(count), note=f"replies of {mean / 1000:.1f} KB"
@@ -44,8 +57,12 @@ def ingest(bench: Bench) -> None:
         message = said(message_pb2.ROLE_USER, text(Random(seed), 250))
         return lifecycle_pb2.IngestRequest(session=ref(session), message=message).SerializeToString()
 
+    def take(method: str, bodies: Sequence[bytes], server: Process) -> Slice:
+        files = [body(bench.directory, f"ingest-{index}", encoded) for index, encoded in enumerate(bodies)]
+        return drive(Load(method, tuple(files)), server, bench.seconds)
+
     for count in SESSIONS:
-        floor, ours = _sides(bench, "ingest", "Ingest", count, request, floor_bytes=32)
+        floor, ours = _sides(bench, "ingest", "Ingest", count, request, take, floor_bytes=32)
         bench.compare(f"ingest, {count} sessions", floor, ours, goal=_goal(count))
 
 
@@ -54,7 +71,7 @@ def _goal(count: int) -> float | None:
 
 
 def _sides(
-    bench: Bench, case: str, rpc: str, count: int, request: Request, *, floor_bytes: int
+    bench: Bench, case: str, rpc: str, count: int, request: Request, take: Take, *, floor_bytes: int
 ) -> list[list[Slice]]:
     """Floor and ours in turns, a call in flight for each session. What ours answered is counted in the store."""
     talk = bench.talk(bench.server)
@@ -64,22 +81,18 @@ def _sides(
         talk.fill(session, history)
     (bench.replies / case).write_bytes(bytes(floor_bytes))
 
-    def load(method: str) -> Load:
-        files = [
-            body(bench.directory, f"{case}-{index}", request(talk, session, index))
-            for index, session in enumerate(sessions)
-        ]
-        return Load(method, tuple(files))
+    def bodies() -> list[bytes]:
+        return [request(talk, session, index) for index, session in enumerate(sessions)]
 
     def revisions() -> int:
         return sum(talk.status(session).revision for session in sessions)
 
     def ours() -> Slice:
         before = revisions()
-        taken = drive(load(f"{ENGINE}/{rpc}"), bench.server, bench.seconds)
+        taken = take(f"{ENGINE}/{rpc}", bodies(), bench.server)
         stored = revisions() - before
         if not taken.calls <= stored <= taken.calls + taken.unfinished:
             raise BenchError(f"{taken.calls} calls were answered, but {stored} were stored")
         return taken
 
-    return bench.turns([lambda: drive(load(f"bench.Floor/{case}"), bench.floor, bench.seconds), ours])
+    return bench.turns([lambda: take(f"bench.Floor/{case}", bodies(), bench.floor), ours])

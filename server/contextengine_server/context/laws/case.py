@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextengine_server.context.value import value
 
 from ..plan import Declared, Keep, Plan, Reshaped, Summarized
 from ..view import View
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Case:
     """A plan over a view, under a budget, by an engine that declared what it does."""
 
@@ -44,7 +44,7 @@ class Case:
         return False
 
 
-@dataclass(slots=True, frozen=True)
+@value
 class Violation:
     """A law that a plan breaks, and how."""
 

@@ -50,6 +50,18 @@ UPDATE_HEAD = (
 )
 """Touches the row only where it still is what the commit expects: the last two parameters."""
 
+
+@cache
+def update_heads(count: int) -> str:
+    """As UPDATE_HEAD, for several sessions at once: each row has the parameters of one."""
+    width = len(UPDATED_COLUMNS)
+    row = f"({', '.join('?' for _ in range(width + 5))})"
+    changes = ", ".join(f"{name} = new.column{place}" for place, name in enumerate(UPDATED_COLUMNS, 1))
+    wanted = ("tenant", "agent", "session", "incarnation", "revision")
+    conditions = [f"sessions.{name} = new.column{place}" for place, name in enumerate(wanted, width + 1)]
+    return f"UPDATE sessions SET {changes} FROM (VALUES {', '.join([row] * count)}) AS new WHERE {' AND '.join(conditions)}"
+
+
 KEY_COLUMNS = ("tenant", "agent", "session_key", "session")
 CURRENT = "SELECT session FROM session_keys WHERE tenant = :tenant AND agent = :agent AND session_key = :session_key"
 BIND_KEY = (
@@ -111,6 +123,16 @@ BY_HOST_ID = f"""
 """
 """`host_ids` is a JSON list: one statement whatever its length."""
 INSERT_MESSAGE = _insert("messages", (*_KEY, *MESSAGE_COLUMNS))
+
+
+@cache
+def insert_messages(count: int) -> str:
+    """As INSERT_MESSAGE, for several rows at once."""
+    columns = (*_KEY, *MESSAGE_COLUMNS)
+    row = f"({', '.join('?' for _ in columns)})"
+    return f"INSERT INTO messages ({', '.join(columns)}) VALUES {', '.join([row] * count)}"
+
+
 RETIRE_AFTER = f"""
     UPDATE messages SET retired_revision = :revision WHERE {_SCOPE} AND sequence > :after AND retired_revision = 0
 """

@@ -169,7 +169,8 @@ class SqliteStore:
             if commit.bind_key:
                 self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
 
-        await self._write(lambda db: writes.commit(db, commit), remember)
+        usual = commit if writes.appends(commit) else None
+        await self._opened().writer.submit(lambda db: writes.commit(db, commit), remember, usual)
 
     async def list_sessions(
         self,

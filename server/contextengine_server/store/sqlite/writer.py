@@ -9,9 +9,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
-from contextengine_server.store.interface import StoreUnavailable
+from contextengine_server.store.interface import Commit, StoreUnavailable
+
+from . import writes
 
 T = TypeVar("T")
 
@@ -26,6 +29,8 @@ class _Job:
     work: Callable[[sqlite3.Connection], Any]
     then: Callable[[Any], None]
     future: asyncio.Future[Any]
+    append: Commit | None = None
+    """Set where the work is this usual commit, which can be written together with others."""
     result: Any = None
     error: Exception | None = None
 
@@ -48,10 +53,17 @@ class Writer:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
-    def submit(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None]) -> asyncio.Future[T]:
-        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still waits for the future."""
+    def submit(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        then: Callable[[T], None],
+        append: Commit | None = None,
+    ) -> asyncio.Future[T]:
+        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still waits for the future.
+
+        `append`: the commit that `work` writes, where it is a usual one (`writes.appends`)."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, then, future))
+        self._queue.put(_Job(work, then, future, append))
         return future
 
     async def stop(self) -> None:
@@ -104,11 +116,11 @@ class Writer:
         db = self._db
         try:
             db.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                if guarded:
+            if guarded:
+                for job in jobs:
                     _guard(db, job)
-                else:
-                    job.result = job.work(db)
+            else:
+                _work(db, jobs)
             db.execute("COMMIT")
         except Exception as error:
             with suppress(sqlite3.Error):
@@ -117,6 +129,22 @@ class Writer:
             return error
         self.failure = ""
         return None
+
+
+def _work(db: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+    """All jobs in order; those next to each other that are usual commits, together."""
+    for _, near in groupby(jobs, key=_is_append):
+        together = list(near)
+        commits = [job.append for job in together if job.append is not None]
+        if len(commits) > 1:
+            writes.append_all(db, commits)
+        else:
+            for job in together:
+                job.result = job.work(db)
+
+
+def _is_append(job: _Job) -> bool:
+    return job.append is not None
 
 
 def _guard(db: sqlite3.Connection, job: _Job) -> None:

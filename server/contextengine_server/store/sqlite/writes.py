@@ -89,6 +89,49 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
         db.execute(sql.ADD_DEBT_OR_HOLD, change.debt.scope + _debt_columns(change.debt))
 
 
+class Apart(Exception):
+    """Several commits could not be written in one go. One by one each tells what it meets."""
+
+
+def appends(change: Commit) -> bool:
+    """True for the usual commit, which brings an existing session's head on and adds messages, and nothing else."""
+    return bool(change.expected_revision and change.messages) and not (
+        change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
+        or change.bind_key or change.settle_debt or change.debt or change.retire_after is not None
+    )  # fmt: skip
+
+
+def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
+    """Writes usual commits by a few statements for all of them. Between any two statements this thread gives up the interpreter
+    and waits for it again, which beside a busy event loop is what a group costs. Raises Apart, or what SQLite raises."""
+    heads = [
+        _updated_columns(change.head)
+        + change.head.scope
+        + (change.head.incarnation, change.expected_revision)
+        for change in changes
+    ]
+    if _at_once(db, sql.update_heads, heads) != len(heads):
+        raise Apart
+    rows = [change.head.scope + _message_columns(row) for change in changes for row in change.messages]
+    _at_once(db, sql.insert_messages, rows)
+
+
+_MOST_AT_ONCE = 64
+"""Rows of one statement: far below SQLite's limit of parameters."""
+
+
+def _at_once(db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]) -> int:
+    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements are prepared. Answers how many
+    rows it met."""
+    met = done = 0
+    while done < len(rows):
+        size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
+        values = [value for row in rows[done : done + size] for value in row]
+        met += db.execute(statement(size), values).rowcount
+        done += size
+    return met
+
+
 def _answer(db: sqlite3.Connection, change: Commit) -> None:
     scope, answer = change.head.scope, change.reply
     assert answer is not None
