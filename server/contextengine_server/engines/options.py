@@ -92,6 +92,12 @@ class DagOptions(Options):
     condensed_target_tokens: Whole = Field(
         2_000, ge=256, le=10_000, description="The target size of a condensed summary."
     )
+    max_expand_tokens: Whole = Field(
+        4_000,
+        ge=500,
+        le=50_000,
+        description="The most tokens that ctx_expand brings back at once, and Expand where a request does not say.",
+    )
     defer_compaction: bool = Field(
         True,
         description="Compact in the background after the turn. False: inline, so that AfterTurn waits for it.",

@@ -252,6 +252,7 @@ def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:
         "leafTargetTokens": 900,
         "condensedMinFanout": 5,
         "condensedTargetTokens": 1_500,
+        "maxExpandTokens": 6_000,
         "deferCompaction": False,
         "compactionModel": "local:small",
         "compaction": {"summarizerFallbackProviders": ["local:large"]},
