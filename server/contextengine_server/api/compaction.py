@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import structlog
+
 from contextengine_proto.v1 import compaction_pb2 as pb
 from contextengine_server.api import unserved
 from contextengine_server.api.call import Call
-from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id
+from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id, required
+from contextengine_server.context.budget import cell
+from contextengine_server.context.plan import segment_slots
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.errors import ContradictoryFields, InvalidField, RevisionMismatch, Violation
 from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
 from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.proposing import Answer, Proposal, decide, propose
 from contextengine_server.sessions.undoing import undo
 from contextengine_server.sessions.warm import Session
-from contextengine_server.sessions.writing import checked, request_of
+from contextengine_server.sessions.writing import Request, checked, request_of
 from contextengine_server.store.interface import SessionHead, StoredReply
 from contextengine_server.summarize.observing import under
+from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.shaping import summary_info
 
 INSTRUCTIONS = (
     "Summarize the messages of the range for the agent that will go on with the task: goal, constraints and preferences, "
     "progress, key decisions, next steps, and exact identifiers (paths, ids, hashes, numbers) that it will need."
 )
+
+log = structlog.get_logger("contextengine.compact")
 
 
 async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> pb.CompactResponse:
@@ -42,11 +50,13 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
             return pb.CompactResponse.FromString(checked(known, asked).reply)
     if request.HasField("undo_to_generation"):
         reply = await _undo(core, request, address)
-        if asked is not None:
-            await core.store.remember(
-                address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
-            )
+        await _remember(core, address, asked, reply)
         return reply
+    if request.propose_only and request.no_wait:
+        raise ContradictoryFields(
+            ["propose_only", "no_wait"],
+            "a proposal is worked out before it is answered: wait for it, or do not propose",
+        )
     spec = await budget_spec(core, request.budget)
     measured = None
     if request.HasField("current_token_count"):
@@ -65,6 +75,13 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
         )
         if not engine.owns_compaction and COMPACTS in session.state.capabilities:
             return await _delegated(core, address, engine, wanted, factor)
+        if request.propose_only:
+            reach = engine.reach(cell(available))
+            async with session.compaction:
+                proposal = await propose(core, address, engine, wanted, reach)
+            reply = await _proposed(core, session, engine, request, wanted, proposal)
+            await _remember(core, address, asked, reply)
+            return reply
         if request.no_wait:
             if not session.compaction.locked():
                 await queue_compaction(
@@ -88,11 +105,63 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries])
             reply = await _reply(core, session, done, factor)
-            if asked is not None:
-                await core.store.remember(
-                    address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
-                )
+            await _remember(core, address, asked, reply)
         return reply
+
+
+async def commit_compaction(
+    core: SessionCore, request: pb.CommitCompactionRequest, call: Call
+) -> pb.CommitCompactionResponse:
+    """Takes or refuses a proposal."""
+    address = await core.address(call.caller.tenant, ref_of(request.session))
+    proposal_id = required(request.proposal_id, "proposal_id", "Compact{propose_only} answered it")
+    async with core.session(address.scope, lock=True) as session:
+        core.require(session)
+        with call.trace.span("commit"):
+            answer = await decide(core, session, proposal_id, request.accept)
+        if answer is Answer.REFUSED and request.refuse_reason:
+            log.info("proposal refused", session=session.scope.session, why=request.refuse_reason[:200])
+        return pb.CommitCompactionResponse(
+            committed=answer is Answer.COMMITTED,
+            reason=answer.value,
+            generation=core.require(session).generation,
+            revision=session.revision,
+        )
+
+
+async def _proposed(
+    core: SessionCore,
+    session: Session,
+    engine: Engine,
+    request: pb.CompactRequest,
+    wanted: Wanted,
+    proposal: Proposal,
+) -> pb.CompactResponse:
+    """What would be done, and by what name it can be taken."""
+    reply = await _reply(core, session, proposal.done, session.state.model.factor)
+    reply.compacted, reply.passes, reply.changed = False, 0, bool(proposal.id)
+    reply.first_kept_sequence = 0
+    if proposal.id:
+        reply.proposal_id = proposal.id
+        reply.proposal_expire_time.FromMilliseconds(proposal.expires_ms)
+        reply.reason = "proposed"
+    if request.return_list:
+        view = proposal.view
+        said = core.text_tokens(engine.addition(view.summaries))
+        plan = engine.plan(view, cell(max(0, wanted.available - said)))
+        slots = [slot for segment in plan.segments for slot in segment_slots(segment, view)]
+        reply.items.extend(item_of(slot.frame) for slot in slots)
+    return reply
+
+
+async def _remember(
+    core: SessionCore, address: Address, asked: Request | None, reply: pb.CompactResponse
+) -> None:
+    """The same request again gets the same answer."""
+    if asked is not None:
+        await core.store.remember(
+            address.scope, StoredReply(asked.id, asked.digest, reply.SerializeToString())
+        )
 
 
 async def _undo(core: SessionCore, request: pb.CompactRequest, address: Address) -> pb.CompactResponse:

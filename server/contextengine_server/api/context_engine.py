@@ -8,7 +8,7 @@ from contextengine_proto.v1 import assemble_pb2, compaction_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import projection, replies, unserved
 from contextengine_server.api.call import Call
-from contextengine_server.api.compaction import compact
+from contextengine_server.api.compaction import commit_compaction, compact
 from contextengine_server.api.reading import (
     budget_spec,
     host_facts,
@@ -187,6 +187,12 @@ class ContextEngineService(ToolCalls):
     ) -> compaction_pb2.CompactResponse:
         """Compacts the stored view."""
         return await compact(self.core, request, call)
+
+    async def commit_compaction(
+        self, request: compaction_pb2.CommitCompactionRequest, call: Call
+    ) -> compaction_pb2.CommitCompactionResponse:
+        """Takes or refuses a proposal."""
+        return await commit_compaction(self.core, request, call)
 
     async def after_turn(self, request: life.AfterTurnRequest, call: Call) -> life.AfterTurnResponse:
         """Says that a turn is over and hands over what it added."""

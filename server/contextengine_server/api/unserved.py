@@ -14,7 +14,6 @@ from google.protobuf.message import Message
 from contextengine_server.errors import NotYetServed, Violation
 
 _PACKAGE = "contextengine.v1"
-_DAG = "the dag engine"
 _PIPELINE = "the pipeline engine"
 _COMPRESSOR = "the compressor and layered engines"
 _SUBAGENTS = "subagents and projection"
@@ -23,7 +22,6 @@ MEMORY = _COMPRESSOR
 """What completes the memory of agents."""
 
 UNSERVED = {
-    f"{_PACKAGE}.ContextEngine/CommitCompaction": _DAG,
     f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
     f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
     f"{_PACKAGE}.ContextEngine/RollbackSubagentSpawn": _SUBAGENTS,
@@ -34,7 +32,7 @@ UNSERVED = {
 FIELDS = {
     "BootstrapRequest": {"spawn_token": _SUBAGENTS},
     "AssembleRequest": {"preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
-    "CompactRequest": {"live": _COMPRESSOR, "propose_only": _COMPRESSOR},
+    "CompactRequest": {"live": _COMPRESSOR},
     "CallToolRequest": {"spawn_token": _SUBAGENTS},
     "SearchRequest": {"all_sessions": _PIPELINE, "spawn_token": _SUBAGENTS},
     "InspectRequest": {"spawn_token": _SUBAGENTS},

@@ -139,7 +139,7 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
 
 async def planned_over(core: SessionCore, session: Session, engine: Engine) -> View:
     """The view that a pass is planned over: it holds as much of the oldest uncovered history as the engine takes at a time."""
-    view, head = session.view, core.require(session)
+    view = session.view
     if engine.chunk is None or not view.base:
         return view
     if session.state.view.late_mark:
@@ -147,7 +147,7 @@ async def planned_over(core: SessionCore, session: Session, engine: Engine) -> V
         async with session.lock:
             await core.fresh(session, None)
         return session.view
-    return await with_oldest(core.store, head, view, core.shaper, engine.chunk)
+    return await with_oldest(core.store, core.require(session), view, core.shaper, engine.chunk)
 
 
 def next_pass(
@@ -275,7 +275,7 @@ async def _commit(
                 )
                 return None, session.view.view_tokens()
             place(core, session, [row])
-            announce(core, session, engine, row)
+            announce(core, session, engine.id, row)
             return row, session.view.view_tokens()
 
 
@@ -299,11 +299,11 @@ def place(core: SessionCore, session: Session, rows: list[SummaryRow]) -> None:
     session.runs.clear()
 
 
-def announce(core: SessionCore, session: Session, engine: Engine, row: SummaryRow) -> None:
+def announce(core: SessionCore, session: Session, engine_id: str, row: SummaryRow) -> None:
     """Counts a committed summary and says that it is there."""
     core.meters.compacted["committed"].value += 1
     core.events.emit(
-        f"context:{engine.id}_compacted",
+        f"context:{engine_id}_compacted",
         *session.scope,
         revision=row.created_revision,
         counts={

@@ -42,6 +42,9 @@ GOOD: dict[str, Make] = {
         t.AssembleRequest(session=s, ingest=[user("new", id="")], budget=_window())
     ],
     "ContextEngine/Compact": lambda s: [t.CompactRequest(session=s, budget=_window())],
+    "ContextEngine/CommitCompaction": lambda s: [
+        t.CommitCompactionRequest(session=s, proposal_id="p1", refuse_reason="later")
+    ],
     "ContextEngine/AfterTurn": lambda s: [
         t.AfterTurnRequest(session=s, messages=_full(), usage=t.Usage(input_tokens=1), budget=_window())
     ],
@@ -93,8 +96,8 @@ GOOD: dict[str, Make] = {
 }
 """By the rpc's name below the package."""
 
-NOT_THERE = {"Recall/Inspect"}
-"""Good requests that name what a session of three messages does not have: a summary."""
+NOT_THERE = {"Recall/Inspect", "ContextEngine/CommitCompaction"}
+"""Good requests that name what a session of three messages does not have: a summary, a proposal."""
 
 
 def history() -> list[t.Message]:

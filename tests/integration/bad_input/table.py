@@ -144,7 +144,24 @@ CASES: dict[str, list[Case]] = {
         bad("a target that is not known", t.CompactRequest(session=S, target=99), "target"),  # type: ignore[arg-type]
         long_id("request_id", t.CompactRequest, session=S),
         later("a list", t.CompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR),
-        later("a proposal", t.CompactRequest(session=S, propose_only=True), "propose_only", COMPRESSOR),
+        contradictory(
+            "a proposal in the background",
+            t.CompactRequest(session=S, propose_only=True, no_wait=True),
+            "propose_only",
+            "no_wait",
+        ),
+        bad(
+            "less than no generation",
+            t.CompactRequest(session=S, undo_to_generation=-1),
+            "undo_to_generation",
+        ),
+        bad("a generation to come", t.CompactRequest(session=S, undo_to_generation=1), "undo_to_generation"),
+        contradictory(
+            "taken back and made",
+            t.CompactRequest(session=S, undo_to_generation=0, force=True),
+            "undo_to_generation",
+            "force",
+        ),
         Case(
             "another revision",
             [t.CompactRequest(session=S, expected_revision=9)],
@@ -152,6 +169,19 @@ CASES: dict[str, list[Case]] = {
             "FAILED_PRECONDITION",
             "REVISION_MISMATCH",
             {"expected": "9", "actual": "1"},
+        ),
+    ],
+    "ContextEngine/CommitCompaction": [
+        *refs_of("ContextEngine/CommitCompaction"),
+        absent(t.CommitCompactionRequest(session=NONE, proposal_id="p1")),
+        bad("no proposal", t.CommitCompactionRequest(session=S), "proposal_id"),
+        Case(
+            "no such proposal",
+            [t.CommitCompactionRequest(session=S, proposal_id="p1", accept=True)],
+            ["proposal_id"],
+            "NOT_FOUND",
+            "ROW_NOT_FOUND",
+            {"field": "proposal_id"},
         ),
     ],
     "ContextEngine/AfterTurn": [
