@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.call import Call
-from contextengine_server.api.reading import not_negative, ref_of, request_id, required
+from contextengine_server.api.reading import not_negative, ref_of, required
 from contextengine_server.api.unserved import MEMORY, refuse_field, refuse_fields
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
@@ -100,7 +100,7 @@ class RecallService:
         for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
             _few(name, ids)
         for index, summary_id in enumerate(request.summary_ids):
-            request_id(summary_id, f"summary_ids[{index}]")
+            required(summary_id, f"summary_ids[{index}]", "it names a summary to open")
         for index, sequence in enumerate(request.sequences):
             not_negative(sequence, f"sequences[{index}]")
         asked = not_negative(request.max_tokens, "max_tokens")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contextengine import AsyncClient
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
-from tests.integration.harness import House, ref
+from tests.integration.assemble.asking import assign, quiet
+from tests.integration.harness import House, budget, ref
 
 S = ref("s1")
 
@@ -77,3 +78,44 @@ async def call(
 def said(items: Sequence[t.Item]) -> list[str]:
     """What items say, in order."""
     return [part.text.text for item in items for part in item.message.parts if part.HasField("text")]
+
+
+SMALL = {
+    "freshTailTurns": 2,
+    "leafChunkTokens": 1_000,
+    "leafTargetTokens": 200,
+    "condensedMinFanout": 3,
+    "condensedTargetTokens": 300,
+    "maxExpandTokens": 500,
+}
+"""Options of the dag under which little is enough to be folded."""
+
+
+async def deep(house: House, session: t.SessionRef = S, turns: int = 30) -> list[t.SummaryInfo]:
+    """A session of so many turns of work, compacted until summaries stand over summaries; the deepest last."""
+    await assign(house, session, "dag", **SMALL)
+    await quiet(house, session)
+    await write(house, session, *(message for number in range(1, turns + 1) for message in work(number)))
+    done = await house.client.compact(session, force=True, budget=budget(1_500))
+    found = sorted(done.summaries, key=lambda one: one.depth)
+    assert found[-1].depth > 0
+    return found
+
+
+async def pages(house: House, session: t.SessionRef = S, **asked: Any) -> list[t.ExpandResponse]:
+    """Every page of what Expand brings back."""
+    found: list[t.ExpandResponse] = []
+    while not found or found[-1].next_page_token:
+        token = found[-1].next_page_token if found else ""
+        found.append(await house.client.recall.expand(session, page_token=token, **asked))
+    return found
+
+
+def sequences_of(items: Iterable[t.Item]) -> list[int]:
+    """The messages among items, by sequence."""
+    return [item.origin.sequence for item in items if item.origin.HasField("sequence")]
+
+
+def summaries_of(items: Iterable[t.Item]) -> list[str]:
+    """The summaries among items, by id."""
+    return [item.origin.summary_id for item in items if item.origin.HasField("summary_id")]
