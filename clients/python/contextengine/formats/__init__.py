@@ -1,9 +1,11 @@
 """Conversions from and to the formats of providers and harnesses, and reading files of conversations."""
 
 from .anthropic import from_anthropic
+from .gemini import from_gemini
 from .node import FormatError
 from .openai import from_openai, to_openai
 from .pi import from_pi
+from .responses import from_responses
 from .transcript import ModelUpdate, Transcript, TranscriptError, read_transcript
 
 __all__ = [
@@ -12,8 +14,10 @@ __all__ = [
     "Transcript",
     "TranscriptError",
     "from_anthropic",
+    "from_gemini",
     "from_openai",
     "from_pi",
+    "from_responses",
     "read_transcript",
     "to_openai",
 ]

@@ -65,42 +65,46 @@ def fit(entries: Sequence[Entry], limit: int, earlier: Cut) -> Fitted:
     if fitted.chars <= limit:
         return fitted
     target, at = int(limit * RATCHET), fitted
-    for cut in _further(entries, earlier):
-        at = _apply(entries, cut)
-        if at.chars <= target:
-            break
+    for further in (_old, _summaries, _within):
+        if at.chars <= limit:
+            break  # what is dearer is not cut for the sake of a rarer cut
+        for cut in further(entries, at.cut):
+            at = _apply(entries, cut)
+            if at.chars <= target:
+                break
     at.fits = at.chars <= limit
     return at
 
 
-def _further(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
-    """Cuts that go further and further, each class up to where the last turn begins, in at most 32 stops a class: a cut goes
-    well below the limit anyway, and a long history is not gone through once for each of its turns."""
-    last = max((entry.turn for entry in entries), default=0)
-    old = [entry for entry in entries if entry.turn < last or entry.item.summary is not None]
-    newest = [entry for entry in entries if entry.turn == last and entry.item.summary is None]
-    positions = [entry.position for entry in old if entry.item.summary is None]
+def _old(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+    """Cuts that go further and further into what stands before the last turn, each class in at most 32 stops: a cut goes well
+    below the limit anyway, and a long history is not gone through once for each of its turns."""
+    last = _last_turn(entries)
+    old = [entry for entry in entries if entry.turn < last and entry.item.summary is None]
     for name in ("results", "arguments"):
-        for position in _stops(positions, getattr(cut, name)):
+        for position in _stops([entry.position for entry in old], getattr(cut, name)):
             cut = replace(cut, **{name: position})
             yield cut
     ends = [
-        entry.position
-        for entry, behind in zip(old, [*old[1:], None], strict=True)
-        if entry.item.summary is None and (behind is None or behind.turn != entry.turn)
+        entry.position for at, entry in enumerate(old) if at + 1 == len(old) or old[at + 1].turn != entry.turn
     ]
     for position in _stops(ends, cut.turns):
         cut = replace(cut, turns=position)
         yield cut
-    for entry in old:
+
+
+def _summaries(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+    """Cuts that take one summary more."""
+    for entry in entries:
         if entry.item.summary is not None and entry.position > cut.summaries:
             cut = replace(cut, summaries=entry.position)
             yield cut
-    yield from _within(newest, cut)
 
 
-def _within(newest: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+def _within(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
     """Cuts within the last turn, its request and its last step apart."""
+    last = _last_turn(entries)
+    newest = [entry for entry in entries if entry.turn == last and entry.item.summary is None]
     steps = [at for at, entry in enumerate(newest) if entry.item.role is Role.ASSISTANT]
     if len(steps) < 2:
         return
@@ -114,6 +118,10 @@ def _within(newest: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
     for position in _stops(ends, cut.steps if cut.steps_after == begin else 0):
         cut = replace(cut, steps_after=begin, steps=position)
         yield cut
+
+
+def _last_turn(entries: Sequence[Entry]) -> int:
+    return max((entry.turn for entry in entries), default=0)
 
 
 def _stops(positions: Sequence[int], behind: int) -> list[int]:

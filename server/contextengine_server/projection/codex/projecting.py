@@ -109,7 +109,8 @@ def _jsonl(task: Task) -> Projected:
     decision = decide(task, mode, policy, _gap(task, items))
     instructions = _joined(task.base, *leading, task.addition)
     total = _limit(task)
-    _developer_fits(instructions, total)
+    # The session's own leading instructions are part of what was assembled, and of its budget.
+    _developer_fits(_joined(task.base, task.addition), total)
     shown = items if decision.project else _unseen(task, items)
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..describing import placeholder
-from ..model import Call, File, Image, Loss, Opaque, Part, Reasoning, Result, Role, Text
+from ..model import Call, File, Image, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
 from ..naming import CallIds
 from ..pairing import Said
 from ..rendering import (
@@ -19,6 +19,7 @@ from ..rendering import (
     Rendered,
     encoded,
     made_here,
+    more_of,
     object_of,
     said_of,
 )
@@ -136,9 +137,9 @@ def _part(part: Part, said: Said, losses: list[Loss], kept: bool) -> Json | None
 
 def _response(result: Result, said: Said, losses: list[Loss]) -> Json:
     """A result as an object: `output`, or `error` where the tool failed; an object that came from Gemini comes back as it was."""
-    if said.item.dialect == DIALECT and len(result.parts) == 1 and isinstance(result.parts[0], Text):
-        given, whole = object_of(result.parts[0].text)
-        if whole and given and not result.is_error:
+    if more_of(result, said.item, DIALECT).get("response") == "object":
+        given, whole = object_of(text_of(result.parts))
+        if whole:
             return given
     texts = [part.text if isinstance(part, Text) else placeholder(part) for part in result.parts]
     if any(not isinstance(part, Text) for part in result.parts):

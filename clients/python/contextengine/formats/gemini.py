@@ -1,0 +1,160 @@
+"""Gemini: the `contents` and the `systemInstruction` of a request, from. Field names in either spelling."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..messages import compact_json
+from ..types import (
+    ROLE_ASSISTANT,
+    ROLE_SYSTEM,
+    ROLE_TOOL,
+    ROLE_USER,
+    FilePart,
+    ImagePart,
+    Message,
+    Native,
+    OpaquePart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from .node import Node, Source, load
+
+FORMAT = "gemini.content"
+"""The name of the format in `Message.native`."""
+
+INVENTED = "gemini-"
+"""Calls that come without an id get one that begins so, from their place."""
+
+_STAND_IN = "skip_thought_signature_validator"
+
+
+def from_gemini(contents: Iterable[Source], system: Source | None = None) -> list[Message]:
+    """Messages, each keeping its original in `native`, byte for byte where it is given as text.
+
+    `system`: the content of `systemInstruction`, which becomes a leading system message. A content of function responses alone is a
+    tool message; its results get the ids of the calls before it. They have no ids: see `with_ids`. Raises FormatError.
+    """
+    head = [] if system is None else [_system(*load(system))]
+    messages: list[Message] = []
+    open_calls: list[ToolCallPart] = []
+    for index, source in enumerate(contents):
+        message = _message(*load(source), index, open_calls)
+        if message.role == ROLE_ASSISTANT:
+            open_calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
+        messages.append(message)
+    return head + messages
+
+
+def _system(node: Node, native: bytes) -> Message:
+    parts = [Part(text=TextPart(text=part.text("text"))) for part in node.nodes("parts")]
+    return Message(role=ROLE_SYSTEM, parts=parts, native=Native(format=FORMAT, json=native))
+
+
+def _message(node: Node, native: bytes, index: int, open_calls: list[ToolCallPart]) -> Message:
+    role = node.text("role") or "user"
+    if role not in ("user", "model"):
+        raise node.error("role", "user or model is needed")
+    waiting = list(open_calls)
+    parts = [
+        _part(_snake(part), f"{INVENTED}{index}-{place}", waiting)
+        for place, part in enumerate(node.nodes("parts"))
+    ]
+    message = Message(parts=parts, native=Native(format=FORMAT, json=native))
+    if role == "model":
+        message.role = ROLE_ASSISTANT
+        message.api = "google-generative-ai"
+    else:
+        results = bool(parts) and all(part.HasField("tool_result") for part in parts)
+        message.role = ROLE_TOOL if results else ROLE_USER
+    return message
+
+
+def _part(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
+    part = _content(node, invented, waiting)
+    signature = node.text("thought_signature")
+    if signature:
+        part.thought_signature = _signature(node, signature)
+    return part
+
+
+def _content(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
+    call, answer = node.node("function_call"), node.node("function_response")
+    inline, file = node.node("inline_data"), node.node("file_data")
+    if call is not None:
+        name = call.text("id") or invented
+        made = ToolCallPart(call_id=name, name=call.required("name"))
+        made.arguments_json = compact_json(call.value.get("args") or {})
+        return Part(tool_call=made)
+    if answer is not None:
+        return _answer(answer, invented, waiting)
+    if inline is not None:
+        mime = inline.text("mime_type")
+        try:
+            data = base64.b64decode(inline.text("data"), validate=True)
+        except binascii.Error:
+            raise inline.error("data", "base64 is needed") from None
+        if mime.startswith("image/"):
+            return Part(image=ImagePart(data=data, mime_type=mime))
+        return Part(file=FilePart(data=data, mime_type=mime))
+    if file is not None:
+        mime, uri = file.text("mime_type"), file.required("file_uri")
+        if mime.startswith("image/"):
+            return Part(image=ImagePart(uri=uri, mime_type=mime))
+        return Part(file=FilePart(uri=uri, mime_type=mime))
+    if "text" in node.value:
+        text = node.text("text")
+        if node.value.get("thought") is True:
+            return Part(reasoning=ReasoningPart(text=text))
+        return Part(text=TextPart(text=text))
+    kind = next((key for key in node.value if key != "thought_signature"), "")
+    return Part(opaque=OpaquePart(format=FORMAT, type=kind, json=compact_json(node.value)))
+
+
+def _answer(node: Node, invented: str, waiting: list[ToolCallPart]) -> Part:
+    """A result, with the id of the first open call of its name where it has none itself."""
+    name, given = node.required("name"), node.text("id")
+    same = [call for call in waiting if call.name == name and given in ("", call.call_id)]
+    if same:
+        waiting.remove(same[0])
+    response = node.value.get("response")
+    if not isinstance(response, Mapping):
+        raise node.error("response", "an object is needed")
+    result = ToolResultPart(call_id=given or (same[0].call_id if same else invented), name=name)
+    said = next(iter(response.values())) if len(response) == 1 else None
+    if isinstance(said, str) and next(iter(response)) in ("output", "error"):
+        result.parts.add(text=TextPart(text=said))
+        result.is_error = "error" in response
+        return Part(tool_result=result)
+    result.parts.add(text=TextPart(text=compact_json(response).decode()))
+    return Part(tool_result=result, provider_metadata_json=b'{"response":"object"}')
+
+
+def _signature(node: Node, text: str) -> bytes:
+    if text == _STAND_IN:
+        return text.encode()
+    try:
+        return base64.b64decode(text.translate({ord("-"): "+", ord("_"): "/"}), validate=True)
+    except binascii.Error:
+        raise node.error("thought_signature", "base64 is needed") from None
+
+
+def _snake(node: Node) -> Node:
+    """The part with the API's own names in snake_case; what a tool's arguments and results hold stays."""
+    return Node(_renamed(node.value), node.path)
+
+
+def _renamed(value: Mapping[str, Any]) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for key, inner in value.items():
+        name = re.sub(r"(?<=[a-z])([A-Z])", lambda found: "_" + found[1].lower(), key)
+        free = name in ("args", "response")
+        renamed[name] = _renamed(inner) if isinstance(inner, Mapping) and not free else inner
+    return renamed

@@ -1,0 +1,92 @@
+"""Short ways to say what is projected, and to project it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.api.projection_reading import message_in
+from contextengine_server.projection.codex.jsonl import parse
+from contextengine_server.projection.codex.projecting import project, split_prompt
+from contextengine_server.projection.codex.task import Binding, Projected, Task
+from contextengine_server.projection.model import Call, Covers, Item, Part, Result, Role, Text
+
+
+def user(text: str, sequence: int = 0, **more: Any) -> Item:
+    return Item(Role.USER, (Text(text),), sequence=sequence, **more)
+
+
+def assistant(text: str = "", *parts: Part, sequence: int = 0, **more: Any) -> Item:
+    return Item(Role.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more)
+
+
+def call(name: str = "c1", tool: str = "exec", arguments: Any = "{}") -> Call:
+    return Call(name, tool, arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def result(name: str = "c1", text: str = "done", tool: str = "exec", **more: Any) -> Result:
+    return Result(name, tool, (Text(text),), **more)
+
+
+def tool(*results: Result, sequence: int = 0) -> Item:
+    return Item(Role.TOOL, results, sequence=sequence)
+
+
+def summary(text: str, first: int, last: int, depth: int = 0) -> Item:
+    covers = Covers(f"s{depth}-{first}", depth, first, last)
+    return Item(Role.USER, (Text(text),), id=f"ce:summary:s{depth}-{first}", summary=covers)
+
+
+def numbered(items: Iterable[Item], first: int = 1) -> list[Item]:
+    """The items as stored messages, summaries apart."""
+    return [
+        item if item.summary is not None else replace(item, sequence=at)
+        for at, item in enumerate(items, first)
+    ]
+
+
+def turns(count: int, size: int = 200, first: int = 1) -> list[Item]:
+    """Turns of four messages: a request, a call, its result, an answer."""
+    made: list[Item] = []
+    for turn in range(count):
+        name = f"c{turn}"
+        made += [
+            user(f"request {turn} " + "q" * size),
+            assistant(f"thinking {turn}", call(name, arguments={"path": "p" * size})),
+            tool(result(name, f"output {turn} " + "o" * size)),
+            assistant(f"answer {turn} " + "a" * size),
+        ]
+    return numbered(made, first)
+
+
+def task(items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any) -> Task:
+    """What is asked, the prompt taken out of the items as a service does."""
+    given = (Text(prompt),) if isinstance(prompt, str) and prompt else tuple(prompt or ())
+    kept, said, sequence = split_prompt(list(items), given)
+    known: dict[str, Any] = {"epoch": "e1", "engine_id": "dag", "budget": 80_000}
+    return Task(items=kept, prompt=said, prompt_sequence=sequence, **(known | fields))
+
+
+def done(items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any) -> Projected:
+    return project(task(items, prompt, **fields))
+
+
+def openclaw(items: Iterable[Item] = (), prompt: str = "go on", **fields: Any) -> Projected:
+    return done(items, prompt, **({"renderer": "openclaw"} | fields))
+
+
+def bound(projected: Projected, thread: str = "thread-1", **more: Any) -> Binding:
+    """What the harness keeps once it knows the thread."""
+    return replace(projected.binding, thread_id=thread, **more)
+
+
+def records(projected: Projected) -> list[dict[str, Any]]:
+    return parse(projected.prompt)[0]
+
+
+def read(messages: Iterable[pb.Message], **more: Any) -> list[Item]:
+    """Messages as they come from the wire, in their order."""
+    return [replace(message_in(message, sequence=at), **more) for at, message in enumerate(messages, 1)]
