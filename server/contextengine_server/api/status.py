@@ -8,10 +8,13 @@ from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.sessions.budgeting import BudgetSpec, budget_of, target
 from contextengine_server.sessions.core import SessionCore
+from contextengine_server.sessions.guards import StoredStates
 from contextengine_server.sessions.state import UsageFacts
+from contextengine_server.sessions.summarizing import policy_for
 
 
 async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
@@ -77,12 +80,32 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
         if state.host:
             said.host.CopyFrom(host_pb2.HostInfo.FromString(bytes.fromhex(state.host)))
         now = core.clock_ms()
+        said.summarizers.CopyFrom(await _summarizers(core, scope, engine))
         for debt in debts:
             kind = debt.kind.partition(":")[0]
             job = said.jobs.add(kind=kind, attempts=debt.attempts, last_error=debt.last_error)
             job.state = "held" if debt.held else "running" if debt.lease_until_ms > now else "waiting"
             job.queue_time.FromMilliseconds(debt.queued_ms)
         return said
+
+
+async def _summarizers(core: SessionCore, scope: Scope, engine: Engine) -> pb.SummarizerStatus:
+    policy = policy_for(core, engine)
+    now = core.clock_ms()
+    guards = (await StoredStates(core.store.guards).state(scope.tenant)).status(policy, now)
+    said = pb.SummarizerStatus(
+        breaker_state=guards.phase,
+        breaker_failures=guards.failures,
+        tokens_last_hour=guards.spent_hour,
+        max_tokens_per_hour=policy.spend.per_hour,
+        tokens_last_day=guards.spent_day,
+        max_tokens_per_day=policy.spend.per_day,
+        attached_harness_count=core.attached(scope.tenant),
+        open_job_count=await core.store.lent.open_count(scope.tenant),
+    )
+    if guards.wait_ms:
+        said.breaker_retry_time.FromMilliseconds(now + guards.wait_ms)
+    return said
 
 
 def _usage(said: pb.GetStatusResponse, usage: UsageFacts) -> None:

@@ -278,8 +278,10 @@ class Harnesses:
                 except SummarizerFailed as error:
                     why = str(error)
                     raise
+                # Not wait_for: it loses a cancellation that comes together with the event.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), POLL_S)
+                    async with asyncio.timeout(POLL_S):
+                        await woken.wait()
         finally:
             self._waiting.pop(key, None)
             # While the server ends the job stays: the same work is asked for again after the restart.

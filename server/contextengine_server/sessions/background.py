@@ -91,8 +91,10 @@ class Background:
             except Exception:
                 log.exception("background work failed")
             self._wake.clear()
+            # Not wait_for: it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), IDLE_POLL_S)
+                async with asyncio.timeout(IDLE_POLL_S):
+                    await self._wake.wait()
 
     async def _job(self, debt: Debt) -> None:
         self.running[debt.scope] = self.core.clock_ms()

@@ -300,7 +300,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host")
+    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -338,6 +338,7 @@ class GetStatusResponse(_message.Message):
     PENDING_CALLS_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_CALLS_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
+    SUMMARIZERS_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     revision: int
     engine: _engine_info_pb2.EngineInfo
@@ -375,7 +376,30 @@ class GetStatusResponse(_message.Message):
     pending_calls: int
     abandoned_calls: int
     host: _host_pb2.HostInfo
-    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ...) -> None: ...
+    summarizers: SummarizerStatus
+    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ...) -> None: ...
+
+class SummarizerStatus(_message.Message):
+    __slots__ = ("breaker_state", "breaker_failures", "breaker_retry_time", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day", "attached_harness_count", "open_job_count")
+    BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_RETRY_TIME_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_LAST_HOUR_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_PER_HOUR_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_LAST_DAY_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_HARNESS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    OPEN_JOB_COUNT_FIELD_NUMBER: _ClassVar[int]
+    breaker_state: str
+    breaker_failures: int
+    breaker_retry_time: _timestamp_pb2.Timestamp
+    tokens_last_hour: int
+    max_tokens_per_hour: int
+    tokens_last_day: int
+    max_tokens_per_day: int
+    attached_harness_count: int
+    open_job_count: int
+    def __init__(self, breaker_state: _Optional[str] = ..., breaker_failures: _Optional[int] = ..., breaker_retry_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens_last_hour: _Optional[int] = ..., max_tokens_per_hour: _Optional[int] = ..., tokens_last_day: _Optional[int] = ..., max_tokens_per_day: _Optional[int] = ..., attached_harness_count: _Optional[int] = ..., open_job_count: _Optional[int] = ...) -> None: ...
 
 class EngineFailure(_message.Message):
     __slots__ = ("engine_id", "operation", "reason", "time", "count")
