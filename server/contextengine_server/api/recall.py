@@ -31,6 +31,7 @@ from contextengine_server.recall.searching import (
     MAX_QUERY_BYTES,
     Hit,
     Query,
+    indexed,
     search,
 )
 from contextengine_server.sessions.core import SessionCore, not_found
@@ -68,7 +69,7 @@ class RecallService:
         await self.core.reached(address.scope, at_least)
         head = await head_of(self.core, address.scope)
         if at_least:
-            await self.ground.indexer.reached(address.scope, at_least)
+            await indexed(self.ground, head, at_least)
         with call.trace.span("search"):
             page = await search(self.ground, head, query)
         return pb.SearchResponse(

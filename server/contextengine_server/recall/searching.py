@@ -157,6 +157,14 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
     return await _page(ground, digest, query.limit, place, messages, summaries, revision)
 
 
+async def indexed(ground: Ground, head: SessionHead, revision: int) -> None:
+    """Waits until all that a session recalls can be found: its own rows up to a revision, and what it inherited."""
+    await ground.indexer.reached(head.scope, revision)
+    lineage = await lineage_of(ground.store, head, ground.inherits, retired=True)
+    for link in lineage.links[1:]:
+        await ground.indexer.reached(link.scope, link.revision)
+
+
 def _asked(query: Query) -> list[object]:
     kinds = [query.messages, query.summaries, query.retired, query.regex]
     return [query.text, *kinds, query.roles, query.first, query.last, query.start_ms, query.end_ms]

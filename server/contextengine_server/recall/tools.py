@@ -23,7 +23,7 @@ from .arguments import Arguments, InvalidArgument
 from .expanding import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
 from .ground import Ground
 from .inspecting import inspect
-from .searching import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, search
+from .searching import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, indexed, search
 from .texts import ROLES, role_name, text_of_body
 
 MAX_HITS = 30
@@ -187,7 +187,7 @@ async def _search(ground: Ground, head: SessionHead, given: Arguments) -> Answer
     fresh = False
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
-            await ground.indexer.reached(head.scope, head.revision)
+            await indexed(ground, head, head.revision)
             fresh = True
     page = await search(ground, head, query)
     said: dict[str, Any] = {"hits": [_hit(head, hit) for hit in page.hits]}

@@ -14,8 +14,6 @@ from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
 from contextengine_server.api import contract
-from contextengine_server.context.scope import Scope
-from contextengine_server.recall import indexing
 from contextengine_server.store.sqlite import passages
 from tests.integration.harness import House, problem, ref
 from tests.integration.harness import house as living
@@ -337,45 +335,6 @@ async def test_a_snippet_cannot_close_its_fence(house: House) -> None:
         assert opened is not None
         assert opened[1] == opened[3]
         assert opened[1] not in opened[2]
-
-
-async def test_a_search_waits_for_the_revision_it_names(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
-    revision = await write(house, S, *[f"word {n}" for n in range(500)])
-    await write(house, ref("another"), *["word"] * 100)
-    found = await house.client.recall.search(S, query="word 499", at_least_revision=revision, limit=1)
-    assert (sequences(found), found.revision) == ([500], revision)
-    with pytest.raises(ContextEngineError) as caught:
-        await house.client.recall.search(S, query="word", at_least_revision=revision + 1, timeout=0.3)
-    assert caught.value.code.name == "DEADLINE_EXCEEDED"
-    assert sequences(await house.client.recall.search(S, query="word 499", limit=1)) == [500]
-
-
-async def test_without_a_revision_it_answers_what_is_there(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    revision = await write(house, S, "word one")
-    await find(house, "word")
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
-    await write(house, S, "word two")
-    found = await house.client.recall.search(S, query="word")
-    assert (sequences(found), found.revision) == ([1], revision)
-
-
-async def test_the_index_goes_on_after_a_restart(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
-    await write(house, S, *[f"word {n}" for n in range(100)])
-    await house.stop()
-    monkeypatch.undo()
-    await house.start()
-    scope = Scope("default", "agent", "s1")
-    async with asyncio.timeout(10):
-        while not (await house.app.store.index.progress(scope)).done:  # type: ignore[union-attr]
-            await asyncio.sleep(0.01)
-    assert sequences(await house.client.recall.search(S, query="word 42", limit=1)) == [43]
-    assert await house.app.store.index.behind(9) == []
 
 
 async def test_a_deleted_session_is_found_no_more(house: House) -> None:
