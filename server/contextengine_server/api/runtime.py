@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import runtime_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, request_id, required
-from contextengine_server.errors import InvalidField
+from contextengine_server.errors import InvalidField, MalformedRequest, TooLarge
 from contextengine_server.sessions.attaching import (
     Attached,
     Cancelled,
@@ -28,6 +29,9 @@ PURPOSE = "context-engine.compaction"
 MAX_JOBS = 1_000
 """Jobs that one harness may take at once."""
 
+HEAR_OUT_S = 0.2
+"""How long a harness that said something wrong is heard out."""
+
 MAX_MODELS = 100
 """Models that one harness may name."""
 
@@ -44,18 +48,22 @@ class RuntimeService:
         self, requests: AsyncIterator[pb.AttachRequest], call: Call
     ) -> AsyncIterator[pb.AttachResponse]:
         """A stream over which the server asks for completions. It lasts until either side ends it."""
-        harness = _introduced(await anext(requests, None))
-        stream = self._harnesses.attach(call.caller.tenant, harness)
-        reader = asyncio.create_task(self._read(requests, stream))
         try:
-            yield pb.AttachResponse(welcome=pb.AttachResponse.Welcome(stream_id=stream.id))
-            while (said := await self._harnesses.next(stream)) is not None:
-                yield _told(said)
-            await reader
-        finally:
-            self._harnesses.detach(stream)
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+            harness = _introduced(await anext(requests, None))
+            stream = self._harnesses.attach(call.caller.tenant, harness)
+            reader = asyncio.create_task(self._read(requests, stream))
+            try:
+                yield pb.AttachResponse(welcome=pb.AttachResponse.Welcome(stream_id=stream.id))
+                while (said := await self._harnesses.next(stream)) is not None:
+                    yield _told(said)
+                await reader
+            finally:
+                self._harnesses.detach(stream)
+                reader.cancel()
+                await asyncio.gather(reader, return_exceptions=True)
+        except InvalidField:
+            await _hear_out(requests)
+            raise
 
     async def _read(self, requests: AsyncIterator[pb.AttachRequest], stream: Attached) -> None:
         """Hears the harness out; raises what is wrong with what it says."""
@@ -81,6 +89,15 @@ class RuntimeService:
             )
         else:
             raise InvalidField("kind", "is empty: give a completion or keep_lease")
+
+
+async def _hear_out(requests: AsyncIterator[pb.AttachRequest]) -> None:
+    """Reads on for a moment. gRPC's Python client takes a write that meets the end of its stream for an error of its own, and
+    the harness would not learn what was wrong."""
+    with suppress(TimeoutError, MalformedRequest, TooLarge):
+        async with asyncio.timeout(HEAR_OUT_S):
+            async for _ in requests:
+                pass
 
 
 def _introduced(first: pb.AttachRequest | None) -> Harness:

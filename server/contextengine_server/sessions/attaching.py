@@ -28,6 +28,9 @@ POLL_S = 1.0
 RETRY_MS = 1_000
 """How long a job rests after a failure that may pass, before it is handed out again."""
 
+MAX_WORD = 256
+"""The characters of a model's name, or of a word for what happened, that are looked at."""
+
 MAX_UNSAID = 64
 """Receipts that wait to be read by a harness."""
 
@@ -339,8 +342,9 @@ class Harnesses:
 
 
 def _encode(done: Completion) -> bytes:
-    # One character more than is ever taken tells a text that is too long.
-    return orjson.dumps({**asdict(done), "text": done.text[: MAX_ANSWER_CHARS + 1]})
+    # One character more than is ever taken tells a text that is too long, a name or a word.
+    words = {name: getattr(done, name)[: MAX_WORD + 1] for name in ("model", "stop_reason", "error")}
+    return orjson.dumps({**asdict(done), **words, "text": done.text[: MAX_ANSWER_CHARS + 1]})
 
 
 def _decode(result: bytes) -> Completion:

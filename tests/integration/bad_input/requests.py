@@ -80,6 +80,15 @@ GOOD: dict[str, Make] = {
             ),
         )
     ],
+    "Runtime/Attach": lambda s: [
+        t.AttachRequest(hello=t.AttachRequest.Hello(host_id="h", agent_id=s.agent_id, models=["m"])),
+        t.AttachRequest(
+            completion=t.AttachRequest.Completion(
+                job_id="j", lease_id="l", text="x", usage=t.Usage(output_tokens=1)
+            )
+        ),
+        t.AttachRequest(keep_lease=t.AttachRequest.KeepLease(job_id="j", lease_id="l")),
+    ],
     "Sessions/List": lambda s: [t.SessionsListRequest(agent_id=s.agent_id)],
     "Sessions/Get": lambda s: [t.SessionsGetRequest(session=s)],
     "Sessions/Import": lambda s: [

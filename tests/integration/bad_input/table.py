@@ -374,6 +374,7 @@ EMPTY: dict[str, str] = {
     "Recall/Inspect": "summary_id",
     "Recall/Expand": "summary_ids",
     "Projection/Project": "options",
+    "Runtime/Attach": "hello",
     "Sessions/List": "",
     "Sessions/Import": "header",
     "Sessions/Delete": "session.session_id",

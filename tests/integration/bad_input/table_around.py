@@ -1,4 +1,4 @@
-"""The table of bad requests for the services Sessions and Engines."""
+"""The table of bad requests for the services Sessions, Engines and Runtime."""
 
 from __future__ import annotations
 
@@ -23,6 +23,27 @@ NONE = ref("none")
 
 def header(session: t.SessionRef, **more: str) -> t.ImportRequest:
     return t.ImportRequest(header=t.ImportRequest.Header(session=session, **more))
+
+
+HELLO = t.AttachRequest(hello=t.AttachRequest.Hello(host_id="h"))
+
+
+def hello(what: str, *fields: str, **said: object) -> Case:
+    """A harness that introduces itself badly."""
+    wrong = t.AttachRequest(hello=t.AttachRequest.Hello(**said))  # type: ignore[arg-type]
+    return Case(what, [wrong], [f"hello.{field}" for field in fields])
+
+
+def completion(what: str, *fields: str, **said: object) -> Case:
+    """A harness that answers badly."""
+    wrong = t.AttachRequest.Completion(**{"job_id": "j", "lease_id": "l", **said})  # type: ignore[arg-type]
+    return Case(what, [HELLO, t.AttachRequest(completion=wrong)], [f"completion.{field}" for field in fields])
+
+
+def keeping(what: str, field: str, **said: str) -> Case:
+    """A harness that keeps a lease badly."""
+    wrong = t.AttachRequest.KeepLease(**{"job_id": "j", "lease_id": "l", **said})
+    return Case(what, [HELLO, t.AttachRequest(keep_lease=wrong)], [f"keep_lease.{field}"])
 
 
 CASES: dict[str, list[Case]] = {
@@ -80,6 +101,41 @@ CASES: dict[str, list[Case]] = {
     "Sessions/Watch": [
         long_id("agent_id", t.WatchRequest),
         long_id("session_id", t.WatchRequest),
+    ],
+    "Runtime/Attach": [
+        Case("nothing", [], ["hello"]),
+        Case("an empty introduction", [t.AttachRequest()], ["hello"]),
+        Case(
+            "no introduction",
+            [t.AttachRequest(keep_lease=t.AttachRequest.KeepLease(job_id="j", lease_id="l"))],
+            ["hello"],
+        ),
+        Case("two introductions", [HELLO, HELLO], ["hello"]),
+        Case("an empty message", [HELLO, t.AttachRequest()], ["kind"]),
+        hello("a long name", "host_id", host_id=LONG_ID),
+        hello("a long agent", "agent_id", agent_id=LONG_ID),
+        hello("many models", "models", models=["m"] * 101),
+        hello("a model without a name", "models[1]", models=["m", ""]),
+        hello("a long model", "models[0]", models=[LONG_ID]),
+        hello("fewer jobs than none", "max_concurrent_jobs", max_concurrent_jobs=-1),
+        hello("too many jobs", "max_concurrent_jobs", max_concurrent_jobs=1_001),
+        hello("no room", "max_input_tokens", max_input_tokens=-1),
+        hello("more room than there is", "max_input_tokens", max_input_tokens=MAX),
+        completion("of no job", "job_id", job_id=""),
+        completion("of a long job", "job_id", job_id=LONG_ID),
+        completion("without a lease", "lease_id", lease_id=""),
+        completion("under a long lease", "lease_id", lease_id=LONG_ID),
+        *(
+            completion(
+                f"{field.name} is {value}", f"usage.{field.name}", usage=t.Usage(**{field.name: value})
+            )
+            for field in t.Usage.DESCRIPTOR.fields
+            for value in (-1, MAX)
+        ),
+        keeping("of no job", "job_id", job_id=""),
+        keeping("of a long job", "job_id", job_id=LONG_ID),
+        keeping("no lease", "lease_id", lease_id=""),
+        keeping("a long lease", "lease_id", lease_id=LONG_ID),
     ],
     "Engines/List": [],
     "Engines/Get": [

@@ -53,10 +53,11 @@ async def state(home: House, session: t.SessionRef) -> tuple[object, ...]:
 
 
 async def ask(home: House, rpc: Rpc, requests: list[Message]) -> Answer:
+    endless = rpc.long_lived and not rpc.streams_in  # else it ends with what is said on it
     answer = await home.raw(
-        rpc, *(request.SerializeToString() for request in requests), timeout=0.1 if rpc.long_lived else 20
+        rpc, *(request.SerializeToString() for request in requests), timeout=0.1 if endless else 20
     )
-    if rpc.long_lived and answer.code == "DEADLINE_EXCEEDED":
+    if endless and answer.code == "DEADLINE_EXCEEDED":
         return Answer("OK", [])  # a watch that was taken lasts as long as one likes
     return answer
 

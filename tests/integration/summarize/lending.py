@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -12,7 +11,6 @@ from typing import Any
 import grpc
 
 from contextengine import types as t
-from contextengine.errors import ContextEngineError, from_rpc_error
 from contextengine_proto.v1 import runtime_pb2 as pb
 from contextengine_proto.v1 import runtime_pb2_grpc
 
@@ -107,23 +105,6 @@ async def first_of(*harnesses: Harness) -> tuple[pb.AttachResponse.Job, Harness]
     await asyncio.wait([one.reads() for one in harnesses], return_when=asyncio.FIRST_COMPLETED)
     told = next(one for one in harnesses if one.reads().done())
     return await told.job(), told
-
-
-async def refusal(at: House, *requests: dict[str, Any]) -> ContextEngineError:
-    """What a stream ends with on which this is said."""
-    stub: Any = runtime_pb2_grpc.RuntimeStub(at.channel)
-    stream = stub.Attach()
-    try:
-        with contextlib.suppress(asyncio.InvalidStateError, grpc.RpcError):
-            for request in requests:
-                await stream.write(pb.AttachRequest(**request))
-            await stream.done_writing()
-        async with asyncio.timeout(PATIENCE_S):
-            while await stream.read() is not grpc.aio.EOF:
-                pass
-    except grpc.RpcError as error:
-        return from_rpc_error(error)
-    raise AssertionError(f"it was taken: {await stream.code()}")
 
 
 _number = count(1)

@@ -15,7 +15,7 @@ from contextengine import types as t
 from contextengine_server.sessions import attaching
 
 from ..harness import ALICE, BOB, TOKENS, Clock, House, budget, house, texts
-from .lending import SECRET, attached, compacting, refusal, talk, until, written_by
+from .lending import SECRET, attached, compacting, talk, until, written_by
 from .provider import GOOD, answer, provider
 
 FOCUS = "dwell on what was decided about the billing tables"
@@ -261,49 +261,6 @@ async def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(
                 clock.advance(2)
         assert len(leases) == 3
         assert await written_by(at, session) == ["extractive"]
-
-
-HELLO = {"hello": {"host_id": "h"}}
-WRONG: dict[str, tuple[list[dict[str, Any]], str, str]] = {
-    "nothing at all": ([], "hello", "is required"),
-    "no introduction": ([{"keep_lease": {"job_id": "j", "lease_id": "l"}}], "hello", "must be the first"),
-    "an empty introduction": ([{}], "hello", "must be the first"),
-    "two introductions": ([HELLO, HELLO], "hello", "came twice"),
-    "an empty message": ([HELLO, {}], "kind", "is empty"),
-    "a long name": ([{"hello": {"host_id": "h" * 257}}], "hello.host_id", "longer than 256 bytes"),
-    "a long agent": ([{"hello": {"agent_id": "h" * 257}}], "hello.agent_id", "longer than 256 bytes"),
-    "many models": ([{"hello": {"models": ["m"] * 101}}], "hello.models", "at most 100"),
-    "a model without a name": ([{"hello": {"models": ["m", ""]}}], "hello.models[1]", "is required"),
-    "fewer jobs than none": ([{"hello": {"max_concurrent_jobs": -1}}], "hello.max_concurrent_jobs", "0 to"),
-    "too many jobs": ([{"hello": {"max_concurrent_jobs": 1_001}}], "hello.max_concurrent_jobs", "0 to 1000"),
-    "no room": ([{"hello": {"max_input_tokens": -1}}], "hello.max_input_tokens", "give 0 to"),
-    "a result of no job": ([HELLO, {"completion": {"lease_id": "l"}}], "completion.job_id", "is required"),
-    "a result without a lease": (
-        [HELLO, {"completion": {"job_id": "j"}}],
-        "completion.lease_id",
-        "is required",
-    ),
-    "a lease of no job": ([HELLO, {"keep_lease": {"lease_id": "l"}}], "keep_lease.job_id", "is required"),
-    "no lease": ([HELLO, {"keep_lease": {"job_id": "j"}}], "keep_lease.lease_id", "is required"),
-    "a long lease": (
-        [HELLO, {"keep_lease": {"job_id": "j", "lease_id": "l" * 257}}],
-        "keep_lease.lease_id",
-        "longer than 256 bytes",
-    ),
-    "less than nothing used": (
-        [HELLO, {"completion": {"job_id": "j", "lease_id": "l", "usage": {"output_tokens": -5}}}],
-        "completion.usage.output_tokens",
-        "is -5",
-    ),
-}
-
-
-async def test_what_is_wrong_on_a_stream_is_answered_precisely(at: House) -> None:
-    for name, (requests, field, text) in WRONG.items():
-        error = await refusal(at, *requests)
-        assert (error.code.name, error.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD"), name
-        assert [violation.field for violation in error.violations] == [field], name
-        assert text in str(error), (name, str(error))
 
 
 async def test_an_answer_to_nothing_is_told_so_and_the_stream_goes_on(at: House) -> None:
