@@ -264,7 +264,8 @@ class _Reader:
             group.shown[place] = (
                 Shown("whole", row.sequence) if alone else Shown("parts", row.sequence, (part,))
             )
-            group.members.append(row.sequence)
+            if row.sequence not in group.members:
+                group.members.append(row.sequence)
             group.pinned = group.pinned or pinned(row.message)
         if notes:
             self._note(at, Shown("note", row.sequence, tuple(notes)), stands)

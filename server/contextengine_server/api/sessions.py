@@ -99,7 +99,7 @@ class SessionsService:
         await core.count(messages)
         async with core.session(address.scope, None, lock=True) as session:
             if session.head is not None and session.view.last_sequence:
-                held = [entry.hash for _, entry in session.in_order()]
+                held = [entry.hash for entry in session.view.entries()]
                 if held != [message.hash for message in messages]:
                     raise SessionExists(
                         f"session {address.scope.session!r} holds other messages: import under another id or delete it first",
@@ -142,15 +142,18 @@ class SessionsService:
             raise RowNotFound(f"as_of_revision: {text}", violations=[Violation("as_of_revision", text)])
         yield pb.ExportResponse(session=await self._info(head))
         rows = await lineage_rows(core.store, head, as_of=as_of)
+        newest = head.revision if as_of is None else as_of
         if request.include_retired:
             own = {row.sequence for scope, row in rows if scope == head.scope}
             every = await core.store.messages(head.scope, retired=True)
-            rows += [(head.scope, row) for row in every if row.sequence not in own]
+            left = [row for row in every if row.sequence not in own and row.created_revision <= newest]
+            rows += [(head.scope, row) for row in left]
             rows.sort(key=_sequence)
         for scope, row in rows:
             yield pb.ExportResponse(message=_exported(head, scope, row))
         if request.include_retired:
-            summaries = await core.store.summaries(head.scope, retired=True)
+            every_summary = await core.store.summaries(head.scope, retired=True)
+            summaries = [row for row in every_summary if row.created_revision <= newest]
         else:
             summaries = await lineage_summaries(core.store, head, as_of=as_of)
         for summary in summaries:

@@ -242,7 +242,8 @@ class _Folder:
                 delta = slot.tokens - atom.slots[index].tokens
                 atom.slots[index] = slot
                 atom.tokens += delta
-                atom.entries.append(entry)
+                if atom.entries[-1] is not entry:  # another result in it may stand here already
+                    atom.entries.append(entry)
                 next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
                 self.shift(atom, delta)
                 self.pin(atom, entry)

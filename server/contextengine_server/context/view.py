@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from .atom import Atom
 from .held import Before, Held
-from .message import Slot
+from .message import Entry, Slot
 from .scope import Scope
 
 
@@ -143,6 +143,13 @@ class View:
             if atom.first <= sequence and any(entry.sequence == sequence for entry in atom.entries):
                 return atom
         return None
+
+    def entries(self) -> list[Entry]:
+        """Every message in the window, shown or not, once and by sequence. One whose results answer calls of several atoms stands
+        in each of them."""
+        held = {entry.sequence: entry for atom in self.atoms for entry in atom.entries}
+        held.update((entry.sequence, entry) for atom in self.atoms for entry, _ in atom.dropped)
+        return [held[sequence] for sequence in sorted(held)]
 
     def place(self, summary: Summary) -> None:
         """A summary that was just committed stands where what it covers stood; summaries within its range are below it now."""

@@ -95,11 +95,8 @@ def _run(
 
 def _newest_first(view: View) -> list[tuple[bytes, int, bool]]:
     """The stored contents, newest first, and whether the view shows them as they are."""
-    entries = [(entry, True) for atom in view.atoms if not atom.note for entry in atom.entries]
+    unshown = {entry.sequence for atom in view.atoms for entry, _ in atom.dropped}
     for atom in view.atoms:
         if atom.note:
-            notes = {slot.sequence for slot in atom.slots if slot.form is Form.NOTE}
-            entries += [(entry, entry.sequence not in notes) for entry in atom.entries]
-    entries += [(entry, False) for atom in view.atoms for entry, _ in atom.dropped]
-    entries.sort(key=lambda pair: pair[0].sequence, reverse=True)
-    return [(entry.hash, entry.sequence, shown) for entry, shown in entries]
+            unshown |= {slot.sequence for slot in atom.slots if slot.form is Form.NOTE}
+    return [(entry.hash, entry.sequence, entry.sequence not in unshown) for entry in reversed(view.entries())]

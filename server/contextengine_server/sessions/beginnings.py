@@ -22,13 +22,11 @@ def epoch_of(
 ) -> str:
     """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds. `mark` names a list that is not
     the session's."""
-    before = []
-    for segment in plan.segments[:-1]:
-        before.append(
-            segment.summary.id if isinstance(segment, Summarized) else f"{segment.first}-{segment.last}"
-        )
-    last = plan.segments[-1] if plan.segments else None
-    begins = last.first if isinstance(last, Keep) else str(last)
+    segments = plan.segments
+    last = segments[-1] if segments else None
+    # The last range goes on with what is appended. Where there is none, one will begin with the next step.
+    begins, ended = (last.first, segments[:-1]) if isinstance(last, Keep) else (view.steps, segments)
+    before = [s.summary.id if isinstance(s, Summarized) else f"{s.first}-{s.last}" for s in ended]
     summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
     return epoch.epoch(
         epoch.EpochParts(

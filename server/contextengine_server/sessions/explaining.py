@@ -24,6 +24,9 @@ class Kind(IntEnum):
     DROPPED = 7
 
 
+_UNSHOWN = (Kind.EVICTED, Kind.SUMMARIZED, Kind.DROPPED)
+
+
 @dataclass(slots=True, frozen=True)
 class Decision:
     """What was decided about one message."""
@@ -42,28 +45,31 @@ def explain(assembly: Assembly) -> list[Decision]:
     """The decisions, in order of sequence. The assembly's view is whole."""
     shown, summaries = _shown(assembly)
     view, plan = assembly.view, assembly.plan
-    decisions: list[Decision] = []
+    decided: dict[int, Decision] = {}
+
+    def decide(decision: Decision) -> None:
+        # Results in one message may stand behind calls of several atoms: what shows any of them goes before what shows none.
+        known = decided.get(decision.entry.sequence)
+        if known is None or (known.kind in _UNSHOWN and decision.kind not in (Kind.EVICTED, Kind.DROPPED)):
+            decided[decision.entry.sequence] = decision
+
     for atom in view.atoms:
         for entry, rule in atom.dropped:
-            decisions.append(Decision(entry, Kind.DROPPED, rule))
+            decide(Decision(entry, Kind.DROPPED, rule))
         for entry in atom.entries:
             here = shown.get(entry.sequence)
             if here is not None:
-                decisions.append(_kept(assembly, atom, entry, *here))
+                decide(_kept(assembly, atom, entry, *here))
                 continue
             covering = view.covering(atom.step)
             if covering is None:
-                decisions.append(Decision(entry, Kind.EVICTED, plan.rule or "law budget"))
+                decide(Decision(entry, Kind.EVICTED, plan.rule or "law budget"))
             elif covering.id in summaries:
-                decisions.append(Decision(entry, Kind.SUMMARIZED, "covered", summary_id=covering.id))
+                decide(Decision(entry, Kind.SUMMARIZED, "covered", summary_id=covering.id))
             else:
                 rule = f"its summary {covering.id} was evicted"
-                decisions.append(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
-    return sorted(decisions, key=_sequence)
-
-
-def _sequence(decision: Decision) -> int:
-    return decision.entry.sequence
+                decide(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
+    return [decided[sequence] for sequence in sorted(decided)]
 
 
 def _shown(assembly: Assembly) -> tuple[dict[int, tuple[int, Slot]], set[str]]:

@@ -55,7 +55,7 @@ def passed_through(
     """The list itself, where it does not come to the whole view. `matched`: indexes of the list that are stored, by their
     sequence."""
     whole = session.view
-    shown = sorted(entry.sequence for atom in whole.atoms for entry in atom.entries)
+    shown = sorted({entry.sequence for atom in whole.atoms for entry in atom.entries})
     own = sum(message.own for message in live)
     if sorted(matched.values()) == shown and len(matched) + own == len(live):
         return whole, ""

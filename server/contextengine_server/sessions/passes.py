@@ -62,13 +62,20 @@ def prepare(view: View, step: CompactionStep) -> Pass:
             last.span_end,
         )
     kept = set(view.pinned) | set(range(view.leading))
+    # By sequence: the results in one message may stand behind calls of several steps.
+    entries = {
+        e.sequence: e
+        for at in range(step.first, step.last + 1)
+        if at not in kept
+        for e in view.atom(at).entries
+    }
     stays = set(view.must_stay())
     steps = range(step.first, step.last + 1)
     begin, end = view.atom(step.first), view.atom(step.last)
     return Pass(
         step,
         # Pinned and leading messages are shown all the same and never summarized.
-        [entry for at in steps if at not in kept for entry in view.atom(at).entries],
+        list(entries.values()),
         children,
         sum(child.tokens for child in children)
         + sum(view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None),

@@ -139,10 +139,7 @@ def _shown(row: SummaryRow, shaper: WireShaper) -> Slot:
 def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts]]:
     """The view with nothing behind a sequence, folded again, and the facts of stored messages that differ by it. The view given
     is whole."""
-    entries = [entry for atom in view.atoms for entry in atom.entries]
-    entries += [entry for atom in view.atoms for entry, _ in atom.dropped]
-    entries.sort(key=lambda entry: entry.sequence)
-    kept = [entry for entry in entries if entry.sequence <= after]
+    kept = [entry for entry in view.entries() if entry.sequence <= after]
     again = View(scope=view.scope, incarnation=view.incarnation, reset_mark=view.reset_mark)
     again.summaries = [s for s in view.summaries if s.last_sequence <= after]
     again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]

@@ -6,9 +6,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
-from contextengine_server.context.message import Entry, Form, Slot
+from contextengine_server.context.message import Form, Slot
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import OPENING
 from contextengine_server.context.view import Summary, View
@@ -135,12 +134,6 @@ class Session:
         if own:
             for message in incoming:
                 message.own = message.own or message.hash in own
-
-    def in_order(self) -> list[tuple[int, Entry]]:
-        """Every message that the window holds, shown or not, by sequence."""
-        entries = [entry for atom in self.view.atoms for entry in atom.entries]
-        entries += [entry for atom in self.view.atoms for entry, _ in atom.dropped]
-        return sorted(((entry.sequence, entry) for entry in entries), key=itemgetter(0))
 
     def advance(self, head: SessionHead, state: SessionState) -> None:
         """Memory follows a commit."""

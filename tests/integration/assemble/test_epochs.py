@@ -235,3 +235,21 @@ async def test_lists_that_differ_have_epochs_that_differ(shared: House, session:
     longer = await ask(shared, session, live=live([*talk(4)[2:], say("new")], store_new=True), budget=WIDE)
     assert epoch(longer) == epoch(replies[2])
     assert hashes(longer)[:6] == hashes(replies[2])
+
+
+async def test_nothing_behind_a_summary(shared: House, session: t.SessionRef) -> None:
+    """Where the newest messages are covered too, the epoch is the same in another life, and what is appended goes on in it."""
+    await store(shared, session, [calls("a1", "c1"), result("r1", "c1", 200), reply_with("a2", 200)])
+    await shared.client.record_host_change(
+        session,
+        compacted=t.RecordHostChangeRequest.HostCompaction(
+            first_sequence=1, last_sequence=3, summary="Done."
+        ),
+    )
+    first = await ask(shared, session, budget=WIDE)
+    assert [item.HasField("summary") for item in first.items] == [True]
+    shared.forget()
+    again = await ask(shared, session, budget=WIDE)
+    assert epoch(again) == epoch(first)
+    longer = await ask(shared, session, ingest=[say("u1")], budget=WIDE)
+    assert (epoch(longer), hashes(longer)[:1]) == (epoch(first), hashes(first))

@@ -126,3 +126,21 @@ async def test_a_list_that_is_not_stored(shared: House, session: t.SessionRef) -
         (0, "new"),
     ]
     assert ids_of(reply.items) == [d.id for d in reply.decisions]
+
+
+@pytest.mark.parametrize("engine", ["dag", "legacy"])
+async def test_a_message_with_results_for_several_steps(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """It stands behind each of their calls, and is one message all the same."""
+    await assign(shared, session, engine)
+    await quiet(shared, session)
+    results = [result("", "c1"), result("", "c2"), result("", "c3"), say("")]
+    mixed = t.Message(id="mixed", role=say("").role, parts=[p for each in results for p in each.parts])
+    abandoned = [calls("a1", "c1", "c2"), say("u1", 40), *talk(10, 40), calls("a3", "c3")]
+    await store(shared, session, [say("u0"), *abandoned, mixed])
+    for size in (20_000, 300):
+        reply = await ask(shared, session, budget=budget(size), explain=True)
+        assert kinds(reply)["mixed"] == "KEPT"
+        rows = await shared.rows(session)
+        assert [d.sequence for d in reply.decisions] == [row.sequence for row in rows]

@@ -71,6 +71,15 @@ async def test_the_very_same_again_is_no_error(house: House) -> None:
     assert (again.revision, again.tokens) == (first.revision, first.tokens)
 
 
+async def test_the_very_same_again_where_one_message_answers_several_steps(house: House) -> None:
+    late = user([*tool_result("c1", "one").parts, *tool_result("c2", "two").parts])
+    calling = [assistant(tool_calls=[tool_call(call, "run")]) for call in ("c1", "c2")]
+    messages = [user("q"), *calling, user("wait"), late]
+    await house.client.sessions.import_session(ref(), messages)
+    again = await house.client.sessions.import_session(ref(), messages)
+    assert (again.stored_count, again.duplicate_count) == (0, 5)
+
+
 async def test_another_session_under_the_name_is_refused(house: House) -> None:
     await house.client.ingest(ref(), user("other"))
     error = await refused(house, [header(ref()), *parts(session_of(2))])
@@ -200,6 +209,24 @@ async def test_as_of_every_revision(house: House) -> None:
         (4, 5, 6),
         (5, 7, 0),
     ]
+
+
+async def test_as_of_a_revision_with_what_had_left_the_view(house: House) -> None:
+    """What came later is not shown, whatever else is."""
+    await house.client.ingest_batch(ref(), [user("q1"), assistant("a1 " * 300), user("q2")])
+    await house.client.record_host_change(ref(), rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2))
+    await house.client.ingest(ref(), user("q3"))
+    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=2, summary="Done.")
+    await house.client.record_host_change(ref(), compacted=change)
+    for revision, sequences, summaries in (
+        (1, [1, 2, 3], 0),
+        (2, [1, 2, 3], 0),
+        (3, [1, 2, 3, 4], 0),
+        (4, [1, 2, 3, 4], 1),
+    ):
+        then = await house.export(ref(), as_of_revision=revision, include_retired=True)
+        assert [row.sequence for row in then.messages] == sequences
+        assert len(then.summaries) == summaries
 
 
 @pytest.mark.parametrize(

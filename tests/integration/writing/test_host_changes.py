@@ -48,6 +48,19 @@ async def test_later_rows_leave_the_view_and_stay_stored(house: House) -> None:
     assert texts(await house.rows(ref(), as_of_revision=1)) == ["q1", "a1", "q2", "a2"]
 
 
+async def test_what_answers_several_calls_stays_one_message(house: House) -> None:
+    """Results that came late, in one message: a rewind behind it folds it once."""
+    late = user([*tool_result("c1", "one").parts, *tool_result("c2", "two").parts, "and more"])
+    said = [user("q1"), assistant(tool_calls=[tool_call("c1", "run"), tool_call("c2", "run")]), user("wait")]
+    await house.client.ingest_batch(ref(), [*said, late])
+    before, were = await shown(house), await house.client.get_status(ref())
+    await house.client.ingest(ref(), assistant("a2"))
+    assert (await house.client.record_host_change(ref(), **rewind(4))).retired_count == 1
+    assert await shown(house) == before
+    status = await house.client.get_status(ref())
+    assert (status.message_count, status.message_tokens) == (were.message_count, were.message_tokens)
+
+
 async def test_an_edit_after_a_rewind_is_new_even_under_its_old_id(house: House) -> None:
     await house.client.ingest_batch(ref(), [user("q1", id="m1"), user("q2", id="m2")])
     await house.client.record_host_change(ref(), **rewind(1))
