@@ -66,6 +66,7 @@ class App:
     server: Server
     core: SessionCore
     store: Store
+    background: Background
     registry: Registry
     metrics: Metrics
     address: str
@@ -162,7 +163,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         address = settings.server.address
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
-        yield App(settings, server, core, store, registry, metrics, address)
+        yield App(settings, server, core, store, background, registry, metrics, address)
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:

@@ -178,7 +178,11 @@ class ContextEngineService(ToolCalls):
         core.meters.tokens_reused.value += reused
         if assembly.due and assembly.view.scope.complete:
             await queue_compaction(
-                core, assembly.view.scope, assembly.available, call.trace.traceparent() or ""
+                core,
+                assembly.view.scope,
+                assembly.available,
+                call.trace.traceparent() or "",
+                measured=None if wanted.measured is None else round(wanted.measured / assembly.budget.factor),
             )
         return reply
 

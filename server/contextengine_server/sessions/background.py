@@ -12,7 +12,7 @@ import orjson
 import structlog
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Debt
+from contextengine_server.store.interface import Debt, StoreUnavailable
 from contextengine_server.summarize.observing import under
 from contextengine_server.telemetry.tracing import Tracer
 
@@ -30,10 +30,15 @@ ASKED = "compact:asked"
 COMPACTS = "compacts-transcript"
 """The host's capability to compact its own transcript when an engine delegates."""
 
-LEASE_MS = 60_000
+LEASE_MS = 15_000
+"""How long a job of a server that was killed stays its own; it is renewed at a third of that."""
 IDLE_POLL_S = 1.0
-PASSES = 8
-"""Passes of one job, so that other sessions get their turn."""
+WORKERS = 4
+"""Jobs at a time, each of another session: most of a job is waiting for a summarizer."""
+PASSES = 5
+"""Passes of one job, so that other sessions get their turn: four leaves and one that folds (Comis's bounds of a turn)."""
+DEADLINE_S = 120.0
+"""How long one job may take (lossless-claw's sweep); what it committed by then stays."""
 RETRY_MS = (1_000, 10_000, 60_000, 600_000)
 MAX_SWEEP = 100
 
@@ -47,10 +52,11 @@ class Background:
         self,
         core: SessionCore,
         owner: str,
-        workers: int = 1,
+        workers: int = WORKERS,
         idle_end_ms: int | None = None,
         tracer: Tracer | None = None,
     ) -> None:
+        self.deadline_s = DEADLINE_S
         self.core = core
         self.owner = owner
         self.workers = workers
@@ -97,36 +103,64 @@ class Background:
                     await self._wake.wait()
 
     async def _job(self, debt: Debt) -> None:
-        self.running[debt.scope] = self.core.clock_ms()
+        core, store = self.core, self.core.store
+        began = self.running[debt.scope] = core.clock_ms()
         keeper = asyncio.create_task(self._keep(debt))
+        self._tell("started", debt, {"attempts": debt.attempts})
+        outcome = "cancelled"
         try:
             # Linked to the call that caused it, which did not wait.
             with self.tracer.background("compact", debt.cause or None) as span, under(span):
-                more = await self._compact(debt)
+                more = await self._within_deadline(debt)
         except asyncio.CancelledError:
-            await self.core.store.release_debt(debt, done=False)
+            await store.release_debt(debt, done=False)
             raise
         except Exception as error:
-            wait = RETRY_MS[min(debt.attempts, len(RETRY_MS) - 1)]
+            outcome, wait = "failed", RETRY_MS[min(debt.attempts, len(RETRY_MS) - 1)]
             log.warning(
                 "compaction failed", session=debt.scope.session, error=type(error).__name__, retry_ms=wait
             )
-            await self.core.store.release_debt(
-                debt, done=False, not_before_ms=self.core.clock_ms() + wait, error=type(error).__name__
+            await store.release_debt(
+                debt, done=False, not_before_ms=core.clock_ms() + wait, error=type(error).__name__
             )
         else:
-            await self.core.store.release_debt(debt, done=not more)
-            session = self.core.warm.held(debt.scope)
+            outcome = "more" if more else "done"
+            # Put back behind what others owe.
+            await store.release_debt(debt, done=not more, not_before_ms=core.clock_ms())
+            session = core.warm.held(debt.scope)
             if session is not None and session.owed is not None:
                 session.owed.waiting = more
         finally:
             keeper.cancel()
             self.running.pop(debt.scope, None)
+            self._tell("ended", debt, {"duration_ms": core.clock_ms() - began}, outcome)
+
+    def _tell(self, what: str, debt: Debt, counts: dict[str, int], outcome: str = "") -> None:
+        """Says that a job began or ended, and how."""
+        attributes = {"kind": debt.kind.partition(":")[0]} | ({"outcome": outcome} if outcome else {})
+        self.core.events.emit(f"background:{what}", *debt.scope, counts=counts, attributes=attributes)
 
     async def _keep(self, debt: Debt) -> None:
+        """Renews the lease while the job runs."""
         while True:
             await asyncio.sleep(LEASE_MS / 3000)
-            await self.core.store.extend_debt(debt, self.core.clock_ms() + LEASE_MS)
+            try:
+                if not await self.core.store.extend_debt(debt, self.core.clock_ms() + LEASE_MS):
+                    return  # settled, or somebody else's by now: a commit of both finds that its ground has moved
+            except StoreUnavailable:
+                log.warning("the lease of a job was not renewed", session=debt.scope.session)
+
+    async def _within_deadline(self, debt: Debt) -> bool:
+        """One job; True where there is more to do. Raises TimeoutError where it got nowhere in all its time."""
+        before = await self.core.store.head(debt.scope)
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                return await self._compact(debt)
+        except TimeoutError:
+            after = await self.core.store.head(debt.scope)
+            if before is None or after is None or after.generation <= before.generation:
+                raise
+            return True
 
     async def _compact(self, debt: Debt) -> bool:
         """One job; True where there is more to do."""
@@ -170,14 +204,21 @@ def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = 
 
 
 async def queue_compaction(
-    core: SessionCore, scope: Scope, available: int, cause: str = "", *, asked: Wanted | None = None
+    core: SessionCore,
+    scope: Scope,
+    available: int,
+    cause: str = "",
+    *,
+    measured: int | None = None,
+    asked: Wanted | None = None,
 ) -> bool:
-    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `asked`: a host asked for this.
+    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `measured`: the tokens that the
+    harness measured, which made it due. `asked`: a host asked for this.
 
     False where none is: one was tried in vain, and nothing has changed since.
     """
     session = core.warm.held(scope)
-    payload: dict[str, object] = {"available": available}
+    payload: dict[str, object] = {"available": available, "measured": measured}
     if asked is not None:
         payload |= {
             "force": asked.force,

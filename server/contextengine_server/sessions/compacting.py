@@ -311,6 +311,8 @@ def announce(core: SessionCore, session: Session, engine_id: str, row: SummaryRo
             "tokens_before": row.source_tokens,
             "tokens_after": row.tokens,
             "depth": row.depth,
+            "leaf_summaries_created": int(row.depth == 0),
+            "condensed_summaries_created": int(row.depth > 0),
         },
         attributes={"summary": row.id, "summarizer": row.summarizer},
     )

@@ -11,7 +11,7 @@ import structlog
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
 
-from .background import available_of, queue_compaction
+from .background import PASSES, available_of, queue_compaction
 from .budgeting import BudgetSpec
 from .compacting import Wanted, compact
 from .core import Address, SessionCore
@@ -90,9 +90,10 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
     if not due:
         return TurnDone(written, queued=False)
     if engine.defers:
-        queued = await queue_compaction(core, address.scope, available, turn.cause)
+        queued = await queue_compaction(core, address.scope, available, turn.cause, measured=measured)
         return TurnDone(written, queued)
     async with core.session(address.scope) as session, session.compaction:
-        await compact(core, address, engine, Wanted(available, to_threshold=True, measured=measured))
+        wanted = Wanted(available, to_threshold=True, measured=measured, passes=PASSES)
+        await compact(core, address, engine, wanted)
         written.revision = session.revision
     return TurnDone(written, queued=False)

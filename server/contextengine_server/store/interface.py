@@ -378,8 +378,9 @@ class Store(Protocol):
         """What a session owes, oldest first."""
 
     async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-        """Leases the oldest debt that is due, neither held nor under a live lease, and counts the attempt. One job at a time
-        per session: while one of its debts is under a live lease, its others are not due."""
+        """Leases the oldest debt that is due, neither held nor under a live lease, and counts the attempt. One that was put back
+        for later is as old as that. One job at a time per session: while one of its debts is under a live lease, its others
+        are not due."""
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
         """Extends the lease that `claim_debt` answered with; False where it was lost: claimed again after it ran out, settled,

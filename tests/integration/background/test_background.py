@@ -5,22 +5,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from contextengine import types as t
-from contextengine_server.sessions.background import LEASE_MS
+from contextengine_server.sessions.background import LEASE_MS, PASSES
+from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,
     assign,
+    calls,
     held_back,
     ids_of,
     judged,
     origins,
     owed,
+    result,
     say,
     settled,
     store,
@@ -236,12 +240,135 @@ async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
 
 
 async def test_events_tell_of_it(alone: House) -> None:
-    async with alone.client.sessions.watch(agent_id="agent", name_prefixes=["context:"]) as events:
+    """That a job began, what it made, and how it ended."""
+    names = ["context:", "background:"]
+    seen: list[t.WatchResponse] = []
+    async with alone.client.sessions.watch(agent_id="agent", name_prefixes=names) as events:
         waiting = asyncio.ensure_future(events.__anext__())
         await asyncio.sleep(0.05)
-        await long(alone, ref())
-        done = await alone.client.compact(ref(), force=True, budget=budget(4_000))
-        event = await waiting
-    assert (event.name, event.session_id) == ("context:dag_compacted", "s1")
-    assert event.attributes["summary"] == done.summaries[0].id
-    assert event.counts["messages"] == done.summaries[0].message_count
+        tokens = await long(alone, ref())
+        await ask(alone, ref(), budget=budget(tokens))
+        while not seen or seen[-1].name != "background:ended":
+            seen.append(await waiting)
+            waiting = asyncio.ensure_future(events.__anext__())
+        waiting.cancel()
+    names = [event.name for event in seen]
+    assert names == ["background:started", "context:dag_compacted", "background:ended"]
+    started, made, ended = seen
+    assert {event.session_id for event in seen} == {"s1"}
+    [summary] = (await alone.export(ref())).summaries
+    assert made.attributes["summary"] == summary.info.id
+    assert made.counts["messages"] == summary.info.message_count
+    assert (made.counts["leaf_summaries_created"], made.counts["condensed_summaries_created"]) == (1, 0)
+    assert dict(started.attributes) == {"kind": "compact"}
+    assert dict(ended.attributes) == {"kind": "compact", "outcome": "done"}
+
+
+async def test_what_the_harness_measured_is_known_to_the_job(alone: House) -> None:
+    """By our own count there would be nothing to do."""
+    tokens = await long(alone, ref())
+    size = budget(2 * tokens)
+    turn = await alone.client.after_turn(ref(), [say("u9")], budget=size, current_token_count=2 * tokens)
+    assert turn.compaction_queued
+    assert (await settled(alone, ref())).generation == 1
+    other = ref("other")
+    await long(alone, other)
+    await ask(alone, other, budget=size, current_token_count=2 * tokens)
+    assert (await settled(alone, other)).generation == 1
+
+
+async def test_a_job_is_bounded_by_its_deadline(alone: House) -> None:
+    """What it made by then stays, and it goes on; where it made nothing it is tried again later."""
+    core, background = alone.app.core, alone.app.background
+    core.summarizer = SummarizerChain([], core.counter.count_text)
+    await assign(alone, ref(), leafChunkTokens=1_000, leafTargetTokens=200)
+    tokens = await long(alone, ref(), turns=40)
+    background.deadline_s = 0.5
+
+    class OneAJob(Counting):
+        """Makes one summary of every job, and hangs over the next."""
+
+        hung = 0
+
+        async def summarize(self, request):
+            if len(self.asked) > self.hung:
+                self.hung = len(self.asked)
+                await asyncio.Event().wait()
+            return await super().summarize(request)
+
+    slow = OneAJob(alone)
+    await ask(alone, ref(), budget=budget(tokens - 2_000))
+    while (await alone.client.get_status(ref())).generation < 2:
+        await asyncio.sleep(0.02)
+    [job] = (await alone.client.get_status(ref())).jobs
+    assert job.last_error == ""
+    core.summarizer = slow.inner
+    assert (await settled(alone, ref())).view_tokens <= 0.75 * tokens
+    gated = Gated(alone)
+    await store(alone, ref(), talk(20, 100, "n"))
+    await ask(alone, ref(), budget=budget(tokens - 2_000))
+    await gated.reached.wait()
+    while not (jobs := (await alone.client.get_status(ref())).jobs)[0].last_error:
+        await asyncio.sleep(0.02)
+    assert (jobs[0].state, jobs[0].last_error) == ("waiting", "TimeoutError")
+
+
+async def test_a_long_job_lets_others_have_their_turn(alone: House) -> None:
+    """One worker: after its passes a session that owes more stands behind the others."""
+    background = alone.app.background
+    await background.stop()
+    background.workers = 1
+    small: dict[str, Any] = {"leafChunkTokens": 1_000, "leafTargetTokens": 200, "condensedMinFanout": 20}
+    for name in ("s1", "s2"):
+        await assign(alone, ref(name), **small)
+        await long(alone, ref(name), turns=40)
+        await ask(alone, ref(name), budget=budget(4_000))
+    order = []
+
+    class Noting(Counting):
+        async def summarize(self, request):
+            order.append(request.session)
+            return await super().summarize(request)
+
+    Noting(alone)
+    background.start()
+    for name in ("s1", "s2"):
+        await settled(alone, ref(name))
+    turns = [name for name, _ in groupby(order)]
+    assert turns[:4] == ["s1", "s2", "s1", "s2"]
+    assert order[: PASSES + 1] == ["s1"] * PASSES + ["s2"]
+
+
+async def test_sessions_do_not_wait_for_each_others_summaries(alone: House) -> None:
+    gated = Gated(alone)
+    for name in ("s1", "s2", "s3"):
+        tokens = await long(alone, ref(name))
+        await ask(alone, ref(name), budget=budget(tokens))
+    while len(alone.app.background.running) < 3:
+        await asyncio.sleep(0.02)
+    gated.gate.set()
+    for name in ("s1", "s2", "s3"):
+        assert (await settled(alone, ref(name))).generation == 1
+
+
+async def test_a_long_tool_loop_is_compacted_in_the_middle_of_its_turn(alone: House) -> None:
+    """One request and hundreds of steps: the history of the turn itself is summarized, and the request stays in sight."""
+    await assign(alone, ref(), leafChunkTokens=4_000, leafTargetTokens=400)
+    await store(alone, ref(), [say("u1", 30)])
+    for step in range(60):
+        step_messages = [calls(f"a{step}", f"c{step}"), result(f"r{step}", f"c{step}", 150)]
+        reply = await ask(alone, ref(), ingest=step_messages, budget=budget(10_000))
+        assert reply.outcome == FITS
+        assert "u1" in ids_of(reply.items)
+        assert ids_of(reply.items)[-1] == f"r{step}"
+        if step % 10 == 9:
+            await settled(alone, ref())
+            assert await judged(alone, await ask(alone, ref(), budget=budget(10_000)), ref()) == []
+    status = await alone.client.get_status(ref())
+    assert status.generation >= 2
+    assert status.message_tokens > 15_000
+    # Everything that left is in a summary: of 121 messages not one is merely gone.
+    whole = await ask(alone, ref(), budget=budget(10_000), explain=True)
+    kinds = {decision.kind for decision in whole.decisions}
+    assert t.Decision.KIND_EVICTED not in kinds
+    assert t.Decision.KIND_SUMMARIZED in kinds

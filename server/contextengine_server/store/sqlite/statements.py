@@ -205,7 +205,7 @@ DUE_DEBT = f"""
     {_select("debts", DEBT_COLUMNS)} AS due WHERE held = 0 AND not_before_ms <= :now AND NOT EXISTS (
         SELECT 1 FROM debts WHERE tenant = due.tenant AND agent = due.agent AND session = due.session
         AND lease_until_ms > :now
-    ) ORDER BY queued_ms LIMIT 1
+    ) ORDER BY max(queued_ms, not_before_ms), queued_ms LIMIT 1
 """
 LEASE_DEBT = f"""
     UPDATE debts SET lease_owner = :owner, lease_until_ms = :until, attempts = attempts + 1 WHERE {_SCOPE} AND kind = :kind
