@@ -215,20 +215,28 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
 
 
 def _summarizers(settings: Settings) -> Iterator[Finding]:
-    dag, endpoints = settings.engine.dag, settings.summarizer.endpoints
+    dag, endpoints, order = settings.engine.dag, settings.summarizer.endpoints, settings.summarizer.order
     references = [("compactionModel", dag.compaction_model)]
     references += [
         ("compaction.summarizerFallbackProviders", model)
         for model in dag.compaction.summarizer_fallback_providers
     ]
-    names = {endpoint.name for endpoint in endpoints}
+    names = {endpoint.name for endpoint in endpoints} if "endpoints" in order else set()
+    names |= {"runtime"} & set(order)
+    if endpoints and "endpoints" not in order:
+        yield Finding(
+            "summarizer.order",
+            "warning",
+            f"is {', '.join(order)}, so that none of the {len(endpoints)} configured endpoints is asked",
+            "Add endpoints to it, or remove summarizer.endpoints.",
+        )
     for option, reference in references:
         name = reference.partition(":")[0]
         if reference and name not in names:
             yield Finding(
                 f"engine.dag.{option}",
                 "warning",
-                f"names the endpoint {name!r}, and there is none; it is passed over",
+                f"names {name!r}, which is no endpoint that is asked; it is passed over",
                 f"Add it to summarizer.endpoints, or name one of: {', '.join(sorted(names)) or '(none)'}.",
             )
     for index, endpoint in enumerate(endpoints):
@@ -255,7 +263,8 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 f"{where}.window",
                 "warning",
-                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}; it will be shortened",
+                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}: where it is asked first, chunks are"
+                " smaller; where it stands in, they are shortened",
                 "Lower engine.dag.leafChunkTokens, or use a model with a larger window.",
             )
 

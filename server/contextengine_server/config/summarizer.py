@@ -10,6 +10,15 @@ from pydantic import BeforeValidator, Field, model_validator
 from contextengine_server.config.group import Group
 from contextengine_server.engines.fields import Seconds, Secret, Whole
 
+ORDER = ("runtime", "endpoints", "extractive")
+"""Who may be asked for a summary."""
+
+
+def _asked(value: Any) -> Any:
+    if value not in ORDER:
+        raise ValueError(f"must be one of {', '.join(ORDER)}")
+    return value
+
 
 def _endpoint_url(value: Any) -> Any:
     if not isinstance(value, str) or not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", value):
@@ -108,9 +117,8 @@ class SummarizerSettings(Group):
     """How summaries are made: by the models of attached harnesses, by those at endpoints, and without any by worker
     processes."""
 
-    order: tuple[Literal["runtime", "endpoints", "extractive"], ...] = Field(
-        ("runtime", "endpoints", "extractive"),
-        min_length=1,
+    order: tuple[Annotated[str, BeforeValidator(_asked)], ...] = Field(
+        ORDER,
         description="Who is asked for a summary, in order: `runtime`, the harnesses that lend their models over"
         " Runtime.Attach; `endpoints`; `extractive`, worker processes without a model. Who is not there is passed over; where"
         " all fail, a note that counts stands in.",
@@ -144,6 +152,8 @@ class SummarizerSettings(Group):
 
     @model_validator(mode="after")
     def _distinct(self) -> SummarizerSettings:
+        if not self.order:
+            raise ValueError(f"order is empty: name at least one of {', '.join(ORDER)}")
         if len(set(self.order)) < len(self.order):
             raise ValueError(f"order names one twice: {', '.join(self.order)}; each is asked once")
         if "extractive" in self.order[:-1]:

@@ -57,8 +57,8 @@ class Compaction(Options):
 
     summarizer_fallback_providers: tuple[str, ...] = Field(
         (),
-        description="The models asked when the first fails, in order, each as `endpoint:model` or `endpoint`. Empty: the"
-        " other endpoints in their order.",
+        description="The models asked when the first fails, in order, each in the same form as `compactionModel`. Empty: the"
+        " others in their order.",
     )
 
 
@@ -105,7 +105,8 @@ class DagOptions(Options):
     compaction_model: str = Field(
         "",
         description="The model asked first for a summary, as `endpoint:model`, or the name of one of"
-        " `summarizer.endpoints` for its own model. Empty: the first endpoint.",
+        " `summarizer.endpoints` for its own model; `runtime`, or `runtime:model`, for one that a harness lends. Empty: as"
+        " `summarizer.order` says.",
     )
     compaction: Compaction = Compaction()
     summarizer_spend: SummarizerSpend = SummarizerSpend()

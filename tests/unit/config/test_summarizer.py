@@ -94,6 +94,38 @@ def test_what_is_wrong_with_an_endpoint_is_named_without_its_secrets(
     assert "hunter2" not in found
 
 
+def test_an_endpoint_cannot_have_the_name_of_the_harnesses() -> None:
+    assert "summarizer.endpoints[0].name: must not be `runtime`" in complaint(LOCAL | {"name": "runtime"})
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ([], "order is empty: name at least one of runtime, endpoints, extractive"),
+        (["model"], "summarizer.order[0]: must be one of runtime, endpoints, extractive"),
+        (["runtime", "runtime"], "order names one twice: runtime, runtime; each is asked once"),
+        (["extractive", "endpoints"], "put extractive last, since it always answers"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused(order: list[str], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(None, {"summarizer.order": order}, {})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("order", "asked"),
+    [
+        (None, ["runtime", "endpoints", "extractive"]),
+        (["extractive"], ["extractive"]),
+        (["endpoints", "runtime"], ["endpoints", "runtime"]),
+    ],
+)
+def test_an_order_is_taken(order: list[str] | None, asked: list[str]) -> None:
+    flags = {} if order is None else {"summarizer.order": order}
+    assert list(load_settings(None, flags, {}).summarizer.order) == asked
+
+
 def test_two_endpoints_of_one_name_are_refused() -> None:
     assert "endpoints[0] and endpoints[1] have the same name 'local'" in complaint(LOCAL, LOCAL)
 
@@ -128,6 +160,9 @@ def test_doctor_names_what_will_be_passed_over(monkeypatch: pytest.MonkeyPatch) 
         "summarizer.endpoints[1].base_url",
     }
     assert all(finding.status == "warning" and finding.advice for finding in found.values())
+    ignored = load_settings(None, {"summarizer.endpoints": [LOCAL], "summarizer.order": ["runtime"]}, {})
+    assert [one.name for one in config_lint(ignored) if one.status != "ok"] == ["summarizer.order"]
+    assert all(one.status == "ok" for one in config_lint(load(LOCAL, compactionModel="runtime:big")))
     monkeypatch.setenv("NO_SUCH_KEY", "x")
     in_order = load(LOCAL, far | {"base_url": "https://models.example/v1"}, compactionModel="far:x")
     assert all(finding.status == "ok" for finding in config_lint(in_order))
