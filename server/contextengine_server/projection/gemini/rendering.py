@@ -41,9 +41,9 @@ def render(task: ProviderTask) -> Rendered:
     texts = [task.instructions] if task.instructions.strip() else []
     texts += [part.text for said in leading for part in said.parts if isinstance(part, Text) and part.text]
     contents: list[Json] = []
-    asked = max((at for at, said in enumerate(rest) if _asks(said)), default=-1)
-    for at, said in enumerate(rest):
-        signed = at > asked and _signs(task.model)
+    # Only the turn that goes on is checked, but a stand-in that came and went would break the cached prefix.
+    signed = _signs(task.model)
+    for said in rest:
         _add(contents, said, ids, losses, made_here(task, said.item, "google"), signed)
     if contents and contents[0]["role"] == "model":
         contents.insert(0, {"role": "user", "parts": [{"text": OPENER}]})
@@ -52,12 +52,8 @@ def render(task: ProviderTask) -> Rendered:
     return Rendered(contents, system, "\n\n".join(texts), losses)
 
 
-def _asks(said: Said) -> bool:
-    return said.item.role is Role.USER
-
-
 def _signs(model: str) -> bool:
-    """True for Gemini 3 and newer, which check the signatures of the turn that goes on."""
+    """True for Gemini 3 and newer, which check signatures."""
     found = _NEWER.match(model)
     return found is not None and int(found[1]) >= 3
 

@@ -48,7 +48,7 @@ def _written(said: Said, ids: CallIds, losses: list[Loss]) -> list[Json]:
     else:
         written["content"] = content if parts or not said.answers else None
     if not said.answers:
-        return [written if written["content"] is not None else written | {"content": ""}]
+        return [written]
     calls, outputs = [], []
     for answered in said.answers:
         name = ids.name(answered.call.id, answered.key, said.index)

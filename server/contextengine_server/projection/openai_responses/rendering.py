@@ -42,7 +42,7 @@ def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[J
 
     def flush() -> None:
         if content:
-            made.append({"type": "message", "role": item.role.value, "content": list(content)})
+            made.append(_message(item.role, list(content)))
             content.clear()
 
     for part in said.parts:
@@ -74,8 +74,14 @@ def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[J
         losses.append(Loss(said.index, "reasoning without what it produced", "R8"))
     if not said.parts:
         kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
-        made.append({"type": "message", "role": item.role.value, "content": [{"type": kind, "text": ""}]})
+        made.append(_message(item.role, [{"type": kind, "text": ""}]))
     return [*made, *outputs]
+
+
+def _message(role: Role, content: list[Json]) -> Json:
+    """A message. The model's plain text is said the short way: the long one is for items with ids, which are left out."""
+    plain = role is Role.ASSISTANT and len(content) == 1 and content[0].keys() == {"type", "text"}
+    return {"type": "message", "role": role.value, "content": content[0]["text"] if plain else content}
 
 
 def _reasoning(part: Reasoning, item: Item) -> Json:

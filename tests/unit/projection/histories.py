@@ -1,0 +1,116 @@
+"""Histories that hold what formats differ in, and how each target is rendered and judged."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
+from contextengine_server.projection.checking import Finding
+from contextengine_server.projection.model import File, Image, Item, Opaque, Reasoning, Result, Role, Text
+from contextengine_server.projection.rendering import ProviderTask, Rendered
+from tests.unit.projection.making import assistant, call, numbered, result, summary, tool, user
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PICTURE = Image("image/png", PNG, detail="low")
+SIGNED = Reasoning("I think.", signature=b"sig-1", item_id="rs_1")
+CLAUDE: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-4-8"}
+
+RENDER: dict[str, Callable[[ProviderTask], Rendered]] = {
+    "openai-chat": openai_chat.render,
+    "openai-responses": openai_responses.render,
+    "anthropic": anthropic.render,
+    "gemini": gemini.render,
+}
+MODELS = {
+    "openai-chat": "gpt-6-sol",
+    "openai-responses": "gpt-6-sol",
+    "anthropic": "claude-opus-4-8",
+    "gemini": "gemini-3-pro",
+}
+
+
+def rendered(target: str, items: Sequence[Item], **fields: Any) -> Rendered:
+    return RENDER[target](ProviderTask(items=items, **({"model": MODELS[target]} | fields)))
+
+
+def body_of(target: str, made: Rendered) -> dict[str, Any]:
+    """The request's body, after the way over the wire."""
+    names = {"openai-responses": "input", "gemini": "contents"}
+    systems = {"openai-responses": "instructions", "anthropic": "system", "gemini": "systemInstruction"}
+    body = {names.get(target, "messages"): made.messages}
+    if made.system is not None:
+        body[systems[target]] = made.system
+    read: dict[str, Any] = json.loads(json.dumps(body))
+    return read
+
+
+def judged(target: str, body: Any) -> list[Finding]:
+    """What the target's validator finds, advice left out."""
+    validate: dict[str, Callable[[], list[Finding]]] = {
+        "openai-chat": lambda: openai_chat.validate(body),
+        "openai-responses": lambda: openai_responses.validate(body),
+        "anthropic": lambda: anthropic.validate(body),
+        "gemini": lambda: gemini.validate(body, MODELS["gemini"]),
+    }
+    return [finding for finding in validate[target]() if not finding.advice]
+
+
+def rich() -> list[Item]:
+    """What a long session may show: summaries, parallel calls, a failed tool, media, thinking, ids used again, odd roles."""
+    return [
+        Item(Role.SYSTEM, (Text("Policy."),), sequence=1),
+        summary("what was", 2, 9),
+        *numbered(
+            [
+                Item(Role.USER, (Text("look"), PICTURE, File("application/pdf", b"%PDF", name="a.pdf"))),
+                assistant("I do.", call("c1", "look", {"a": 1}), call("c2", "find", {})),
+                tool(result("c2", "two")),
+                tool(Result("c1", "look", (Text("one"), PICTURE), is_error=True)),
+                assistant("", call("c1", "look", "no json")),
+                tool(result("c1", "three")),
+                Item(Role.ASSISTANT, (SIGNED, Text("Seen.")), **CLAUDE),
+                Item(Role.CUSTOM, (Text("a note"),), custom_role="notice"),
+                Item(Role.DEVELOPER, (Text("Be brief."),)),
+                assistant(" "),
+                Item(Role.ASSISTANT, (Opaque("pi", "chart", "{}"),)),
+                user("and now?"),
+            ],
+            10,
+        ),
+    ]
+
+
+def broken() -> dict[str, list[Item]]:
+    """Lists cut anywhere: what must be mended before a provider sees it."""
+    return {
+        "begins with a call": [assistant("", call("c1")), tool(result("c1")), user("x")],
+        "begins with a result": [tool(result("c1", "orphan")), assistant("a"), user("x")],
+        "cut inside a pair": [user("x"), assistant("", call("c1"), call("c2")), tool(result("c1"))],
+        "a late result": [user("x"), assistant("", call("c1")), user("wait"), tool(result("c1", "late"))],
+        "a result twice": [user("x"), assistant("", call("c1")), tool(result("c1")), tool(result("c1"))],
+        "bad ids": [
+            user("x"),
+            assistant("", call("a b"), call("x" * 80)),
+            tool(result("a b"), result("x" * 80)),
+        ],
+        "the same id side by side": [
+            user("x"),
+            assistant("", call("c1"), call("c1")),
+            tool(result("c1"), result("c1")),
+        ],
+        "nothing but the model": [assistant("hello"), assistant("", call("c1"))],
+        "nothing said": [user(""), assistant(""), Item(Role.ASSISTANT, ()), user("x")],
+        "text behind a call": [user("x"), Item(Role.ASSISTANT, (call("c1"), Text("so"))), tool(result("c1"))],
+        "thinking behind text": [user("x"), Item(Role.ASSISTANT, (Text("a"), SIGNED), **CLAUDE)],
+        "only thinking": [user("x"), Item(Role.ASSISTANT, (SIGNED,), **CLAUDE), user("y")],
+        "a user's own results": [
+            assistant("", call("c1")),
+            Item(Role.USER, (Text("before"), result("c1"), Text("after"))),
+        ],
+        "a lone surrogate in arguments": [user("x"), assistant("", call("c1", "t", '{"a": "\\ud800"}'))],
+    }
