@@ -131,6 +131,24 @@ class TooLarge(DomainError):
     reason = "TOO_LARGE"
 
 
+class SpawnLimit(DomainError):
+    """A child would be too deep, or its parent has too many live ones."""
+
+    reason = "SPAWN_LIMIT"
+
+
+class SpawnEnded(DomainError):
+    """The spawn that a token names is over."""
+
+    reason = "SPAWN_ENDED"
+
+
+class BudgetSpent(DomainError):
+    """What may be spent is spent."""
+
+    reason = "BUDGET_SPENT"
+
+
 class Overloaded(DomainError):
     """Too many calls at once."""
 
@@ -156,7 +174,7 @@ class Unauthenticated(DomainError):
 
 
 class PermissionDenied(DomainError):
-    """The token's role does not allow this call."""
+    """The token's role does not allow this call, or the spawn token grants no recall."""
 
     reason = "PERMISSION_DENIED"
 

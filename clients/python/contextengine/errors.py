@@ -224,6 +224,18 @@ class PositionLost(ContextEngineError):
     reason = "POSITION_LOST"
 
 
+class SpawnEnded(ContextEngineError):
+    """The spawn that a token names is over: its child ended, it was rolled back or it expired."""
+
+    reason = "SPAWN_ENDED"
+
+
+class SpawnLimit(ContextEngineError):
+    """A child would be too deep, or its parent has too many live ones."""
+
+    reason = "SPAWN_LIMIT"
+
+
 def _descendants(kind: type[ContextEngineError]) -> list[type[ContextEngineError]]:
     return [kind] + [found for child in kind.__subclasses__() for found in _descendants(child)]
 

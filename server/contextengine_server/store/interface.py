@@ -17,6 +17,7 @@ from contextengine_server.context.value import value
 from contextengine_server.store.guards import Guards
 from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.search import SearchIndex
+from contextengine_server.store.spawns import Spawns
 
 
 @value
@@ -270,20 +271,18 @@ class StoreUnavailable(StoreError):
 
 
 class StoreRefused(StoreError):
-    """The database must not be opened: damaged, of another program, newer than this one, in use, or out of reach. The text
-    says what to do."""
+    """The database must not be opened: damaged, foreign, newer than this program, in use, out of reach; the text says what to do."""
 
 
 class Store(Protocol):
     """Rows of sessions. Every method names the scope or the tenant it works in, and none reads across, but those that serve
-    the process and answer no caller: `idle_sessions`, `claim_debt`, and `counts` without a tenant.
-
-    Every read and write raises StoreUnavailable where the database cannot be used now, or is closed.
-    """
+    the process and answer no caller: `idle_sessions`, `claim_debt`, `spawns.expire`, and `counts` without a tenant. Every read
+    and write raises StoreUnavailable where the database cannot be used now, or is closed."""
 
     index: SearchIndex
     guards: Guards
     lent: LentJobs
+    spawns: Spawns
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""

@@ -216,6 +216,39 @@ lent_jobs = sa.Table(
 )
 """The work that harnesses do with their models."""
 
+spawns = sa.Table(
+    "spawns",
+    metadata,
+    _key("tenant"),
+    _key("token"),
+    _text("agent"),
+    _text("session"),
+    _text("parent_agent"),
+    _text("parent_session"),
+    _number("parent_revision"),
+    _number("parent_sequence"),
+    _flag("fork"),
+    _number("depth"),
+    _number("created_ms"),
+    _number("ttl_ms"),
+    _number("expire_ms"),
+    _text("request_id"),
+    _bytes("digest"),
+    _text("note"),
+    _number("inherited_tokens"),
+    _text("previous_session"),
+    _text("objective"),
+    _bytes("transcripts"),
+    _number("grant_tokens"),
+    _number("grant_depth"),
+    _number("grant_expire_ms"),
+    _number("used_tokens"),
+    _flag("started"),
+    _number("ended_ms"),
+    _text("end_reason"),
+)
+"""Children, by their tokens; `agent` and `session` name the child."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
@@ -259,3 +292,18 @@ sa.Index("lent_jobs_session", _j.tenant, _j.agent, _j.session)
 _partial("lent_jobs_digest", _j.tenant, _j.digest, where=_j.digest != sa.literal_column("''"), unique=True)
 _partial("lent_jobs_queue", _j.tenant, _j.queued_ms, where=_j.answered == sa.false())
 _partial("debts_queue", debts.c.queued_ms, where=debts.c.held == sa.false())
+
+_c = spawns.c
+sa.Index("spawns_child", _c.tenant, _c.agent, _c.session, _c.created_ms)
+sa.Index("spawns_parent", _c.tenant, _c.parent_agent, _c.parent_session, _c.ended_ms)
+_partial(
+    "spawns_request",
+    _c.tenant,
+    _c.parent_agent,
+    _c.parent_session,
+    _c.request_id,
+    where=_c.request_id != sa.literal_column("''"),
+    unique=True,
+)
+_partial("spawns_due", _c.expire_ms, where=_c.ended_ms == sa.literal_column("0"))
+_partial("spawns_over", _c.ended_ms, where=_c.ended_ms > sa.literal_column("0"))

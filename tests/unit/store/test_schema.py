@@ -25,6 +25,7 @@ from contextengine_server.store.interface import (
     SummaryRow,
 )
 from contextengine_server.store.lending import LentJob
+from contextengine_server.store.spawns import Spawn
 from contextengine_server.store.sqlite import database, statements
 
 
@@ -76,6 +77,7 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
         (schema.debts, Debt, set()),
         (schema.assignments, Assignment, set()),
         (schema.lent_jobs, LentJob, set()),
+        (schema.spawns, Spawn, set()),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -129,6 +131,13 @@ HOT = {
     "DUE_JOB": "lent_jobs_queue (tenant=?)",
     "JOB_BY_DIGEST": "lent_jobs_digest (tenant=? AND digest=?)",
     "DELETE_REST 3": "lent_jobs_session (tenant=? AND agent=? AND session=?)",
+    "DELETE_REST 4": "spawns_child (tenant=? AND agent=? AND session=?)",
+    "DELETE_REST 7": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
+    "SPAWN_ASKED": "spawns_request (tenant=? AND parent_agent=? AND parent_session=? AND request_id=?)",
+    "SPAWN_OF": "spawns_child (tenant=? AND agent=? AND session=?)",
+    "LIVE_CHILDREN": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=? AND ended_ms=?)",
+    "DUE_SPAWNS": "spawns_due (expire_ms<?)",
+    "OVER_SPAWN": "spawns_over (ended_ms>? AND ended_ms<?)",
     "BY_HOST_ID": "messages_host_id (tenant=? AND agent=? AND host_id=? AND session=?)",
     "ATOM_FROM": "messages_start (tenant=? AND agent=? AND session=? AND start>?)",
     "ATOM_LATE": "messages_late (tenant=? AND agent=? AND session=? AND late_of=?)",

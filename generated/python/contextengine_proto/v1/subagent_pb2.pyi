@@ -122,3 +122,29 @@ class EndSubagentResponse(_message.Message):
     ENDED_FIELD_NUMBER: _ClassVar[int]
     ended: bool
     def __init__(self, ended: _Optional[bool] = ...) -> None: ...
+
+class SpawnStatus(_message.Message):
+    __slots__ = ("parent", "context_mode", "depth", "parent_revision", "objective", "grant", "used_tokens", "expire_time", "ended", "parent_transcript", "child_transcript")
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_MODE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    PARENT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    USED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    PARENT_TRANSCRIPT_FIELD_NUMBER: _ClassVar[int]
+    CHILD_TRANSCRIPT_FIELD_NUMBER: _ClassVar[int]
+    parent: _message_pb2.SessionRef
+    context_mode: ContextMode
+    depth: int
+    parent_revision: int
+    objective: str
+    grant: RecallGrant
+    used_tokens: int
+    expire_time: _timestamp_pb2.Timestamp
+    ended: str
+    parent_transcript: TranscriptRef
+    child_transcript: TranscriptRef
+    def __init__(self, parent: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., context_mode: _Optional[_Union[ContextMode, str]] = ..., depth: _Optional[int] = ..., parent_revision: _Optional[int] = ..., objective: _Optional[str] = ..., grant: _Optional[_Union[RecallGrant, _Mapping]] = ..., used_tokens: _Optional[int] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended: _Optional[str] = ..., parent_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ..., child_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ...) -> None: ...

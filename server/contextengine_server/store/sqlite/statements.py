@@ -20,6 +20,7 @@ from contextengine_server.store.interface import (
     SummaryRow,
 )
 from contextengine_server.store.lending import LentJob
+from contextengine_server.store.spawns import Spawn
 
 
 def _names(row: type, *before: str) -> tuple[str, ...]:
@@ -37,6 +38,7 @@ def _select(table: str, columns: tuple[str, ...]) -> str:
 
 _KEY = ("tenant", "agent", "session")
 _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
+_PARENT = "tenant = :tenant AND parent_agent = :agent AND parent_session = :session"
 
 # Sessions
 
@@ -95,9 +97,10 @@ DEPENDENTS = """
 """
 DELETE_MESSAGES = f"DELETE FROM messages WHERE {_SCOPE}"
 DELETE_SUMMARIES = f"DELETE FROM summaries WHERE {_SCOPE}"
-DELETE_REST = tuple(
-    f"DELETE FROM {table} WHERE {_SCOPE}"
-    for table in ("requests", "debts", "assignments", "lent_jobs", "session_keys", "sessions")
+_OF_SESSIONS = ("requests", "debts", "assignments", "lent_jobs", "spawns", "session_keys", "sessions")
+DELETE_REST = (
+    *(f"DELETE FROM {table} WHERE {_SCOPE}" for table in _OF_SESSIONS),
+    f"DELETE FROM spawns WHERE {_PARENT}",
 )
 
 # Messages
@@ -265,6 +268,30 @@ COMING_JOB = f"""
 SETTLE_JOB = f"UPDATE lent_jobs SET answered = 1, digest = '', work = x'', result = x'' WHERE {_JOB}"
 REMOVE_JOB = f"DELETE FROM lent_jobs WHERE {_JOB}"
 OPEN_JOBS = "SELECT COUNT(*) FROM lent_jobs WHERE tenant = :tenant AND answered = 0"
+
+# Children
+
+SPAWN_COLUMNS = _names(Spawn)
+_SPAWNS = _select("spawns", SPAWN_COLUMNS)
+_SPAWN = "tenant = :tenant AND token = :token"
+SPAWN = f"{_SPAWNS} WHERE {_SPAWN}"
+SPAWN_ASKED = f"{_SPAWNS} WHERE {_PARENT} AND request_id = :request_id AND request_id != ''"
+SPAWN_OF = f"{_SPAWNS} WHERE {_SCOPE} ORDER BY created_ms DESC LIMIT 1"
+LIVE_CHILDREN = f"SELECT COUNT(*) FROM spawns WHERE {_PARENT} AND ended_ms = 0"
+INSERT_SPAWN = _insert("spawns", SPAWN_COLUMNS)
+START_SPAWN = f"UPDATE spawns SET started = 1 WHERE {_SPAWN} AND ended_ms = 0 AND expire_ms > :now"
+SPEND_SPAWN = f"""
+    UPDATE spawns SET used_tokens = used_tokens + :tokens
+    WHERE {_SPAWN} AND ended_ms = 0 AND used_tokens + :tokens <= grant_tokens
+"""
+END_SPAWN = f"UPDATE spawns SET ended_ms = :now, end_reason = :reason WHERE {_SPAWN} AND ended_ms = 0"
+PROLONG_SPAWN = f"UPDATE spawns SET expire_ms = :until WHERE {_SPAWN}"
+DUE_SPAWNS = f"{_SPAWNS} WHERE ended_ms = 0 AND expire_ms <= :now ORDER BY expire_ms LIMIT :limit"
+OVER_SPAWN = "SELECT 1 FROM spawns WHERE ended_ms > 0 AND ended_ms <= :before LIMIT 1"
+FORGET_SPAWNS = """
+    DELETE FROM spawns WHERE rowid IN
+    (SELECT rowid FROM spawns WHERE ended_ms > 0 AND ended_ms <= :before ORDER BY ended_ms LIMIT :limit)
+"""
 
 # Counts
 

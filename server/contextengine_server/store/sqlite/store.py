@@ -20,7 +20,6 @@ from contextengine_server.store.interface import (
     MessageRow,
     SessionHead,
     StoredReply,
-    StoreError,
     StoreHealth,
     StoreRefused,
     StoreUnavailable,
@@ -29,6 +28,7 @@ from contextengine_server.store.interface import (
 from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.migrations import HEAD
 from contextengine_server.store.search import SearchIndex
+from contextengine_server.store.spawns import Spawns
 
 from . import database, passages, reads, writes
 from .guards import SqliteGuards
@@ -36,6 +36,7 @@ from .lending import SqliteLentJobs
 from .readers import Readers
 from .remembered import Remembered
 from .search import SqliteIndex
+from .spawns import SqliteSpawns
 from .writer import Writer
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ class SqliteStore:
         self.index: SearchIndex = SqliteIndex(self._read, self._write)
         self.guards: Guards = SqliteGuards(self._read, self._write)
         self.lent: LentJobs = SqliteLentJobs(self._read, self._write)
+        self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
 
     # Life
 
@@ -154,23 +156,26 @@ class SqliteStore:
         Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError where the commit
         contradicts itself or the rows.
         """
-        head = commit.head
-        if not head.scope.complete:
-            raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
-        if commit.bind_key and not head.session_key:
-            raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
-        if commit.debt is not None and commit.debt.scope != head.scope:
-            raise StoreError(f"{head.scope.session}: a debt of another session, {commit.debt.scope.session}")
-
-        def remember(_: None) -> None:
-            self._heads.put(head.scope, head)
-            if commit.messages or commit.summaries:
-                self.index.noted(head.scope)
-            if commit.bind_key:
-                self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
-
+        writes.check(commit)
         usual = commit if writes.appends(commit) else None
-        await self._opened().writer.submit(lambda db: writes.commit(db, commit), remember, usual)
+        await self._opened().writer.submit(
+            lambda db: writes.commit(db, commit), lambda _: self._committed(commit), usual
+        )
+
+    def _committed(self, commit: Commit) -> None:
+        """Memory follows a commit."""
+        head = commit.head
+        self._heads.put(head.scope, head)
+        if commit.messages or commit.summaries:
+            self.index.noted(head.scope)
+        if commit.bind_key:
+            self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
+
+    def _erased(self, scopes: Sequence[Scope]) -> None:
+        """Memory follows a deletion."""
+        for scope in scopes:
+            self._heads.drop(scope)
+        self._keys.clear()  # seldom, and which keys pointed there is not known here
 
     async def list_sessions(
         self,
@@ -196,9 +201,7 @@ class SqliteStore:
         """Erases a session with everything derived from it. Raises HasDependents, RevisionConflict."""
 
         def forget(deleted: Deleted) -> None:
-            for session in deleted.sessions:
-                self._heads.drop(scope._replace(session=session))
-            self._keys.clear()  # seldom, and which keys pointed there is not known here
+            self._erased([scope._replace(session=session) for session in deleted.sessions])
 
         deleted = await self._write(lambda db: writes.delete(db, scope, expected_revision, cascade), forget)
         while await self.index.erase():

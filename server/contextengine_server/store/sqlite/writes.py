@@ -46,6 +46,17 @@ _reply_columns = _getter(sql.REPLY_COLUMNS)
 _debt_columns = _getter(sql.DEBT_COLUMNS)
 
 
+def check(change: Commit) -> None:
+    """Raises StoreError where a commit is at odds with itself."""
+    head = change.head
+    if not head.scope.complete:
+        raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
+    if change.bind_key and not head.session_key:
+        raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
+    if change.debt is not None and change.debt.scope != head.scope:
+        raise StoreError(f"{head.scope.session}: a debt of another session, {change.debt.scope.session}")
+
+
 def commit(db: sqlite3.Connection, change: Commit) -> None:
     """Writes one commit. Raises DuplicateRequest, RevisionConflict, DuplicateHostIds or StoreError, in this order."""
     scope, head = change.head.scope, change.head
@@ -215,15 +226,20 @@ def delete(db: sqlite3.Connection, scope: Scope, expected_revision: int | None, 
         if standing and not cascade:
             raise HasDependents([one.session for one in standing])
         doomed.extend(standing)
-    messages = summaries = 0
-    for each in doomed:
-        names = named(each)
-        messages += db.execute(sql.DELETE_MESSAGES, names).rowcount
-        summaries += db.execute(sql.DELETE_SUMMARIES, names).rowcount
-        for statement in sql.DELETE_REST:
-            db.execute(statement, names)
-        passages.doom(db, each)
+    gone = [erase(db, each) for each in doomed]
+    messages, summaries = (sum(counts) for counts in zip(*gone, strict=True))
     return Deleted(tuple(each.session for each in doomed), messages, summaries)
+
+
+def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
+    """Erases a session with everything derived from it; answers how many messages and summaries went."""
+    names = named(scope)
+    messages = db.execute(sql.DELETE_MESSAGES, names).rowcount
+    summaries = db.execute(sql.DELETE_SUMMARIES, names).rowcount
+    for statement in sql.DELETE_REST:
+        db.execute(statement, names)
+    passages.doom(db, scope)
+    return messages, summaries
 
 
 def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
