@@ -28,8 +28,8 @@ _SCRIPTS = {
 """Scripts that one language has to itself. Latin, Cyrillic, Arabic and Devanagari serve many: a model tells these apart."""
 
 _KANA = re.compile(r"[\u3041-\u30ff]")
-_KANA_SHARE = 20
-"""Han with one kana in twenty is Japanese: Chinese has none."""
+_KANA_SHARE = 10
+"""Han with one kana in ten is Japanese: Chinese has none but in quotations."""
 
 
 def language_of(texts: Iterable[str]) -> str:
