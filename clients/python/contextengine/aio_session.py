@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from . import fields
+from google.protobuf.message import Message as ProtoMessage
+
+from . import calls, fields
 from . import types as t
 from .aio_transport import AsyncStream
-from .deltas import Assembly, Holder
+from .attempts import Attempts
+from .calls import Call
+from .deltas import Assembly
+from .errors import ContextEngineError
+from .keeping import Keeper, Writing, as_after_turn, new_messages, projected
 from .refs import watchable
+from .requests import build
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
 
+Request = TypeVar("Request", bound=ProtoMessage)
+Response = TypeVar("Response", bound=ProtoMessage)
+
 
 class AsyncSession:
-    """One session of an agent. Remembers its last assembly, so that replies carry only what is new."""
+    """One session of an agent. Remembers its last assembly, so that replies carry only what is new.
+
+    While the service is away `assemble` answers a context made by the client, marked `degraded`; what is written waits and
+    is sent before the next call; `ingest`, `ingest_batch`, `after_turn` and `report_usage` then answer an empty reply. A
+    client with `fallback=False` raises instead.
+    """
 
     def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
         self._client = client
         self.ref = ref
         """What names the session in every call."""
-        self._holder = Holder()
+        self._keeper = Keeper(client.queue)
+
+    @property
+    def pending(self) -> int:
+        """How many messages of the session wait for the service to come back."""
+        return self._client.pending(self.ref)
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        """Sends what waits. Raises ContextEngineError where the service is away."""
+        await self._client.flush(self.ref, timeout=timeout)
 
     async def bootstrap(self, **more: Unpack[fields.Bootstrap]) -> t.BootstrapResponse:
         """Introduces a host and the session to each other. Optional."""
@@ -30,13 +55,13 @@ class AsyncSession:
 
     async def ingest(self, message: t.Message, **more: Unpack[fields.Write]) -> t.IngestResponse:
         """Stores one message durably. The same id with other content is MessageConflict."""
-        return await self._client.ingest(self.ref, message, **more)
+        return await self._write(calls.INGEST, {"message": message, **more})
 
     async def ingest_batch(
         self, messages: Sequence[t.Message], **more: Unpack[fields.Write]
     ) -> t.IngestBatchResponse:
         """Stores messages durably, all or none."""
-        return await self._client.ingest_batch(self.ref, messages, **more)
+        return await self._write(calls.INGEST_BATCH, {"messages": messages, **more})
 
     async def assemble(self, *, delta: bool = True, **more: Unpack[fields.Assemble]) -> Assembly:
         """Answers the whole context for one model call. Stores `ingest` first.
@@ -44,25 +69,37 @@ class AsyncSession:
         What the handle holds of its last assembly is not sent again; `delta=False` asks for everything. Raises
         DeltaMismatch where the reply does not fit what is held; the next call then gets everything.
         """
-        held, known = self._holder.begin(delta)
-        return self._holder.take(held, await self._client.assemble(self.ref, **known, **more))
+        return (await self._assemble(delta, dict(more)))[1]
+
+    async def project_codex(
+        self, options: t.ProjectionOptions | None = None, **more: Unpack[fields.Assemble]
+    ) -> t.ProjectResponse:
+        """Assembles and projects for Codex in one call. Give the turn's `prompt`.
+
+        options: the binding of the last projection, with the native thread in it, and what else differs from the defaults;
+        `target` need not be set. Store the `binding` of the answer with the thread.
+        """
+        asked = t.ProjectionOptions(target=t.PROJECTION_TARGET_CODEX)
+        asked.MergeFrom(options or t.ProjectionOptions())
+        request, assembly = await self._assemble(True, {**more, "projection": asked})
+        return projected(request, assembly)
 
     async def after_turn(
         self, messages: Sequence[t.Message] = (), **more: Unpack[fields.AfterTurn]
     ) -> t.AfterTurnResponse:
         """Says that a turn is over and hands over what it added. Conflicts are listed and stop nothing."""
-        return await self._client.after_turn(self.ref, messages, **more)
+        return await self._write(calls.AFTER_TURN, {"messages": messages, **more})
 
     async def compact(self, **more: Unpack[fields.Compact]) -> t.CompactResponse:
         """Compacts the stored view, or proposes to."""
-        return await self._client.compact(self.ref, **more)
+        return await self._behind(calls.COMPACT, dict(more))
 
     async def record_rewind(
         self, after_sequence: int, **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
         """Says that the harness went back: what follows `after_sequence` leaves the view. 0: everything."""
         rewind = t.RecordHostChangeRequest.Rewind(after_sequence=after_sequence)
-        return await self._client.record_host_change(self.ref, rewind=rewind, **more)
+        return await self._changed(calls.RECORD_HOST_CHANGE, {"rewind": rewind, **more})
 
     async def record_compaction(
         self, first_sequence: int, last_sequence: int, summary: str, **more: Unpack[fields.Recorded]
@@ -71,18 +108,22 @@ class AsyncSession:
         compacted = t.RecordHostChangeRequest.HostCompaction(
             first_sequence=first_sequence, last_sequence=last_sequence, summary=summary
         )
-        return await self._client.record_host_change(self.ref, compacted=compacted, **more)
+        return await self._changed(calls.RECORD_HOST_CHANGE, {"compacted": compacted, **more})
 
     async def record_native_compaction(
         self, thread_id: str = "", **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
         """Says that the harness's runtime compacted its native thread. Empty `thread_id`: the bound one."""
         native = t.RecordHostChangeRequest.NativeCompaction(thread_id=thread_id)
-        return await self._client.record_host_change(self.ref, native_compacted=native, **more)
+        return await self._changed(calls.RECORD_HOST_CHANGE, {"native_compacted": native, **more})
 
     async def report_usage(self, **more: Unpack[fields.ReportUsage]) -> t.ReportUsageResponse:
         """Says what the provider billed for an assembly, or that it refused one for its length."""
-        return await self._client.report_usage(self.ref, **more)
+        try:
+            return await self._behind(calls.REPORT_USAGE, dict(more))
+        except ContextEngineError as error:
+            self._keeper.bear(error)
+            return t.ReportUsageResponse()
 
     async def update_model(self, **more: Unpack[fields.UpdateModel]) -> t.UpdateModelResponse:
         """Sets the session's model, its window and its factor."""
@@ -94,11 +135,11 @@ class AsyncSession:
 
     async def reset(self, **more: Unpack[fields.Guarded]) -> t.ResetSessionResponse:
         """Empties the session's view. Rows stay."""
-        return await self._client.reset_session(self.ref, **more)
+        return await self._changed(calls.RESET_SESSION, dict(more))
 
     async def end(self, **more: Unpack[fields.EndSession]) -> t.EndSessionResponse:
         """Ends the conversation for now. A later write opens it again."""
-        return await self._client.end_session(self.ref, **more)
+        return await self._behind(calls.END_SESSION, dict(more))
 
     async def dispose(self, **more: Unpack[fields.Call]) -> t.DisposeSessionResponse:
         """Frees what the server holds in memory for the session."""
@@ -110,8 +151,50 @@ class AsyncSession:
 
     async def delete(self, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
         """Erases the session and everything derived from it. This cannot be undone."""
+        self._keeper.forget()
         return await self._client.sessions.delete(self.ref, **more)
 
     def watch(self, **more: Unpack[fields.Resume]) -> AsyncStream[t.WatchResponse]:
         """Streams what happens to the session, from now or from a resume position. Needs a `session_id`."""
         return self._client.sessions.watch(agent_id=self.ref.agent_id, session_id=watchable(self.ref), **more)
+
+    async def _assemble(self, delta: bool, more: dict[str, Any]) -> tuple[t.AssembleRequest, Assembly]:
+        """What was asked and what came of it."""
+        timeout = more.pop("timeout", None)
+        request = build(t.AssembleRequest, {"session": self.ref, **more})
+        held, known = self._keeper.holder.begin(delta)
+        request.MergeFrom(t.AssembleRequest(**known))
+        try:
+            reply = await self._send(calls.ASSEMBLE, request, timeout)
+        except ContextEngineError as error:
+            return request, self._keeper.bear_assemble(request, error)
+        return request, self._keeper.assembled(self._keeper.holder.take(held, reply))
+
+    async def _write(self, call: Call[Any, Response], more: dict[str, Any]) -> Response:
+        """Writes messages, or queues them."""
+        timeout = more.pop("timeout", None)
+        request: Writing = build(call.request, {"session": self.ref, **more})
+        try:
+            reply = await self._send(call, request, timeout)
+        except ContextEngineError as error:
+            self._keeper.bear_write(request, error)
+            return call.response()
+        self._keeper.written(new_messages(as_after_turn(request)))
+        return reply
+
+    async def _changed(self, call: Call[Any, Response], more: dict[str, Any]) -> Response:
+        """Calls what makes the session another than the last good assembly showed."""
+        reply = await self._behind(call, more)
+        self._keeper.forget()
+        return reply
+
+    async def _behind(self, call: Call[Any, Response], more: dict[str, Any]) -> Response:
+        """Calls behind what waits."""
+        timeout = more.pop("timeout", None)
+        return await self._send(call, build(call.request, {"session": self.ref, **more}), timeout)
+
+    async def _send(self, call: Call[Request, Response], request: Request, timeout: float | None) -> Response:
+        """Sends what waits, then the request, within one deadline."""
+        attempts = Attempts(self._client.timeout_of(call, timeout), time.monotonic)
+        await self._client.flush(self.ref, timeout=attempts.timeout())
+        return await self._client.send(call, request, attempts.timeout())

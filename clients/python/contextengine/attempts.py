@@ -6,6 +6,7 @@ tell from others of the same status, by their reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from .calls import MAX_ATTEMPTS
@@ -27,6 +28,11 @@ class Attempts:
     def remaining(self) -> float | None:
         """Seconds until the deadline, never below 0. None: there is none."""
         return None if self._end is None else max(0.0, self._end - self._clock())
+
+    def timeout(self) -> float:
+        """What is left as the `timeout` of a further call: above 0, infinite where there is no deadline."""
+        remaining = self.remaining()
+        return math.inf if remaining is None else max(0.001, remaining)
 
     def pause(self, error: ContextEngineError) -> float | None:
         """Seconds to wait before the next attempt. None: give up, since it would not help or would come too late."""

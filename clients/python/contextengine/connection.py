@@ -13,6 +13,10 @@ from typing import Any, ClassVar
 import grpc
 
 from .calls import CALLS, Call, service_config
+from .pending import MAX_BYTES, MAX_MESSAGES, Pending, Rejected
+from .spill import Spill
+from .tracing import trace_context
+from .types import SessionRef
 
 DEFAULT_TARGET = "127.0.0.1:50051"
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -43,6 +47,10 @@ class Connection:
         metadata: MetadataProvider | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         keepalive: float = KEEPALIVE_SECONDS,
+        fallback: bool = True,
+        max_queued_messages: int = MAX_MESSAGES,
+        max_queued_bytes: int = MAX_BYTES,
+        spill_file: str | PathLike[str] | None = None,
         options: Sequence[tuple[str, str | int]] = (),
     ) -> None:
         """Connects at the first call.
@@ -54,12 +62,17 @@ class Connection:
         credentials: gRPC's own channel credentials, for mTLS say. Excludes `tls` and `root_certificates`.
         insecure: True lets the token travel unencrypted to another machine.
         timeouts: deadlines in seconds by `Service.Rpc`, for example `{"ContextEngine.Compact": 60}`; math.inf: none.
-        metadata: called before every rpc, answers metadata to send along: the W3C `traceparent`, say.
+        metadata: called before every rpc, answers metadata to send along. A `traceparent` of its own wins over the span of
+            OpenTelemetry that is current.
         max_message_bytes: the largest request or reply.
         keepalive: seconds between pings on an idle connection.
+        fallback: what session handles do while the service is away: True bears it, False raises.
+        max_queued_messages, max_queued_bytes: the most that waits for the service to come back.
+        spill_file: a file that outlives this process with what waits. One client at a time.
         options: further gRPC channel options; they win over those set here.
 
-        Raises ValueError for settings that contradict each other, OSError for certificates that cannot be read.
+        Raises ValueError for settings that contradict each other and for a damaged spill file, OSError for files that
+        cannot be read.
         """
         known = {call.name for call in CALLS}
         unknown = sorted(set(timeouts or {}) - known)
@@ -78,6 +91,9 @@ class Connection:
                 "or insecure=True where the network is trusted"
             )
         self._options = channel_options(max_message_bytes, keepalive, options)
+        spill = Spill(spill_file) if fallback and spill_file is not None else None
+        self.queue = Pending(max_queued_messages, max_queued_bytes, spill) if fallback else None
+        """What waits for the service to come back. None: nothing ever does."""
         self._callables: dict[str, Any] = {}
 
     @cached_property
@@ -87,12 +103,23 @@ class Connection:
             return self._library.insecure_channel(self._target, self._options)
         return self._library.secure_channel(self._target, self._credentials, self._options)
 
+    def pending(self, session: SessionRef | None = None) -> int:
+        """How many messages wait for the service to come back, of a session or of all."""
+        return 0 if self.queue is None else self.queue.count(session)
+
+    @property
+    def rejected(self) -> list[Rejected]:
+        """What had waited and was then refused for what it is, the newest last; the last thousand."""
+        return [] if self.queue is None else list(self.queue.rejected)
+
     def _call_metadata(self) -> tuple[tuple[str, str], ...]:
         """The metadata of one rpc."""
         provided = tuple(self._metadata()) if self._metadata is not None else ()
+        if not any(name == "traceparent" for name, _ in provided):
+            provided += trace_context()
         return (("authorization", f"Bearer {self._token}"), *provided) if self._token else provided
 
-    def _timeout_of(self, call: Call[Any, Any], timeout: float | None) -> float | None:
+    def timeout_of(self, call: Call[Any, Any], timeout: float | None) -> float | None:
         """The deadline of one rpc in seconds: its own argument, else the client's, else the default. None: none."""
         if timeout is None:
             timeout = self._timeouts.get(call.name, call.timeout)
@@ -102,7 +129,7 @@ class Connection:
 
     def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
         """How a streaming rpc is called, besides its requests."""
-        return {"timeout": self._timeout_of(call, timeout), "metadata": self._call_metadata()}
+        return {"timeout": self.timeout_of(call, timeout), "metadata": self._call_metadata()}
 
     def _callable(self, kind: str, call: Call[Any, Any]) -> Any:
         """gRPC's callable of an rpc, made once. `kind`: which method of the channel makes it, `unary_unary` say."""

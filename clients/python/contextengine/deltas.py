@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import ContextEngineError
 from .fields import Known
 from .types import AssembleResponse, Item, Message
 
@@ -22,6 +23,17 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Degraded:
+    """Why the client made an assembly by itself."""
+
+    reason: str
+    """The error's reason, or the name of its gRPC code where it has none."""
+    error: ContextEngineError
+    unqueued: int = 0
+    """How many messages of `ingest` the full queue did not take: nobody stores them but the caller."""
+
+
+@dataclass(frozen=True, slots=True)
 class Assembly:
     """The context for one model call, whole.
 
@@ -32,6 +44,8 @@ class Assembly:
     """The whole list, in order."""
     response: AssembleResponse
     """The reply as it came; its `items` may be only what follows the reused ones."""
+    degraded: Degraded | None = None
+    """Why the client made it by itself. None: the service did."""
 
     @property
     def messages(self) -> list[Message]:

@@ -236,12 +236,30 @@ class SpawnLimit(ContextEngineError):
     reason = "SPAWN_LIMIT"
 
 
+_BORNE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+_BROKEN_CODES = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
+
+
+def is_borne(error: ContextEngineError) -> bool:
+    """Whether the error says that the service is away, rather than that something must be mended."""
+    if error.code in _BORNE_CODES or isinstance(error, Overloaded | LostRace):
+        return True
+    return error.code in _BROKEN_CODES and not error.reason
+
+
 def _descendants(kind: type[ContextEngineError]) -> list[type[ContextEngineError]]:
     return [kind] + [found for child in kind.__subclasses__() for found in _descendants(child)]
 
 
 BY_REASON = {kind.reason: kind for kind in _descendants(ContextEngineError) if kind.reason}
-"""The class of each reason."""
+"""The class of each reason that the service gives."""
+
+
+class QueueFull(ContextEngineError):
+    """The service is away and the client's queue holds all that it may. Raised by the client itself."""
+
+    reason = "QUEUE_FULL"
+
 
 # Failures that never reached the service, and so carry no reason.
 _BY_CODE: dict[grpc.StatusCode, type[ContextEngineError]] = {

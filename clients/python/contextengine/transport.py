@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
 from google.protobuf.message import Message as ProtoMessage
 
 from .attempts import Attempts
-from .calls import Call
+from .calls import AFTER_TURN, Call
 from .connection import Connection
-from .errors import from_rpc_error
+from .errors import ContextEngineError, from_rpc_error
 from .requests import build
+from .types import SessionRef
 
 Request = TypeVar("Request", bound=ProtoMessage)
 Response = TypeVar("Response", bound=ProtoMessage)
@@ -51,9 +54,33 @@ class BlockingConnection(Connection):
 
     _library: ClassVar[Any] = grpc
 
+    @cached_property
+    def _sending(self) -> threading.Lock:
+        """Held while waiting requests are sent: they keep their order."""
+        return threading.Lock()
+
     def close(self) -> None:
-        """Ends calls that run and closes the connection."""
+        """Ends calls that run and closes the connection. What waits to be sent stays in the spill file, if there is one."""
         self._channel.close()
+        if self.queue is not None:
+            self.queue.close()
+
+    def flush(self, session: SessionRef | None = None, *, timeout: float | None = None) -> None:
+        """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away.
+
+        What the service refuses for what it is goes to `rejected`.
+        """
+        if self.queue is None or not self.queue.count(session):
+            return
+        attempts = Attempts(self.timeout_of(AFTER_TURN, timeout), time.monotonic)
+        with self._sending:
+            while (entry := self.queue.first(session)) is not None:
+                try:
+                    self.send(AFTER_TURN, entry, attempts.timeout())
+                except ContextEngineError as error:
+                    self.queue.failed(entry, error)
+                else:
+                    self.queue.sent(entry)
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +92,12 @@ class BlockingConnection(Connection):
         self, call: Call[Request, Response], timeout: float | None = None, **fields: object
     ) -> Response:
         """One request, one reply."""
+        return self.send(call, build(call.request, fields), timeout)
+
+    def send(self, call: Call[Request, Response], request: Request, timeout: float | None = None) -> Response:
+        """One request that is ready, one reply."""
         invoke = self._callable("unary_unary", call)
-        request = build(call.request, fields)
-        attempts = Attempts(self._timeout_of(call, timeout), time.monotonic)
+        attempts = Attempts(self.timeout_of(call, timeout), time.monotonic)
         while True:
             try:
                 reply: Response = invoke(

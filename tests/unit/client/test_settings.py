@@ -54,14 +54,14 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None
 
 def test_the_nearest_deadline_wins() -> None:
     client = Client(timeouts={"ContextEngine.Assemble": 2, "Sessions.Watch": 3})
-    assert client._timeout_of(ASSEMBLE, 1) == 1
-    assert client._timeout_of(ASSEMBLE, None) == 2
-    assert client._timeout_of(WATCH, None) == 3
-    assert client._timeout_of(WATCH, math.inf) is None
-    assert Client()._timeout_of(ASSEMBLE, None) == ASSEMBLE.timeout
+    assert client.timeout_of(ASSEMBLE, 1) == 1
+    assert client.timeout_of(ASSEMBLE, None) == 2
+    assert client.timeout_of(WATCH, None) == 3
+    assert client.timeout_of(WATCH, math.inf) is None
+    assert Client().timeout_of(ASSEMBLE, None) == ASSEMBLE.timeout
     for bad in (0, -1, math.nan):
         with pytest.raises(ValueError, match="above 0"):
-            client._timeout_of(ASSEMBLE, bad)
+            client.timeout_of(ASSEMBLE, bad)
 
 
 def test_only_what_streams_without_end_has_no_deadline() -> None:

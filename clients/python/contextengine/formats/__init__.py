@@ -6,6 +6,7 @@ from .node import FormatError
 from .openai import from_openai, to_openai
 from .pi import from_pi
 from .responses import from_responses
+from .to_anthropic import to_anthropic
 from .transcript import ModelUpdate, Transcript, TranscriptError, read_transcript
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "from_pi",
     "from_responses",
     "read_transcript",
+    "to_anthropic",
     "to_openai",
 ]

@@ -1,0 +1,120 @@
+"""Anthropic Messages: the `system` and `messages` of a request, to."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..types import (
+    ROLE_ASSISTANT,
+    ROLE_DEVELOPER,
+    ROLE_SYSTEM,
+    FilePart,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from .anthropic import FORMAT
+
+Block = dict[str, Any]
+
+
+def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
+    """`system`, where there is one, and `messages` of a request. What came from Anthropic comes back as it was.
+
+    Leading instructions become `system`, later ones a user's text. Tool results are a user's. What the format cannot say
+    (unsigned reasoning, other vendors' items) is left out, and a message of nothing else with it.
+    """
+    system: list[Block] = []
+    written: list[dict[str, Any]] = []
+    for message in messages:
+        native = json.loads(message.native.json) if message.native.format == FORMAT else None
+        instructs = message.role in (ROLE_SYSTEM, ROLE_DEVELOPER)
+        if instructs and isinstance(native, str):
+            content: Any = [{"type": "text", "text": native}]
+        elif instructs and isinstance(native, list):
+            content = native
+        elif isinstance(native, dict):
+            content = native["content"]
+        else:
+            content = _blocks(message.parts)
+        if not content:
+            continue
+        if instructs and not written:
+            system += content
+        else:
+            role = "assistant" if message.role == ROLE_ASSISTANT else "user"
+            written.append({"role": role, "content": content})
+    return ({"system": system} if system else {}) | {"messages": written}
+
+
+def _blocks(parts: Sequence[Part]) -> list[Block]:
+    return [block for block in map(_block, parts) if block is not None]
+
+
+def _block(part: Part) -> Block | None:
+    block: Block | None = None
+    match part.WhichOneof("kind"):
+        case "text" if part.text.text:  # the API refuses empty texts
+            block = {"type": "text", "text": part.text.text}
+        case "reasoning":
+            block = _reasoning(part.reasoning)
+        case "tool_call":
+            block = _call(part.tool_call)
+        case "tool_result":
+            block = _result(part.tool_result)
+        case "image":
+            block = {"type": "image", "source": _source(part.image)}
+        case "file":
+            title = {"title": part.file.name} if part.file.name else {}
+            block = {"type": "document", "source": _source(part.file), **title}
+        case "opaque" if part.opaque.format == FORMAT:
+            return dict(json.loads(part.opaque.json))
+    if block is None or not part.provider_metadata_json:
+        return block
+    return {**block, **json.loads(part.provider_metadata_json)}
+
+
+def _reasoning(reasoning: ReasoningPart) -> Block | None:
+    if reasoning.redacted_data:
+        return {"type": "redacted_thinking", "data": reasoning.redacted_data.decode(errors="replace")}
+    if reasoning.signature:
+        signature = reasoning.signature.decode(errors="replace")
+        return {"type": "thinking", "thinking": reasoning.text, "signature": signature}
+    return None
+
+
+def _call(call: ToolCallPart) -> Block:
+    return {"type": "tool_use", "id": call.call_id, "name": call.name, "input": _input(call.arguments_json)}
+
+
+def _input(arguments: bytes) -> dict[str, Any]:
+    """The arguments as the object that the API insists on; what is none stands under `arguments`."""
+    text = arguments.decode(errors="replace")
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _result(result: ToolResultPart) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": result.call_id}
+    content = _blocks(result.parts)
+    if content:
+        block["content"] = content
+    return {**block, "is_error": True} if result.is_error else block
+
+
+def _source(source: ImagePart | FilePart) -> Block:
+    if source.WhichOneof("source") == "uri":
+        return {"type": "url", "url": source.uri}
+    if source.mime_type == "text/plain":
+        return {"type": "text", "media_type": "text/plain", "data": source.data.decode(errors="replace")}
+    data = base64.b64encode(source.data).decode()
+    return {"type": "base64", "media_type": source.mime_type, "data": data}

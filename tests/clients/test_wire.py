@@ -1,0 +1,127 @@
+"""Messages come back byte for byte, and every error is typed, sent again or borne as the vectors say."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2
+
+from contextengine import types as t
+from contextengine.calls import ASSEMBLE, GET_STATUS
+from tests.clients.drivers import Driver, Json, Refused, written
+from tests.clients.vectors import parsed, vectors
+from tests.unit.client.conftest import Server
+from tests.unit.client.test_errors import failing
+
+MESSAGES = vectors("messages.json")
+ERRORS = vectors("errors.json")["errors"]
+DROPS_UNKNOWN_FIELDS: set[str] = set()
+"""Clients whose protobuf library does not keep fields that it does not know."""
+
+
+def encoded() -> list[bytes]:
+    """All messages of the vectors, encoded."""
+    known = [parsed(t.Message, entry["message"]) for entry in MESSAGES["messages"]]
+    return [message.SerializeToString(deterministic=True) for message in known] + [
+        base64.b64decode(entry["encoded"]) for entry in MESSAGES["encoded"]
+    ]
+
+
+@pytest.mark.parametrize("way", ["import", "ingest_batch", "assemble"])
+def test_messages_come_back_byte_for_byte(way: str, driver: Driver, session: Json) -> None:
+    sent = encoded()
+    if driver.language in DROPS_UNKNOWN_FIELDS:
+        sent = sent[:-1]
+    messages = [t.Message.FromString(message) for message in sent]
+    if way == "import":
+        driver.ask("import", session=session, messages=[base64.b64encode(m).decode() for m in sent])
+    elif way == "ingest_batch":
+        request = t.IngestBatchRequest(messages=messages)
+        reply = driver.session(session, way, request, t.IngestBatchResponse)
+        assert len(reply.stored) == len(sent)
+    else:
+        driver.assemble(session, t.AssembleRequest(ingest=messages))
+    assert driver.export(session) == sent
+    context = driver.assemble(session, t.AssembleRequest(budget=t.Budget(message_tokens=100_000)))
+    shown = {item.message.id: item for item in context.items}
+    verbatim = [m for m in messages if m.id in shown and not shown[m.id].form]
+    assert len(verbatim) > 10
+    assert [shown[m.id].message for m in verbatim] == verbatim
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["reason"] or case["code"])
+def test_errors(case: Json, alone: Driver, scripted: Server) -> None:
+    reason, code = case["reason"], case["code"]
+    details: list[Any] = []
+    if reason:
+        info = error_details_pb2.ErrorInfo(
+            reason=f"ERROR_REASON_{reason}", domain="contextengine", metadata={"limit": "9007199254740993"}
+        )
+        violation = error_details_pb2.BadRequest.FieldViolation(field="session.agent_id", description="why")
+        bad = error_details_pb2.BadRequest(field_violations=[violation])
+        details = [info, bad, error_details_pb2.RetryInfo(retry_delay=Duration(nanos=20_000_000))]
+    scripted.answers[GET_STATUS.path] = failing(getattr(grpc.StatusCode, code), *details)
+    alone.connect(scripted.address)
+    request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
+    with pytest.raises(Refused) as caught:
+        alone.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
+    error = caught.value.error
+    assert (error["type"], error["reason"], error["code"]) == (case["type"], reason, code)
+    assert error["message"] == "what happened"
+    if reason:
+        assert error["metadata"] == {"limit": "9007199254740993"}
+        assert error["violations"] == [{"field": "session.agent_id", "description": "why"}]
+        assert error["retry_after"] == pytest.approx(0.02)
+    assert len(scripted.requests) == case["attempts"]
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["reason"] or case["code"])
+def test_what_is_borne(case: Json, alone: Driver, scripted: Server) -> None:
+    info = error_details_pb2.ErrorInfo(reason=case["reason"], domain="contextengine")
+    retry = error_details_pb2.RetryInfo(retry_delay=Duration(nanos=1_000_000))
+    code = getattr(grpc.StatusCode, case["code"])
+    scripted.answers[ASSEMBLE.path] = failing(code, *([info, retry] if case["reason"] else []))
+    session = {"agent_id": "a", "session_id": "s"}
+    message = t.Message(id="m", role=t.ROLE_USER, parts=[t.Part(text=t.TextPart(text="hello"))])
+    alone.connect(scripted.address)
+    if not case["borne"]:
+        with pytest.raises(Refused) as caught:
+            alone.assemble(session, t.AssembleRequest(ingest=[message]))
+        assert caught.value.error["type"] == case["type"]
+        assert alone.pending() == 0
+        return
+    context = alone.assemble(session, t.AssembleRequest(ingest=[message]))
+    assert context.degraded == {"reason": case["reason"] or case["code"], "unqueued": 0}
+    assert context.ids == ["m"]
+    assert alone.pending(session) == alone.pending() == 1
+    alone.connect(scripted.address, fallback=False)
+    with pytest.raises(Refused):
+        alone.assemble(session, t.AssembleRequest(ingest=[message]))
+
+
+def test_a_handle_says_what_is_wrong(driver: Driver) -> None:
+    request = t.IngestRequest(message=t.Message(id="m"))
+    with pytest.raises(Refused) as caught:
+        driver.session({"agent_id": "a", "session_id": "s"}, "ingest", request, t.IngestResponse)
+    assert caught.value.error["type"] == "InvalidField"
+    assert caught.value.error["violations"][0]["field"] == "message.role"
+
+
+def test_ids_are_set_once(alone: Driver, scripted: Server) -> None:
+    """Each attempt of a call carries the same ids, and what waits carries them too."""
+    scripted.answers[ASSEMBLE.path] = failing(grpc.StatusCode.UNAVAILABLE)
+    alone.connect(scripted.address)
+    session = {"agent_id": "a", "session_id": "s"}
+    message = t.Message(role=t.ROLE_USER, parts=[t.Part(text=t.TextPart(text="hello"))])
+    context = alone.assemble(session, t.AssembleRequest(ingest=[message]))
+    seen = {request.ingest[0].id for request in scripted.requests}
+    assert len(scripted.requests) == 4
+    assert seen == set(context.ids)
+    alone.ask("flush")
+    assert scripted.requests[-1].messages[0].id in seen
+    assert written(scripted.requests[-1].session) == written(t.SessionRef(**session))
+    assert alone.pending() == 0
