@@ -20,7 +20,7 @@ from contextengine_server.cli.where import Where, connected
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
 
-    from contextengine.types import GetStatusResponse
+    from contextengine.types import GetStatusResponse, SummarizerStatus
 
 
 async def show_session(
@@ -149,12 +149,25 @@ def _facts(reply: GetStatusResponse) -> list[tuple[str, object]]:
             f"{reply.threshold_tokens:,} tokens" if reply.threshold_tokens else "never by itself",
         ),
         ("model factor", f"{reply.model_factor:.3f}, {reply.estimate_method}"),
+        ("summarizers", _summarizers(reply.summarizers)),
         ("pending calls", reply.pending_calls or ""),
         ("abandoned calls", reply.abandoned_calls or ""),
         ("host", " ".join(filter(None, (reply.host.host_id, reply.host.version)))),
         ("created", _time(reply.create_time)),
         ("last written", _time(reply.update_time)),
     ]
+
+
+def _summarizers(status: SummarizerStatus) -> str:
+    caps = [
+        f"{spent:,} of {f'{most:,}' if most else 'any'} {window}"
+        for spent, most, window in (
+            (status.tokens_last_hour, status.max_tokens_per_hour, "tokens an hour"),
+            (status.tokens_last_day, status.max_tokens_per_day, "a day"),
+        )
+    ]
+    harnesses = f"{status.attached_harness_count} harnesses"
+    return ", ".join((f"breaker {status.breaker_state}", *caps, harnesses))
 
 
 async def list_sessions(where: Where, agent: str, limit: int, json: bool) -> None:
