@@ -156,6 +156,51 @@ def show(
     run(show_session(where, session, agent, budget, model, explain, full, json))
 
 
+@app.command(epilog="Example: contextengine project case-1 --to anthropic --budget 8000 > body.json")
+@asks
+def project(
+    where: Where,
+    to: Annotated[
+        Literal["codex", "openai-chat", "openai-responses", "anthropic", "gemini"],
+        typer.Option(help="The form."),
+    ],
+    session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)] = "",
+    agent: Agent = "default",
+    budget: Budget = None,
+    model: Annotated[
+        str, typer.Option(help="The model that will be called. Default: the session's.", show_default=False)
+    ] = "",
+    renderer: Annotated[
+        str, typer.Option(help="For codex: jsonl (the default) or openclaw.", show_default=False)
+    ] = "",
+    items: Annotated[
+        bool, typer.Option("--items", help="For codex: items to inject instead of a framed prompt.")
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead, judge this JSON file by the rules of the form: a whole request or its list.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Print a session in the form that a harness or provider speaks, or judge a file of that form.
+
+    Standard output gets the body that would be sent, as JSON. Standard error gets what a harness should do with it, what the
+    form could not say, and every rule of the form that is broken. Changes nothing.
+    """
+    from contextengine_server.cli.project import check_file, project_session
+
+    if bool(session) == bool(check):
+        raise typer.BadParameter("name a session to print, or a file to --check")
+    if check is not None:
+        check_file(check, to, model)
+    else:
+        run(project_session(where, session, agent, to, renderer, items, budget, model))
+
+
 @app.command(epilog="Example: contextengine compact case-1 --focus 'the refund' --force")
 @asks
 def compact(

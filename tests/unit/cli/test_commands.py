@@ -16,7 +16,7 @@ from contextengine_server.cli.output import Failure
 from contextengine_server.cli.starting import parse_settings
 from contextengine_server.cli.where import Where, dialled, explain
 
-ASKING = ("import", "export", "replay", "show", "compact", "status", "watch", "doctor")
+ASKING = ("import", "export", "replay", "show", "project", "compact", "status", "watch", "doctor")
 
 
 def commands(group: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,43 @@
+"""Asking for projections, and what the target's rules find in the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contextengine import types as t
+from contextengine_server.cli.project import body_of
+from contextengine_server.projection.checking import Finding
+from contextengine_server.projection.targets import VALIDATORS
+from tests.integration.harness import House
+
+TARGETS = {
+    "codex": t.PROJECTION_TARGET_CODEX,
+    "openai-chat": t.PROJECTION_TARGET_OPENAI_CHAT,
+    "openai-responses": t.PROJECTION_TARGET_OPENAI_RESPONSES,
+    "anthropic": t.PROJECTION_TARGET_ANTHROPIC,
+    "gemini": t.PROJECTION_TARGET_GEMINI,
+}
+CODEX = t.PROJECTION_TARGET_CODEX
+Action = t.ProjectionAction
+
+
+def text(said: str) -> list[t.Part]:
+    return [t.Part(text=t.TextPart(text=said))]
+
+
+def options(target: str = "codex", **fields: Any) -> t.ProjectionOptions:
+    return t.ProjectionOptions(target=TARGETS[target], **fields)
+
+
+async def project(
+    house: House, session: t.SessionRef, target: str = "codex", **fields: Any
+) -> t.ProjectResponse:
+    """A projection of a session; `fields` of the request, or of the options where the request has none of the name."""
+    own = {name: fields.pop(name) for name in ("budget", "prompt", "at_least_revision") if name in fields}
+    return await house.client.projection.project(options(target, **fields), session=session, **own)
+
+
+def judged(reply: t.ProjectResponse, target: str, model: str = "") -> list[Finding]:
+    """What the target's rules find, advice left out."""
+    found = VALIDATORS[target](body_of(reply, target), model)
+    return [finding for finding in found if not finding.advice]

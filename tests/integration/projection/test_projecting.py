@@ -1,0 +1,195 @@
+"""Projection.Project and the projection of Assemble, over the wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from contextengine import ContextEngineError, assistant, tool_call, tool_result, user
+from contextengine import types as t
+from contextengine_server.api import projection as served
+from contextengine_server.projection.codex import jsonl
+from contextengine_server.projection.codex import task as codex
+from tests.integration.harness import House, budget, problem, ref
+from tests.integration.projection.asking import CODEX, TARGETS, Action, judged, options, project, text
+
+HISTORY = [
+    user("Where is my order?", id="m1"),
+    assistant("I look.", tool_calls=[tool_call("c1", "find", {"id": 7})], id="m2"),
+    tool_result("c1", "in the lorry", name="find", id="m3"),
+    assistant("It is on its way.", id="m4"),
+]
+
+
+async def stored(house: House, *messages: t.Message) -> t.SessionRef:
+    await house.client.ingest_batch(ref(), [*HISTORY, *messages])
+    return ref()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_a_session_and_the_same_list_look_alike(house: House, target: str) -> None:
+    session = await stored(house, user("When?", id="m5"))
+    own = await project(house, session, target)
+    listed = await house.client.projection.project(
+        options(target), messages=[*HISTORY, user("When?", id="m5")], budget=budget(50_000)
+    )
+    assert judged(own, target) == judged(listed, target) == []
+    if target != "codex":
+        assert own.messages_json == listed.messages_json
+    assert own.pre_prompt_message_count == listed.pre_prompt_message_count == (4 if target == "codex" else 5)
+
+
+async def test_the_newest_users_message_is_the_prompt_or_the_one_that_is_given(house: House) -> None:
+    session = await stored(house, user("When?", id="m5"))
+    for given in ([], text(" When?\n")):
+        reply = await project(house, session, prompt=given)
+        records, _, prompt = jsonl.parse(reply.prompt)
+        assert (prompt.strip(), [record["t"] for record in records]) == (
+            "When?",
+            ["msg", "msg", "call", "result", "msg"],
+        )
+        assert reply.binding.last_sequence == 5
+    other = jsonl.parse((await project(house, session, prompt=text("Other"))).prompt)
+    assert (other[2], len(other[0])) == ("Other", 6)
+
+
+async def test_one_call_stores_assembles_and_projects(house: House) -> None:
+    session = await stored(house)
+    plain = await house.client.assemble(session)
+    reply = await house.client.assemble(session, ingest=[user("When?", id="m5")], projection=options())
+    assert not plain.HasField("projection")
+    assert [item.message.id for item in reply.items] == ["m1", "m2", "m3", "m4", "m5"]
+    assert jsonl.parse(reply.projection.prompt)[2] == "When?"
+    assert reply.projection.binding.epoch == reply.context_projection.epoch
+    assert reply.projection == await project(house, session)
+    named = await house.client.assemble(session, current_message_id="m1", projection=options())
+    assert jsonl.parse(named.projection.prompt)[2] == "Where is my order?"
+
+
+async def test_what_is_asked_differently_is_projected_differently(house: House) -> None:
+    session = await stored(house)
+    asked = t.AssembleRequest(session=session, prompt=text("x"), projection=options())
+    replies = [await house.stub.Assemble(asked) for _ in range(3)]
+    assert replies[0] == replies[1] == replies[2]
+    asked.projection.renderer = "openclaw"
+    assert (await house.stub.Assemble(asked)).projection.renderer == "openclaw"
+    asked.ClearField("projection")
+    assert not (await house.stub.Assemble(asked)).HasField("projection")
+
+
+async def test_what_does_not_fit_is_refused_and_says_what_to_do(house: House) -> None:
+    session = await stored(house)
+    with pytest.raises(ContextEngineError) as caught:
+        await project(house, session, base_instructions="x" * 40_000)
+    assert problem(caught.value) == (
+        "FAILED_PRECONDITION",
+        "PROJECTION_IMPOSSIBLE",
+        ["options.base_instructions"],
+    )
+    with pytest.raises(ContextEngineError) as caught:
+        await project(house, session, max_chars=300)
+    assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", ["budget"])
+    with pytest.raises(ContextEngineError) as caught:
+        await house.client.assemble(session, projection=options(base_instructions="x" * 40_000))
+    assert problem(caught.value)[2] == ["projection.base_instructions"]
+
+
+async def test_a_session_that_is_not_there_is_not_projected(house: House) -> None:
+    with pytest.raises(ContextEngineError) as caught:
+        await project(house, ref("none"))
+    assert caught.value.reason == "SESSION_NOT_FOUND"
+
+
+async def test_a_binding_comes_back_as_it_was_given_out(house: House) -> None:
+    session = await stored(house)
+    first = await project(house, session, prompt=text("one"), inject_items=True)
+    first.binding.thread_id = "thread-1"
+    again = await project(house, session, prompt=text("two"), inject_items=True, binding=first.binding)
+    assert (again.action, again.prompt, again.binding) == (
+        Action.PROJECTION_ACTION_RESUME,
+        "two",
+        first.binding,
+    )
+    compacted = t.HostEvent(kind=t.HostEvent.KIND_NATIVE_COMPACTED)
+    restored = await project(
+        house,
+        session,
+        prompt=text("three"),
+        inject_items=True,
+        binding=first.binding,
+        host_events=[compacted],
+    )
+    assert (restored.action, restored.action_reason) == (Action.PROJECTION_ACTION_INJECT, "native-compaction")
+    assert restored.inject_items_json == first.inject_items_json
+
+
+async def test_a_compaction_of_the_host_voids_the_binding(house: House) -> None:
+    session = await stored(house)
+    first = await project(house, session, prompt=text("one"))
+    first.binding.thread_id = "thread-1"
+    await house.client.record_host_change(
+        session, change_id="change-1", native_compacted=t.RecordHostChangeRequest.NativeCompaction()
+    )
+    again = await project(house, session, prompt=text("two"), binding=first.binding)
+    assert (again.action, again.action_reason) == (Action.PROJECTION_ACTION_ROTATE, "projection-mismatch")
+
+
+async def test_secrets_in_payloads_do_not_leave_and_texts_stay(house: House) -> None:
+    key = "sk-" + "a1B2" * 8
+    session = await stored(
+        house,
+        user(f"my key is {key}", id="m5"),
+        assistant("", tool_calls=[tool_call("c2", "env", {"key": key})], id="m6"),
+        tool_result("c2", f"\x1b[1mKEY={key}\x1b[0m", name="env", id="m7"),
+        assistant("ok", id="m8"),
+    )
+    reply = await project(house, session, prompt=text("x"))
+    assert (reply.prompt.count(key), reply.stats.redactions) == (1, 2)
+    assert served.secrets_out("\x1b[1mplain\x00") == "\x1b[1mplain\x00"
+    bootstrap = t.PROJECTION_MODE_THREAD_BOOTSTRAP
+    openclaw = await project(house, session, prompt=text("x"), renderer="openclaw", mode=bootstrap)
+    assert openclaw.prompt.count(key) == 1
+
+
+async def test_an_overflow_takes_less_of_the_budget(house: House) -> None:
+    messages = [
+        message
+        for turn in range(40)
+        for message in (user(f"q{turn} " + "x" * 900), assistant(f"a{turn} " + "y" * 900))
+    ]
+    await house.client.ingest_batch(ref(), messages)
+    whole = await project(house, ref(), prompt=text("x"), token_budget=16_000)
+    assert whole.stats.omitted > 0
+    assert whole.stats.context_chars <= 32_000
+    whole.binding.thread_id = "thread-1"
+    overflow = t.HostEvent(kind=t.HostEvent.KIND_OVERFLOW)
+    less = await project(
+        house, ref(), prompt=text("x"), token_budget=16_000, binding=whole.binding, host_events=[overflow]
+    )
+    assert less.action == Action.PROJECTION_ACTION_ROTATE
+    assert less.stats.context_chars < whole.stats.context_chars * 0.7
+
+
+async def test_the_addition_stands_before_a_providers_system_prompt(house: House) -> None:
+    reply = await house.client.projection.project(
+        options("anthropic", base_instructions="Base."), messages=HISTORY, system_prompt_addition="Addition."
+    )
+    assert reply.instructions == "Addition.\n\nBase."
+    assert json.loads(reply.system_json)[0]["text"] == "Addition.\n\nBase."
+    codex = await house.client.projection.project(
+        options(base_instructions="Base."), messages=HISTORY, system_prompt_addition=" Addition. ", epoch="e1"
+    )
+    assert codex.instructions == "Base.\n\nAddition."
+    assert codex.binding.epoch == "e1"
+
+
+def test_a_projection_knows_every_value_of_its_enums() -> None:
+    from contextengine_server.api import projection_reading as reading
+
+    assert set(reading.TARGETS) == set(t.ProjectionTarget.values()) - {0}
+    assert set(reading.MODES) == set(t.ProjectionMode.values())
+    assert set(reading.PAYLOADS) == set(t.PayloadMode.values())
+    assert set(reading._EVENTS) == set(t.HostEvent.Kind.values()) - {0}
+    assert {action.value for action in codex.Action} == set(t.ProjectionAction.values()) - {0}
+    assert CODEX in reading.RENDERERS
