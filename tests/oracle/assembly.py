@@ -12,6 +12,7 @@ from functools import cached_property
 
 from contextengine_proto.v1 import message_pb2 as pb
 
+from . import bounded
 from .pairing import Listing, Row, Shown, outside, pinned
 
 
@@ -336,6 +337,11 @@ def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
             and item.form not in known.forms
         ):
             return f"form {item.form} was not declared"
+        if item.form == pb.FORM_HEAD_TAIL:
+            stored = known.by_sequence[item.origin.sequence].message
+            why = bounded.dishonest(item, stored)
+            if why is not None:
+                return f"message {stored.id!r} {why}"
         if item.origin.WhichOneof("kind") == "summary_id":
             covering = coverings.get(item.origin.summary_id)
             if covering is None:

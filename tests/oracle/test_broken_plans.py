@@ -23,6 +23,7 @@ from contextengine_server.context.plan import (
 )
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.wire.bounding import cut_texts
 from contextengine_server.wire.frames import frame, origin_sequence
 from tests.oracle.assembly import Sent, broken
 from tests.oracle.pairing import Row
@@ -81,8 +82,12 @@ def formed(view: View, sequence: int, form: Form) -> Slot:
         kind = part.WhichOneof("kind")
         if form == Form.PLACEHOLDER and kind == "tool_result":
             part.tool_result.parts[0].text.text = "[result left out; expand m to see it]"
-        elif form in (Form.PLACEHOLDER, Form.HEAD_TAIL) and kind in ("text", "reasoning"):
-            getattr(part, kind).text = "head … tail"
+        elif form == Form.PLACEHOLDER and kind in ("text", "reasoning"):
+            getattr(part, kind).text = "[left out; expand m to see it]"
+        elif form == Form.HEAD_TAIL and kind == "reasoning":
+            part.reasoning.text = "head … tail"
+    if form == Form.HEAD_TAIL:
+        cut_texts(shown, 2, sequence)
     body = shown.SerializeToString(deterministic=True)
     tokens = 5
     return Slot(

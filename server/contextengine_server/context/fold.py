@@ -335,6 +335,9 @@ def apply(view: View, change: Extension) -> None:
         else:
             view.anchors[step] = atom
     view.atoms.extend(change.added)
+    large = [atom.step for atom in (*change.replaced.values(), *change.added) if atom.large]
+    if large:
+        view.large = sorted({*view.large, *(step for step in large if step >= view.base)})
     view.total = change.total
     view.leading, view.leading_open = change.leading, change.leading_open
     view.user_step, view.user_peak = change.user_step, change.user_peak
@@ -350,7 +353,7 @@ def apply(view: View, change: Extension) -> None:
 
 def extended(view: View, change: Extension) -> View:
     """A view with the extension in it; the original stays as it is (a `live` list that is not stored)."""
-    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors))
+    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors), large=list(view.large))
     if change.shifts:
         copy.atoms = [atom.clone() for atom in copy.atoms]
     apply(copy, change)

@@ -6,6 +6,7 @@ is shown (`Shaper`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -35,6 +36,10 @@ class Form(IntEnum):
     WITHOUT_REASONING = 4
     SOME_PARTS = 5
     NOTE = 6
+
+
+MIN_CAP_CHARS = 12_000
+"""No cap on a message's texts is lower (Comis)."""
 
 
 @value
@@ -102,6 +107,9 @@ class Slot:
     call_id: str = ""
     """For a synthetic result: the call it answers."""
     synthetic: bool = False
+    bounded: Callable[[int], Slot] | None = None
+    """Shows no more than so many characters of its texts, from their head and tail; itself where they have no more. None: its
+    texts are short for every cap, or must be verbatim whatever their length."""
 
 
 class Shaper(Protocol):

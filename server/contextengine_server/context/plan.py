@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .atom import Atom
 from .message import Form, Slot
 from .value import value
 from .view import Summary, View
@@ -86,11 +87,16 @@ def plan_tokens(plan: Plan, view: View) -> int:
     return sum(segment_tokens(segment, view) for segment in plan.segments)
 
 
+def shown_at(segment: Keep | Reshaped, atom: Atom) -> list[Slot]:
+    """What a segment shows of one of its steps."""
+    if isinstance(segment, Reshaped):
+        return [segment.slots.get(slot.sequence, slot) for slot in atom.slots]
+    return atom.slots
+
+
 def segment_slots(segment: Segment, view: View) -> list[Slot]:
     """What a segment shows."""
     if isinstance(segment, Summarized):
         return [segment.summary.slot]
-    slots = [slot for step in range(segment.first, segment.last + 1) for slot in view.atom(step).slots]
-    if isinstance(segment, Reshaped):
-        return [segment.slots.get(slot.sequence, slot) for slot in slots]
-    return slots
+    steps = range(segment.first, segment.last + 1)
+    return [slot for step in steps for slot in shown_at(segment, view.atom(step))]

@@ -94,6 +94,8 @@ class View:
     """Atoms before `base` that every assembly may need, by step."""
     pinned: list[int] = field(default_factory=list)
     """Steps of pinned atoms, rising."""
+    large: list[int] = field(default_factory=list)
+    """Steps of the window with a message that may be over a cap, rising."""
     abandoned: dict[str, list[int]] = field(default_factory=dict)
     """First sequences of atoms with calls that were given a synthetic result, by call id, rising."""
     summaries: list[Summary] = field(default_factory=list)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from contextengine_server.context.plan import Keep, Segment, Summarized
+from contextengine_server.context.message import Slot
+from contextengine_server.context.plan import Keep, Reshaped, Segment, Summarized
 from contextengine_server.context.view import Summary, View
 
 Range = tuple[int, int]
@@ -63,3 +64,27 @@ def _split(first: int, last: int, summaries: Sequence[Summary]) -> list[Range]:
     starts = [first, *edges]
     ends = [*(edge - 1 for edge in edges), last]
     return list(zip(starts, ends, strict=True))
+
+
+def reshaped(
+    segments: Sequence[Segment], forms: Mapping[int, Mapping[int, Slot]], reason: str
+) -> tuple[Segment, ...]:
+    """The segments with messages of some steps in other forms: slots by sequence, by step."""
+    if not forms:
+        return tuple(segments)
+    steps = sorted(forms)
+    parted: list[Segment] = []
+    for segment in segments:
+        if not isinstance(segment, Keep):
+            parted.append(segment)
+            continue
+        first = segment.first
+        for step in steps:
+            if segment.first <= step <= segment.last:
+                if first < step:
+                    parted.append(Keep(first, step - 1, segment.reason))
+                parted.append(Reshaped(step, step, reason, dict(forms[step])))
+                first = step + 1
+        if first <= segment.last:
+            parted.append(Keep(first, segment.last, segment.reason))
+    return tuple(parted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextengine_server.context import epoch
-from contextengine_server.context.plan import Keep, Plan, Summarized
+from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 
@@ -22,12 +22,8 @@ def epoch_of(
 ) -> str:
     """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds. `mark` names a list that is not
     the session's."""
-    segments = plan.segments
-    last = segments[-1] if segments else None
-    # The last range goes on with what is appended. Where there is none, one will begin with the next step.
-    begins, ended = (last.first, segments[:-1]) if isinstance(last, Keep) else (view.steps, segments)
-    before = [s.summary.id if isinstance(s, Summarized) else f"{s.first}-{s.last}" for s in ended]
     summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
+    begins, before = _beginning(plan, view.steps)
     return epoch.epoch(
         epoch.EpochParts(
             session=f"{view.incarnation}:{view.reset_mark}",
@@ -43,3 +39,21 @@ def epoch_of(
             cut=f"{begins}|{','.join(before)}|{mark}",
         )
     )
+
+
+def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
+    """The step that the last range begins with, and what stands before it. That range goes on with what is appended; where there
+    is none, one will begin with the next step. Forms part a range into several segments; they have their own part of the epoch."""
+    shown: list[str | tuple[int, int]] = []
+    for segment in plan.segments:
+        if isinstance(segment, Summarized):
+            shown.append(segment.summary.id)
+            continue
+        before = shown[-1] if shown else ""
+        if isinstance(before, tuple) and before[1] + 1 == segment.first:
+            shown[-1] = before[0], segment.last
+        else:
+            shown.append((segment.first, segment.last))
+    last = shown[-1] if shown else ""
+    begins, shown = (last[0], shown[:-1]) if isinstance(last, tuple) else (steps, shown)
+    return begins, [one if isinstance(one, str) else f"{one[0]}-{one[1]}" for one in shown]

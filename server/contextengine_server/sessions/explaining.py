@@ -110,6 +110,8 @@ def _kept(assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot) 
             rule = "late result of a summarized call, as a note"
         elif slot.form is Form.SOME_PARTS:
             rule += "; parts that answer no open call are left out"
+    elif kind is Kind.BOUNDED:
+        rule = "over its cap: head and tail"
     synthetic = sum(1 for s in atom.slots if s.synthetic) if entry.traits.calls else 0
     return Decision(
         entry, kind, rule, slot.tokens, item_index=index, synthetic_count=synthetic, form=slot.form

@@ -11,6 +11,7 @@ from dataclasses import replace
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import NeedsHistory, apply, extend, seal
 from contextengine_server.context.held import held_by
+from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
@@ -18,6 +19,9 @@ from contextengine_server.wire.shaping import WireShaper
 
 from .rows import entry_of, summary_of
 from .state import SessionState
+
+_PASSED_OVER = 16
+"""Rows that are looked at for one that is shown: orphan results in a row are not shown."""
 
 
 async def load(
@@ -32,7 +36,28 @@ async def load(
 
     `reach`: the window must hold the newest so many tokens of history, and all that no summary covers where that is no more;
     None: everything. `since`: the window must begin at or before this sequence.
+
+    Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next to nothing, and what lies before
+    them may be shown as well.
     """
+    large = 0
+    while True:
+        reached = None if reach is None else reach + large
+        view, summaries = await _load(store, head, state, shaper, reached, since)
+        found = sum(view.atom(step).tokens for step in view.large)
+        if reached is None or not view.base or found <= large:
+            return view, summaries
+        large = found
+
+
+async def _load(
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    shaper: WireShaper,
+    reach: int | None,
+    since: int | None,
+) -> tuple[View, list[Summary]]:
     summaries = await _summaries(store, head, shaper)
     view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
     place_summaries(view, summaries, state)
@@ -50,7 +75,7 @@ async def load(
         try:
             _fold_window(view, rows, first.sequence, shaper)
         except NeedsHistory:
-            return await load(store, head, state, shaper, None)
+            return await _load(store, head, state, shaper, None, None)
         await _anchor(store, head, state, view, first.sequence, shaper)
         facts = state.view
         view.leading, view.leading_open = facts.leading, facts.leading_open
@@ -164,7 +189,19 @@ async def _window_start(
         # The newest atom alone is longer than the window; one that shows nothing tells no more.
         newest = await store.atom_of(head.scope, head.last_sequence)
         row = next((member for member in newest if member.start is not None), None)
+    elif row.step:
+        row = await _large_before(store, head, row) or row
     return row if row is not None and row.step else None
+
+
+async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> MessageRow | None:
+    """The row that begins the step before this one, where a message of that may be over a cap."""
+    for sequence in range(begins.sequence - 1, max(0, begins.sequence - _PASSED_OVER), -1):
+        rows = await store.atom_of(head.scope, sequence)
+        first = next((row for row in rows if row.start is not None), None)
+        if first is not None:
+            return first if any(len(row.body) > MIN_CAP_CHARS for row in rows) else None
+    return None
 
 
 def _uncovered(head: SessionHead, view: View) -> int:

@@ -7,11 +7,12 @@ the frames and hash chain of all but the newest step.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contextengine_server.context.laws.prefix import SEED, chain
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import Keep, Plan, Segment, segment_slots
+from contextengine_server.context.plan import Plan, Segment, Summarized, segment_slots, shown_at
 from contextengine_server.context.view import View
 
 MAX_RUNS = 4
@@ -114,20 +115,35 @@ class Runs:
         else:
             self._runs.move_to_end(epoch)
         segments = plan.segments
-        last = segments[-1] if segments else None
-        if not isinstance(last, Keep) or last.last != view.steps - 1:
-            return _fresh(segments, view)
         newest = view.steps - 1
-        if run.next_step < 0:
-            for segment in segments[:-1]:
-                for slot in segment_slots(segment, view):
-                    run.add(slot)
-            run.next_step = last.first
-        for step in range(run.next_step, newest):
-            for slot in view.atom(step).slots:
-                run.add(slot)
+        last = segments[-1] if segments else None
+        if last is None or isinstance(last, Summarized) or last.last != newest:
+            return _fresh(segments, view)
+        following: list[Slot] = []
+        for segment in _behind(segments, run.next_step):
+            if isinstance(segment, Summarized):
+                run.add(segment.summary.slot)
+                continue
+            for step in range(max(segment.first, run.next_step), segment.last + 1):
+                slots = shown_at(segment, view.atom(step))
+                if step == newest:
+                    following = slots
+                else:
+                    for slot in slots:
+                        run.add(slot)
         run.next_step = max(run.next_step, newest)
-        return _follow(run, view.atom(newest).slots)
+        return _follow(run, following)
+
+
+def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
+    """The segments that hold this step or come behind it; all, where nothing is joined yet."""
+    if step < 0:
+        return segments
+    for index in range(len(segments) - 1, -1, -1):
+        segment = segments[index]
+        if isinstance(segment, Summarized) or segment.last < step:
+            return segments[index + 1 :]
+    return segments
 
 
 def _fresh(segments: tuple[Segment, ...], view: View) -> Joined:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.message import Entry, Form, Slot
+from contextengine_server.context.message import MIN_CAP_CHARS, Entry, Form, Slot
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.context.view import Summary
 from contextengine_server.store.interface import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
+from .bounding import Bounded, cut_texts, may_be_bounded
 from .frames import frame, origin_live, origin_sequence, origin_summary, origin_synthetic, shown_hash
 from .reading import OWN_PREFIX, content_hash, countable, outward, texts_of
 
@@ -46,7 +47,10 @@ class WireShaper:
         """The message as it came."""
         origin = _origin(entry)
         encoded = frame(entry.id, origin, entry.hash, entry.tokens, Form.VERBATIM, entry.body)
-        return Slot(entry.sequence, Form.VERBATIM, entry.tokens, entry.hash, encoded)
+        slot = Slot(entry.sequence, Form.VERBATIM, entry.tokens, entry.hash, encoded)
+        if len(entry.body) > MIN_CAP_CHARS and may_be_bounded(entry.traits):
+            slot.bounded = Bounded(self, entry, slot)
+        return slot
 
     def parts(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Only these parts, and no native form."""
@@ -108,6 +112,14 @@ class WireShaper:
             envelope.ClearField("native")
             self._newest = entry, _Opened(message, envelope, outward(message)[0])
         return self._newest[1]
+
+    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
+        """No more than so many characters of the message's texts. None where they have no more."""
+        shown = pb.Message()
+        shown.ParseFromString(entry.body)
+        if not cut_texts(shown, chars, entry.sequence if entry.live_index < 0 else 0):
+            return None
+        return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
 
     def _changed(self, entry: Entry, shown: pb.Message, form: Form, item_id: str) -> Slot:
         texts, fixed = countable(shown)

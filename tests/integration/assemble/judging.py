@@ -13,6 +13,12 @@ from tests.oracle.pairing import Leaf, Listing, Row, listing
 TAILS = {"dag": 8, "legacy": 1}
 """The steps that each engine declares, by default."""
 
+NO_RESULT = 12
+"""Tokens of an item that says that no result was recorded."""
+
+FORMS = {"dag": frozenset({int(t.FORM_HEAD_TAIL)})}
+"""The forms that each engine declares."""
+
 FITS = t.AssembleResponse.OUTCOME_FITS
 OVER = t.AssembleResponse.OUTCOME_OVER_BUDGET
 DEGRADED = t.AssembleResponse.OUTCOME_DEGRADED
@@ -51,13 +57,16 @@ class Judge:
 
     def _known(self, budget: int, engine: str) -> Known:
         costs = {
-            group.first: sum(self.tokens[member] for member in group.members) for group in self.listing.groups
+            group.first: sum(self.tokens[member] for member in group.members)
+            + NO_RESULT * sum(1 for shown in group.shown if shown.kind == "no result")
+            for group in self.listing.groups
         }
         return Known(
             rows=self.rows,
             listing=self.listing,
             budget=budget,
             tail=TAILS[engine],
+            forms=FORMS.get(engine, frozenset()),
             evicts=engine != "legacy",
             coverings=self.coverings,
             costs=costs,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from contextengine_server.context.budget import grid
+from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
@@ -39,7 +40,7 @@ class DagEngine:
         self.threshold = options.context_threshold
         self.defers = options.defer_compaction
         self.chunk: int | None = options.leaf_chunk_tokens
-        self.declared = Declared(tail_steps=options.fresh_tail_turns)
+        self.declared = Declared(tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL}))
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:

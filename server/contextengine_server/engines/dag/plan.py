@@ -13,7 +13,8 @@ from contextengine_server.context.budget import grid, next_block
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import Summary, View
 
-from ..layout import Range, everything, lay_out
+from ..bounding import REASON, Bounds, bounds_of
+from ..layout import Range, everything, lay_out, reshaped
 
 USER_SHARE = 8
 """At most this part of the cell is kept free for a user message that lies before the cut."""
@@ -21,23 +22,26 @@ USER_SHARE = 8
 
 def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
     """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the reference encoding."""
-    room = cell - reserved
+    room, bounds = cell - reserved, bounds_of(view, cell)
     held = _held_cut(view, cell, room)
     if not view.steps or (held == view.raw_from and view.view_tokens() <= room):
-        return Plan(everything(view))
+        return Plan(reshaped(everything(view), bounds.forms, REASON), forms=bounds.name(view, 0))
     tail = max(view.tail_from(tail_steps), view.raw_from)
     cut = _grid_cut(view, cell, room, held)
     if cut < view.steps and cut <= tail:
-        return _from(view, cut, view.summaries, f"grid cut at step {cut}")
-    summaries = _that_fit(view, room, tail)
+        return _from(view, cut, view.summaries, f"grid cut at step {cut}", bounds)
+    summaries = _that_fit(view, room, tail, bounds)
     if summaries is not None:
-        return _from(view, tail, summaries, "law tail")
-    return _short_tail(view, room, tail)
+        return _from(view, tail, summaries, "law tail", bounds)
+    return _short_tail(view, room, tail, bounds)
 
 
-def _from(view: View, cut: int, summaries: Sequence[Summary], rule: str, *, over: bool = False) -> Plan:
+def _from(
+    view: View, cut: int, summaries: Sequence[Summary], rule: str, bounds: Bounds, *, over: bool = False
+) -> Plan:
     ranges: list[Range] = [(cut, view.steps - 1)] if cut < view.steps else []
-    return Plan(lay_out(view, ranges, summaries), cut=cut, rule=rule, over=over)
+    segments = reshaped(lay_out(view, ranges, summaries), bounds.forms, REASON)
+    return Plan(segments, cut=cut, rule=rule, forms=bounds.name(view, cut), over=over)
 
 
 def _kept_before(view: View, cut: int) -> int:
@@ -76,11 +80,11 @@ def _grid_cut(view: View, cell: int, room: int, held: int) -> int:
     return cut
 
 
-def _that_fit(view: View, room: int, tail: int) -> list[Summary] | None:
+def _that_fit(view: View, room: int, tail: int, bounds: Bounds) -> list[Summary] | None:
     """The newest summaries that fit beside the whole tail; None where not even the tail fits."""
     if tail < view.base:
         return None  # the window holds more than a cell, and the tail is longer than the window
-    left = room - _kept_before(view, tail) - view.span(tail, view.steps - 1)
+    left = room - _kept_before(view, tail) - view.span(tail, view.steps - 1) + bounds.from_step(tail)
     if left < 0:
         return None
     kept: list[Summary] = []
@@ -92,22 +96,22 @@ def _that_fit(view: View, room: int, tail: int) -> list[Summary] | None:
     return kept[::-1]
 
 
-def _short_tail(view: View, room: int, tail: int) -> Plan:
+def _short_tail(view: View, room: int, tail: int, bounds: Bounds) -> Plan:
     """Whole steps of the tail go from its old end, never the last."""
     newest = view.steps - 1
     cut = newest
     tokens = (
-        _kept_before(view, newest) + view.atom(newest).tokens
+        _kept_before(view, newest) + view.atom(newest).tokens - bounds.from_step(newest)
         if newest >= view.raw_from
         else _kept_before(view, view.steps)
     )
     if newest < view.raw_from:
-        return _from(view, view.steps, (), "law budget", over=tokens > room)
+        return _from(view, view.steps, (), "law budget", bounds, over=tokens > room)
     kept = set(view.must_stay())
     while cut > max(tail, view.base):
-        cost = 0 if cut - 1 in kept else view.atom(cut - 1).tokens
+        cost = 0 if cut - 1 in kept else view.atom(cut - 1).tokens - bounds.saved.get(cut - 1, 0)
         if tokens + cost > room:
             break
         tokens += cost
         cut -= 1
-    return _from(view, cut, (), "law budget", over=tokens > room)
+    return _from(view, cut, (), "law budget", bounds, over=tokens > room)

@@ -1,0 +1,87 @@
+"""Messages over a cap: their texts from head and tail, around a marker that says what is left out and how to get it back.
+
+After Comis's bound for oversized messages. Nothing but the text changes: calls keep their arguments, results their ids and flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.message import Entry, Role, Slot, Traits
+
+_KEPT_CAPS = 4
+"""Caps whose slots a message keeps: budgets that take turns."""
+
+
+class HeadAndTail(Protocol):
+    """Makes a message's shorter form."""
+
+    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None: ...
+
+
+class Bounded:
+    """A message's slot under a cap: made once for each cap, and itself where the cap takes nothing away."""
+
+    __slots__ = ("_entry", "_made", "_shaper", "_whole")
+
+    def __init__(self, shaper: HeadAndTail, entry: Entry, whole: Slot) -> None:
+        self._shaper, self._entry, self._whole = shaper, entry, whole
+        self._made: dict[int, Slot] = {}
+
+    def __call__(self, chars: int) -> Slot:
+        made = self._made.get(chars)
+        if made is None:
+            if len(self._made) == _KEPT_CAPS:
+                self._made.clear()
+            made = self._made[chars] = self._shaper.head_and_tail(self._entry, chars) or self._whole
+        return made
+
+
+def may_be_bounded(traits: Traits) -> bool:
+    """True for what the model or a tool said. What a user, a system or a developer says stands as it is (law 4), as does sealed
+    reasoning with what it came with (law 3) and whatever is pinned."""
+    spoken = traits.role in (Role.ASSISTANT, Role.TOOL) or traits.only_results
+    return spoken and not traits.sealed and not traits.pinned
+
+
+def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
+    """Cuts a message's texts, taken together, to `chars` characters: half from the head, half from the tail, the marker apart.
+    `sequence`: where it is stored; 0: it is not. False, and no change, where the texts have no more."""
+    texts = list(_texts(message.parts))
+    total = sum(len(text.text) for text in texts)
+    if total <= chars:
+        return False
+    head = chars // 2
+    tail = total - (chars - head)
+    at, marked = 0, False
+    for text in texts:
+        said, start, at = text.text, at, at + len(text.text)
+        if at <= head or start >= tail:
+            continue
+        shown = said[: max(0, head - start)]
+        if not marked:
+            shown += _marker(tail - head, total, sequence)
+            marked = True
+        text.text = shown + said[max(0, tail - start) :]
+    message.ClearField("native")  # it would say all of it again
+    return True
+
+
+def _texts(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:
+    for part in parts:
+        kind = part.WhichOneof("kind")
+        if kind == "text":
+            yield part.text
+        elif kind == "tool_result":
+            yield from _texts(part.tool_result.parts)
+
+
+def _marker(left_out: int, total: int, sequence: int) -> str:
+    back = (
+        f"the whole message is stored: expand sequence {sequence} to read it"
+        if sequence
+        else "the caller has the whole message"
+    )
+    return f"\n[... {left_out:,} of {total:,} characters are left out here; {back} ...]\n"
