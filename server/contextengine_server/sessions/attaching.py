@@ -294,21 +294,24 @@ class Harnesses:
     async def _offer(self, work: Work) -> LentJob:
         now = self._clock_ms()
         encoded = orjson.dumps(asdict(work))
-        return await self._jobs.offer(
-            LentJob(
-                work.tenant,
-                self._new_id(),
-                blake2b(encoded, digest_size=16).hexdigest(),
-                work.agent,
-                work.session,
-                queued_ms=now,
-                expire_ms=now + self.terms.timeout_ms,
-                input_tokens=work.input_tokens,
-                model=work.model,
-                work=encoded,
-            ),
-            now,
+        job = LentJob(
+            work.tenant,
+            self._new_id(),
+            blake2b(encoded, digest_size=16).hexdigest(),
+            work.agent,
+            work.session,
+            queued_ms=now,
+            expire_ms=now + self.terms.timeout_ms,
+            input_tokens=work.input_tokens,
+            model=work.model,
+            work=encoded,
         )
+        try:
+            return await self._jobs.offer(job, now)
+        except asyncio.CancelledError:
+            # It is written all the same, and nobody would wait for it.
+            await self._jobs.remove(job.tenant, job.id)
+            raise
 
     def _hand_out(self, job: LentJob, work: Work) -> None:
         """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is no hope for it."""

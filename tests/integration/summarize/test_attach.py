@@ -176,6 +176,17 @@ async def test_the_model_wished_for_is_named_and_goes_to_who_lends_it(at: House)
     assert await written_by(at, session) == ["runtime:big-2026"]
 
 
+async def test_a_harness_that_names_no_model_takes_any_wish(at: House) -> None:
+    session = await talk(at)
+    options = json.dumps({"compactionModel": "runtime:big"}).encode()
+    await at.client.engines.assign(scope=session, engine_id="dag", options_json=options)
+    async with attached(at) as harness, compacting(at, session):
+        job = await harness.job()
+        assert job.model == "big"
+        await harness.does(job)
+    assert await written_by(at, session) == ["runtime:big"]
+
+
 async def test_a_harness_gets_work_of_its_own_tenant_only(tmp_path: Path) -> None:
     async with house(tmp_path, token=ALICE, **{"auth.tokens": TOKENS}, **ONE_STEP) as at:
         session = await talk(at)

@@ -154,6 +154,8 @@ async def test_a_lost_lease_cannot_be_kept(at: House, clock: Clock) -> None:
         job = await harness.job()
         clock.advance(61)
         again = await harness.job()
+        assert again.job_id == job.job_id
+        assert again.lease_expire_time.ToMilliseconds() == clock() + 60_000
         await harness.say(keep_lease={"job_id": job.job_id, "lease_id": job.lease_id})
         assert (await harness.cancelled()).job_id == job.job_id
         await harness.does(again)

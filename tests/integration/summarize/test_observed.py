@@ -17,7 +17,7 @@ from contextengine_server.telemetry.tracing import Span, Tracer
 
 from ..harness import House, budget
 from .lending import SECRET, attached, compacting, talk, written_by
-from .provider import GOOD, answer, error
+from .provider import GOOD, Reply, answer, error
 from .services import Served, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -215,19 +215,36 @@ async def test_an_open_breaker_and_a_cap_are_told(on: Served) -> None:
     assert reasons(events) == [("breaker_open", "extractive")]
 
 
-async def test_the_note_that_counts_is_told(tmp_path: Path) -> None:
-    models_alone: dict[str, Any] = {"summarizer.order": ["endpoints"]}
+NOTES = {
+    "a model that fails": (DOWN, {}, ["summarizer_fallback", "summarizers_exhausted"]),
+    "half a million characters": (
+        answer("x" * 500_000),
+        {},
+        ["summarizer_fallback", "summarizers_exhausted"],
+    ),
+    "a tenant over its cap": (
+        answer(),
+        {"engine.dag.summarizerSpend.maxTokensPerTenantPerDay": 1},
+        ["spend_cap", "summarizers_exhausted"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("reply", "settings", "told"), NOTES.values(), ids=NOTES.keys())
+async def test_the_note_that_counts_always_fits_and_is_told(
+    tmp_path: Path, reply: Reply, settings: dict[str, Any], told: list[str]
+) -> None:
+    models_alone: dict[str, Any] = {"summarizer.order": ["endpoints"], **settings}
     async with served(tmp_path, "first", **models_alone) as on:
-        on.replying(first=DOWN)
+        on.replying(first=reply)
         session = await talk(on.at)
         async with seen(on, session) as events:
             await on.compacted(session)
             (summary,) = (await on.at.export(session)).summaries
-        assert reasons(events) == [
-            ("summarizer_fallback", "count-only"),
-            ("summarizers_exhausted", "count-only"),
-        ]
+        assert reasons(events) == [(reason, "count-only") for reason in told]
         assert (summary.info.summarizer, summary.info.fallback) == ("count-only", True)
+        assert summary.info.tokens < min(512, summary.info.source_tokens)
+        assert bool(on.asked()) == ("spend_cap" not in told)
 
 
 async def test_a_summary_in_another_language_is_told(on: Served) -> None:

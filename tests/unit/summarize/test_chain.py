@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contextengine_server.summarize import (
     COUNT_ONLY_MAX_TOKENS,
+    NobodyThere,
     SourceMessage,
     SummarizerChain,
     SummarizerFailed,
@@ -177,3 +178,32 @@ def test_the_note_never_costs_more_than_it_says(
     result = count_only(SummaryRequest(messages, tokens, 1, depth=depth), TokenCounter(encoding).count_text)
     assert 0 < result.tokens <= COUNT_ONLY_MAX_TOKENS
     assert "x" * 50 not in result.text
+
+
+CAPPED = SummarizerFailed("over the cap", asked=False, causes=("spend_cap",))
+OPEN = SummarizerFailed("open", asked=False, causes=("breaker_open",))
+
+
+@pytest.mark.parametrize(
+    ("answers", "causes"),
+    [
+        (["It moved."], ()),
+        ([NobodyThere("nobody"), "It moved."], ()),
+        ([CAPPED, "It moved."], ("spend_cap",)),
+        ([OPEN, CAPPED, "It moved."], ("breaker_open", "spend_cap")),
+        (["", RuntimeError(), SummarizerFailed("503"), "It moved."], ("failed",)),
+        ([CAPPED, "Error: no"], ("spend_cap", "failed")),
+        ([NobodyThere("nobody")], ()),
+    ],
+)
+def test_why_another_stood_in_is_told_once_for_each_cause(
+    answers: list[str | BaseException], causes: tuple[str, ...]
+) -> None:
+    result, _ = run(*answers)
+    assert result.causes == causes
+    assert result.fallback == (answers[-1] != "It moved.")
+
+
+def test_who_was_not_there_is_not_among_those_who_failed() -> None:
+    result, _ = run(NobodyThere("nobody"), "", "It moved.")
+    assert result.refused == (("s1", "empty"),)
