@@ -76,7 +76,10 @@ async def rewind(
     def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
         kept, facts = refold(session.view, after, core.shaper)
         state.view = replace(facts_of(kept, state.view), rewind_mark=head.revision, reopened=head.revision)
-        retired = _own_summaries(session, after)
+        newest = kept.atoms[-1] if kept.atoms else None
+        opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
+        # What is open again must be verbatim (law 2), though it was covered as something long over.
+        retired = _own_summaries(session, newest.first - 1 if newest is not None and opened else after)
         gone = session.view.message_count - kept.message_count
         head = replace(
             head,

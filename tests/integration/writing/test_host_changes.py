@@ -61,6 +61,19 @@ async def test_what_answers_several_calls_stays_one_message(house: House) -> Non
     assert (status.message_count, status.message_tokens) == (were.message_count, were.message_tokens)
 
 
+async def test_calls_that_stand_open_again_are_no_longer_covered(house: House) -> None:
+    """They were abandoned and summarized; the rewind makes them the newest ones again."""
+    calling = assistant(tool_calls=[tool_call("c1", "run"), tool_call("c2", "run")])
+    await house.client.ingest_batch(
+        ref(), [user("q1"), calling, tool_result("c1", "found " * 300), user("wait")]
+    )
+    await say(house, *("words " * 50 for _ in range(20)))
+    reply = await house.client.record_host_change(ref(), **compacted(1, 3))
+    assert (reply.summary.first_sequence, reply.summary.last_sequence) == (1, 3)
+    await house.client.record_host_change(ref(), **rewind(3))
+    assert await shown(house) == ["q1", "call:run\ncall:run", "found " * 300]
+
+
 async def test_an_edit_after_a_rewind_is_new_even_under_its_old_id(house: House) -> None:
     await house.client.ingest_batch(ref(), [user("q1", id="m1"), user("q2", id="m2")])
     await house.client.record_host_change(ref(), **rewind(1))
