@@ -124,8 +124,10 @@ class Indexer:
         """Lets others have the writer, unless a search waits or comes to wait."""
         if not self._urgent:
             self._hurry.clear()
+        # Not wait_for: it loses a cancellation that comes together with the event.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
 
     def _tell(self) -> None:
         moved, self._moved = self._moved, asyncio.Event()
