@@ -172,7 +172,10 @@ class Harness:
             items = [json.loads(item) for item in projection.inject_items_json]
             await self.server.call("thread/inject_items", threadId=binding.thread_id, items=items)
         self.binding = binding
-        return await self.server.turn(binding.thread_id, json.loads(projection.turn_input_json))
+        given = [{"type": "text", "text": projection.prompt}]
+        if projection.turn_input_json:
+            given = json.loads(projection.turn_input_json)
+        return await self.server.turn(binding.thread_id, given)
 
     def stored(self, reply: t.AfterTurnResponse) -> None:
         """What AfterTurn stored is in the thread already."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from contextengine_proto.v1 import assemble_pb2, message_pb2
 from contextengine_proto.v1 import projection_pb2 as pb
 from contextengine_server.api import projection_reading as reading
@@ -257,7 +259,7 @@ def _for_codex(
             instructions_chars=stats.instructions_chars,
             redactions=stats.redactions,
         ),
-        turn_input_json=_json(done.turn_input),
+        turn_input_json=_json(done.turn_input) if len(done.turn_input) > 1 else b"",
     )
     if done.context_range is not None:
         reply.context_range.start, reply.context_range.end = done.context_range
@@ -306,9 +308,17 @@ def secrets_out(text: str) -> str:
     return clean if clean.count(MARK) > text.count(MARK) else text
 
 
+def _is_text(done: codex.Projected) -> bool:
+    """True where the turn's input is the prompt's text and nothing else."""
+    return not done.turn_input or (len(done.turn_input) == 1 and bool(done.prompt))
+
+
 def _losses(losses: Sequence[Loss]) -> list[pb.ProjectResponse.Loss]:
     return [pb.ProjectResponse.Loss(item_index=loss.index, what=loss.what, rule=loss.rule) for loss in losses]
 
 
 def _json(value: list[Any] | Json | str) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers of more than 64 bits, and lone surrogates, which UTF-8 cannot say
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -71,7 +72,7 @@ def items_of(frames: Iterable[bytes]) -> list[model.Item]:
 
 @lru_cache(maxsize=4096)
 def _cached(frame: bytes) -> model.Item:
-    return item_in(item_of(frame))
+    return replace(item_in(item_of(frame)), steady=True)
 
 
 def item_in(item: pb.Item) -> model.Item:

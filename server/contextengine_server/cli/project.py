@@ -60,7 +60,8 @@ def body_of(reply: ProjectResponse, target: str) -> dict[str, Any]:
             body["developerInstructions"] = reply.instructions
         if reply.inject_items_json:
             body["items"] = [json.loads(item) for item in reply.inject_items_json]
-        return body | {"input": json.loads(reply.turn_input_json)}
+        alone = [{"type": "text", "text": reply.prompt}] if reply.prompt else []
+        return body | {"input": json.loads(reply.turn_input_json) if reply.turn_input_json else alone}
     system = {SYSTEM[target]: json.loads(reply.system_json)} if reply.system_json else {}
     return system | {BODY.get(target, "messages"): json.loads(reply.messages_json)}
 

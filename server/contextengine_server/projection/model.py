@@ -109,9 +109,9 @@ class Covers:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One entry of an assembly."""
+    """One entry of an assembly. Compared by identity: an item that comes again is known by its object."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -127,6 +127,8 @@ class Item:
     model: str = ""
     dialect: str = ""
     """The format that `more` and opaque parts are of, for example `anthropic.messages`."""
+    steady: bool = False
+    """True where this very object comes again with the next projection, and is small: what is made of it is worth keeping."""
 
     @property
     def excluded(self) -> bool:

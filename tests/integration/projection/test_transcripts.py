@@ -1,6 +1,6 @@
 """Real sessions at several budgets in every form: the rules find nothing.
 
-A sample; with CONTEXTENGINE_ALL_PROJECTIONS=1 every session at thirty budgets (about ten minutes).
+A sample; with CONTEXTENGINE_ALL_PROJECTIONS=1 every session at thirty budgets (two minutes).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_what_is_rendered_is_parsed_as_it_was(seed: int) -> None:
     maker = Maker(seed)
     items, prompt = maker.history(), maker.text()
     entries, _ = entries_of(items, Payload.PRESERVE, str, [])
-    wanted = [record for entry in entries for record in entry.records]
+    wanted = [record for entry in entries for record in entry.made.records]
     framed = jsonl.frame([line(record) for record in wanted], prompt)
     assert jsonl.parse(framed.text) == (wanted, [], prompt)
     before_prompt = framed.text[: len(framed.text) - len(prompt)]

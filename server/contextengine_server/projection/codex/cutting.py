@@ -140,9 +140,18 @@ def _gone(entry: Entry, cut: Cut) -> bool:
     return entry.position <= cut.turns or cut.steps_after < entry.position <= cut.steps
 
 
+_NONE = Cut()
+
+
 def _apply(entries: Sequence[Entry], cut: Cut) -> Fitted:
     records: list[Record] = []
     lines: list[str] = []
+    if cut == _NONE:
+        for entry in entries:
+            records += entry.made.records
+            lines += entry.made.lines
+        chars = sum(entry.made.chars for entry in entries)
+        return Fitted(records, lines, cut, entries[0].position if entries else 0, 0, 0, chars, True)
     gone: list[Entry] = []
     stubs = left_out = first = 0
 
@@ -158,15 +167,21 @@ def _apply(entries: Sequence[Entry], cut: Cut) -> Fitted:
             gone.append(entry)
             continue
         close()
+        made = entry.made
         first = first or entry.position
-        cuttable = not entry.item.pinned
-        for at, record in enumerate(entry.records):
-            text = entry.lines[at]
-            if cuttable and (
-                (at in entry.bodies and entry.position <= cut.results)
-                or (at in entry.arguments and entry.position <= cut.arguments)
+        if entry.item.pinned or not (
+            (made.bodies and entry.position <= cut.results)
+            or (made.arguments and entry.position <= cut.arguments)
+        ):
+            records += made.records
+            lines += made.lines
+            continue
+        for at, record in enumerate(made.records):
+            text = made.lines[at]
+            if (at in made.bodies and entry.position <= cut.results) or (
+                at in made.arguments and entry.position <= cut.arguments
             ):
-                short, text = entry.short(at)
+                short, text = made.short(at)
                 stubs += short is not record
                 record = short
             records.append(record)

@@ -128,7 +128,7 @@ def _jsonl(task: Task) -> Projected:
         )
     _report(fitted, entries, losses)
     now = entries_of([Item(Role.USER, (Text(task.preamble),))], payload, str, [])[0] if task.preamble else []
-    now_lines = [one for entry in now for one in entry.lines]
+    now_lines = [one for entry in now for one in entry.made.lines]
     text_lines = [] if task.inject else fitted.lines
     framed = jsonl.frame(text_lines, prompt, now_lines)
     made = items_of(fitted.records, output_bytes(task.model), losses) if task.inject else []

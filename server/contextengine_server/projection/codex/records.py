@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ..describing import size_and_hash
@@ -39,20 +40,21 @@ STUB_CHARS = 160
 
 
 @dataclass(slots=True)
-class Entry:
-    """An item's records. `position` orders items: the sequence, or the place in a list."""
+class Recorded:
+    """What an item is as records, wherever it stands."""
 
-    position: int
-    item: Item
-    index: int
-    records: list[Record]
+    records: list[Record] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """The records as lines, in their order."""
     bodies: list[int] = field(default_factory=list)
     """The places of records whose text may become a stub: results."""
     arguments: list[int] = field(default_factory=list)
     """The places of calls."""
-    turn: int = 0
-    lines: list[str] = field(default_factory=list)
-    """The records as lines, in their order."""
+    lost: list[tuple[str, str]] = field(default_factory=list)
+    """What no record says, and the rule."""
+    redactions: int = 0
+    chars: int = 0
+    """Of the lines, their ends included."""
     shorts: dict[int, tuple[Record, str]] = field(default_factory=dict)
     """Stubs that were made, by the record's place."""
 
@@ -63,6 +65,17 @@ class Entry:
             same = record is self.records[at]
             self.shorts[at] = record, self.lines[at] if same else line(record)
         return self.shorts[at]
+
+
+@dataclass(slots=True)
+class Entry:
+    """An item in its place. `position` orders items: the sequence, or the place in a list."""
+
+    position: int
+    item: Item
+    index: int
+    turn: int
+    made: Recorded
 
 
 def line(record: Record) -> str:
@@ -83,20 +96,33 @@ def entries_of(
     losses: list[Loss],
 ) -> tuple[list[Entry], int]:
     """The items as records, and how many of their texts the redactor changed. Raises ProjectionImpossible for lone surrogates."""
-    made: list[Entry] = []
+    entries: list[Entry] = []
     redactions = 0
     turn = position = 0
+    shown = payload.value  # a text is looked up far quicker than a member of an Enum
     for index, item in enumerate(items):
-        _check(item, index)
         if item.role is Role.USER and item.summary is None and not item.id.startswith("ce:"):
             turn += 1
         position = max(position, item.sequence or (item.summary.first if item.summary else 0) or position + 1)
-        entry = Entry(position, item, index, [], turn=turn)
-        for part in item.parts:
-            redactions += _add(entry, part, payload, redact, losses)
-        entry.lines = [line(record) for record in entry.records]
-        made.append(entry)
-    return made, redactions
+        made = (_kept if item.steady else _recorded)(item, name_of(item, index), shown, redact)
+        redactions += made.redactions
+        losses += [Loss(index, what, rule) for what, rule in made.lost]
+        entries.append(Entry(position, item, index, turn, made))
+    return entries, redactions
+
+
+def _recorded(item: Item, name: str, payload: str, redact: Callable[[str], str]) -> Recorded:
+    _check(item, name)
+    made = Recorded()
+    for part in item.parts:
+        _add(made, item, name, part, Payload(payload), redact)
+    made.lines = [line(record) for record in made.records]
+    made.chars = sum(map(len, made.lines)) + len(made.lines)
+    return made
+
+
+_kept = lru_cache(maxsize=4096)(_recorded)
+"""For items that come again: nothing that is made is changed later, so it serves every projection."""
 
 
 def name_of(item: Item, index: int) -> str:
@@ -104,36 +130,37 @@ def name_of(item: Item, index: int) -> str:
     return item.id or (f"#{item.sequence}" if item.sequence else f"list:{index}")
 
 
-def _add(entry: Entry, part: Part, payload: Payload, redact: Callable[[str], str], losses: list[Loss]) -> int:
-    name = name_of(entry.item, entry.index)
-    role = entry.item.custom_role or entry.item.role.value
+def _add(
+    made: Recorded, item: Item, name: str, part: Part, payload: Payload, redact: Callable[[str], str]
+) -> None:
+    role = item.custom_role or item.role.value
     match part:
         case Text():
-            if (covers := entry.item.summary) is not None:
+            if (covers := item.summary) is not None:
                 fact = {"depth": covers.depth, "covers": [covers.first, covers.last]}
-                entry.records.append({"t": "summary", "id": covers.id, **fact, "text": part.text})
+                made.records.append({"t": "summary", "id": covers.id, **fact, "text": part.text})
             else:
-                entry.records.append({"t": "msg", "id": name, "role": role, "text": part.text})
+                made.records.append({"t": "msg", "id": name, "role": role, "text": part.text})
         case Call():
             arguments, changed = _shown(part.arguments, payload, redact)
-            entry.arguments.append(len(entry.records))
-            entry.records.append(
+            made.arguments.append(len(made.records))
+            made.records.append(
                 {"t": "call", "id": name, "call": part.id, "name": part.name, "args": arguments}
             )
-            return changed
+            made.redactions += changed
         case Result():
             text, changed = _shown(text_of(part.parts), payload, redact)
             record = {"t": "result", "id": name, "call": part.id, "text": text}
-            entry.bodies.append(len(entry.records))
-            entry.records.append({**record, "error": True} if part.is_error else record)
+            made.bodies.append(len(made.records))
+            made.records.append({**record, "error": True} if part.is_error else record)
             for inner in part.parts:
                 if not isinstance(inner, Text):
-                    _add(entry, inner, payload, redact, losses)
-            return changed
+                    _add(made, item, name, inner, payload, redact)
+            made.redactions += changed
         case Image() | File():
             size, digest = size_and_hash(part)
             kind = "image" if isinstance(part, Image) else "file"
-            entry.records.append(
+            made.records.append(
                 {
                     "t": kind,
                     "id": name,
@@ -144,11 +171,10 @@ def _add(entry: Entry, part: Part, payload: Payload, redact: Callable[[str], str
                 }
             )
         case Reasoning():
-            losses.append(Loss(entry.index, "reasoning: Codex takes none that is not its own", "R8"))
+            made.lost.append(("reasoning: Codex takes none that is not its own", "R8"))
         case Opaque():
-            losses.append(Loss(entry.index, f"{part.format} {part.type}: named, not shown", "jsonl"))
-            entry.records.append(stub(name, part.type or "item", part.json))
-    return 0
+            made.lost.append((f"{part.format} {part.type}: named, not shown", "jsonl"))
+            made.records.append(stub(name, part.type or "item", part.json))
 
 
 def _shown(text: str, payload: Payload, redact: Callable[[str], str]) -> tuple[str, int]:
@@ -186,7 +212,7 @@ def stubbed(record: Record) -> Record:
 
 def omitted(entries: Sequence[Entry]) -> Record:
     """The record that stands for whole items left out: how many, from which to which, and the hash of their records."""
-    whole = "\n".join(one for entry in entries for one in entry.lines)
+    whole = "\n".join(one for entry in entries for one in entry.made.lines)
     first, last = entries[0], entries[-1]
     return {
         "t": "omitted",
@@ -222,13 +248,13 @@ def shape(value: Any) -> Any:
             return {key: shape(inner) for key, inner in value.items()}
 
 
-def _check(item: Item, index: int) -> None:
+def _check(item: Item, name: str) -> None:
     for part in item.parts:
         for text in _texts(part):
             if (at := lone_surrogate(text)) >= 0:
                 raise ProjectionImpossible(
-                    f"messages[{index}]",
-                    f"holds a lone surrogate at character {at}: Codex answers nothing to it",
+                    "messages",
+                    f"{name} holds a lone surrogate at character {at}: Codex answers nothing to it",
                 )
 
 
