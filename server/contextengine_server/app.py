@@ -34,6 +34,8 @@ from contextengine_server.sessions.guards import StoredStates
 from contextengine_server.sessions.loading import inherits
 from contextengine_server.sessions.meters import Meters
 from contextengine_server.sessions.selection import Selection
+from contextengine_server.sessions.spawned import Sweeper
+from contextengine_server.sessions.spawning import SpawnRules
 from contextengine_server.sessions.summarizing import policy_of
 from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
@@ -130,6 +132,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         _watch(core, metrics)
         background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
         indexer = Indexer(store)
+        sweeper = Sweeper(core)
         ground = Ground(store, indexer, inherits, redact, counter.count_text_async)
 
         async def doctor() -> list[Check]:
@@ -141,7 +144,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             ]
 
         services = {
-            f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground),
+            f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground, spawn_rules_of(settings)),
             f"{PACKAGE}.Recall": RecallService(core, ground),
             f"{PACKAGE}.Projection": ProjectionService(core),
             f"{PACKAGE}.Runtime": RuntimeService(harnesses),
@@ -152,6 +155,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         harnesses.draining = lambda: server.draining
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
+        server.on_drain("children", sweeper.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
         port = await server.start()
@@ -159,6 +163,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         stack.callback(core.events.close)
         background.start()
         indexer.start()
+        sweeper.start()
         _export(settings, metrics, stack)
         address = settings.server.address
         if port:
@@ -204,6 +209,19 @@ def defaults_of(settings: Settings) -> Defaults:
         rules=settings.budget.rules,
         on_engine_failure=settings.engine.on_engine_failure,
         encoding=settings.tokens.encoding,
+    )
+
+
+def spawn_rules_of(settings: Settings) -> SpawnRules:
+    """What children may do."""
+    subagents = settings.subagents
+    return SpawnRules(
+        subagents.max_depth,
+        subagents.max_children,
+        round(subagents.ttl * 1000),
+        subagents.max_fork_tokens,
+        subagents.grant_tokens,
+        subagents.grant_depth,
     )
 
 

@@ -22,6 +22,7 @@ from contextengine_server.api.reading import (
     required,
 )
 from contextengine_server.api.status import status_of
+from contextengine_server.api.subagents import SubagentCalls
 from contextengine_server.api.tools import ToolCalls
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.ground import Ground
@@ -32,35 +33,48 @@ from contextengine_server.sessions.assembly import AssembleCall
 from contextengine_server.sessions.background import queue_compaction
 from contextengine_server.sessions.core import SessionCore
 from contextengine_server.sessions.hosting import host_compaction
+from contextengine_server.sessions.spawned import start
+from contextengine_server.sessions.spawning import SpawnRules
 from contextengine_server.sessions.writing import Request, append, request_of
 
 
-class ContextEngineService(ToolCalls):
+class ContextEngineService(ToolCalls, SubagentCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
-    def __init__(self, core: SessionCore, ground: Ground) -> None:
-        self.core, self.ground = core, ground
+    def __init__(self, core: SessionCore, ground: Ground, rules: SpawnRules) -> None:
+        self.core, self.ground, self.rules = core, ground, rules
         self.answers = Answers(core)
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
         """Introduces a host and a session to each other."""
         core = self.core
-        unserved.refuse_fields(request)
+        token = request_id(request.spawn_token, "spawn_token")
+        if token and request.HasField("continues"):
+            raise ContradictoryFields(
+                ["continues", "spawn_token"], "a child begins as it was prepared: give one of the two"
+            )
         address = await core.address(call.caller.tenant, ref_of(request.session))
         history = incoming(core, request.history, "history")
+        host = host_facts(request.host) if request.HasField("host") else None
+        model, provider = request_id(request.model, "model"), request_id(request.provider, "provider")
+        window = not_negative(request.window, "window") if request.HasField("window") else None
+        asked = request_of(request_id(request.request_id), "Bootstrap", history)
         selected = await core.select(address.scope)
+        if token:
+            await start(core, address, token)
         done = await introducing.introduce(
             core,
             address,
             introducing.Introduction(
-                host=host_facts(request.host) if request.HasField("host") else None,
-                model=request_id(request.model, "model"),
-                provider=request_id(request.provider, "provider"),
-                window=not_negative(request.window, "window") if request.HasField("window") else None,
+                host=host,
+                model=model,
+                provider=provider,
+                window=window,
                 continues=ref_of(request.continues, "continues") if request.HasField("continues") else None,
+                spawned=bool(token),
             ),
             history,
-            request_of(request_id(request.request_id), "Bootstrap", history),
+            asked,
         )
         return life.BootstrapResponse(
             engine=replies.engine_info(selected.engine),

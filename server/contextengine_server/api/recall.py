@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.call import Call
-from contextengine_server.api.reading import not_negative, ref_of, required
+from contextengine_server.api.reading import not_negative, ref_of, request_id, required
 from contextengine_server.api.unserved import MEMORY, refuse_field, refuse_fields
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
@@ -35,6 +36,7 @@ from contextengine_server.recall.searching import (
     search,
 )
 from contextengine_server.sessions.core import SessionCore, not_found
+from contextengine_server.sessions.granting import Granted, granted
 from contextengine_server.sessions.rows import rendered
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import OWN_PREFIX, content_hash
@@ -67,13 +69,17 @@ class RecallService:
         at_least = not_negative(request.at_least_revision, "at_least_revision")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         await self.core.reached(address.scope, at_least)
-        head = await head_of(self.core, address.scope)
+        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
         if at_least:
-            await indexed(self.ground, head, at_least)
+            await indexed(self.ground, head, head.revision if grant is not None else at_least)
+        if grant is not None:
+            query = replace(query, retired=False)
         with call.trace.span("search"):
             page = await search(self.ground, head, query)
+        if grant is not None:
+            await grant.spend(sum([await self.ground.count(hit.snippet) for hit in page.hits]))
         return pb.SearchResponse(
-            hits=[_hit(head, hit) for hit in page.hits],
+            hits=[_hit(address.scope, hit) for hit in page.hits],
             next_page_token=page.next_page,
             total_count=page.total,
             revision=page.revision,
@@ -81,13 +87,16 @@ class RecallService:
 
     async def inspect(self, request: pb.InspectRequest, call: Call) -> pb.InspectResponse:
         """Answers what a summary covers."""
-        refuse_fields(request)
         summary_id = required(request.summary_id, "summary_id", "it names the summary to inspect")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        found = await inspect(self.ground, await head_of(self.core, address.scope), summary_id)
+        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
+        found = await inspect(self.ground, head, summary_id, retired=grant is None)
+        text = self.ground.redact(found.row.text)
+        if grant is not None:
+            await grant.spend(await self.ground.count(text))
         return pb.InspectResponse(
             summary=summary_info(found.row),
-            text=self.ground.redact(found.row.text),
+            text=text,
             children=[summary_info(child) for child in found.children],
             messages_by_role=found.messages_by_role,
             tool_calls=found.tool_calls,
@@ -95,7 +104,6 @@ class RecallService:
 
     async def expand(self, request: pb.ExpandRequest, call: Call) -> pb.ExpandResponse:
         """Brings back summaries and messages."""
-        refuse_fields(request)
         if not request.summary_ids and not request.sequences:
             raise InvalidField("summary_ids", "is required, or sequences: say what to bring back")
         for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
@@ -109,7 +117,7 @@ class RecallService:
             raise InvalidField("max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default")
         depth = not_negative(request.max_depth, "max_depth")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        head = await head_of(self.core, address.scope)
+        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
         wanted = Wanted(
             summary_ids=request.summary_ids,
             sequences=request.sequences,
@@ -118,8 +126,13 @@ class RecallService:
             messages=request.include_messages,
             page=_page(request.page_token),
         )
+        if grant is not None:
+            tokens, depth = min(wanted.max_tokens, grant.left), min(wanted.depth, grant.depth)
+            wanted = replace(wanted, max_tokens=tokens, depth=depth, retired=False)
         with call.trace.span("expand"):
             found = await expand(self.ground, head, wanted)
+        if grant is not None:
+            await grant.spend(found.tokens)
         return pb.ExpandResponse(
             items=[_item(one) for one in found.items],
             tokens=found.tokens,
@@ -135,6 +148,12 @@ async def head_of(core: SessionCore, scope: Scope) -> SessionHead:
     if head is None:
         raise not_found(scope)
     return head
+
+
+async def reach_of(core: SessionCore, scope: Scope, token: str) -> tuple[SessionHead, Granted | None]:
+    """What a call recalls: the session, or the parent that a spawn token opens to it."""
+    grant = await granted(core, scope, request_id(token, "spawn_token"))
+    return (grant.head if grant is not None else await head_of(core, scope)), grant
 
 
 async def expand_tokens(core: SessionCore, head: SessionHead) -> int:
@@ -206,8 +225,8 @@ def _few(field: str, ids: Sequence[object]) -> None:
         )
 
 
-def _hit(head: SessionHead, hit: Hit) -> pb.SearchResponse.Hit:
-    session = "" if hit.session == head.scope.session else hit.session
+def _hit(asked: Scope, hit: Hit) -> pb.SearchResponse.Hit:
+    session = "" if hit.session == asked.session else hit.session
     said = pb.SearchResponse.Hit(snippet=hit.snippet, score=hit.score, session_id=session)
     if hit.summary is not None:
         said.origin.summary_id = hit.summary.id

@@ -7,6 +7,7 @@ import orjson
 from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
+from contextengine_server.api.subagents import spawn_status
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import BudgetImpossible
@@ -80,6 +81,7 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
         if state.host:
             said.host.CopyFrom(host_pb2.HostInfo.FromString(bytes.fromhex(state.host)))
         now = core.clock_ms()
+        await spawn_status(said, core, scope)
         said.summarizers.CopyFrom(await _summarizers(core, scope, engine))
         for debt in debts:
             kind = debt.kind.partition(":")[0]

@@ -8,11 +8,13 @@ from contextengine_proto.v1 import budget_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of
-from contextengine_server.api.recall import expand_tokens, head_of
-from contextengine_server.api.unserved import refuse_fields
+from contextengine_server.api.recall import expand_tokens, head_of, reach_of
+from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
+from contextengine_server.errors import BudgetSpent
+from contextengine_server.recall.expanding import MAX_DEPTH
 from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.tools import TOOLS, run
+from contextengine_server.recall.tools import TOOLS, Answer, refusal, run
 from contextengine_server.sessions.core import SessionCore
 
 EXPANDED = "context:dag_expanded"
@@ -46,31 +48,44 @@ class ToolCalls:
 
     async def call_tool(self, request: life.CallToolRequest, call: Call) -> life.CallToolResponse:
         """Runs a tool for the model. What the model did wrong is answered as JSON, not as a failed call."""
-        refuse_fields(request)
         began = perf_counter()
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        head = await head_of(core, address.scope)
-        names = offered((await core.select(address.scope)).engine)
-        with call.trace.span("tool"):
-            answer = await run(
-                self.ground,
-                head,
-                request.name,
-                request.arguments_json,
-                names,
-                await expand_tokens(core, head),
-            )
+        try:
+            with call.trace.span("tool"):
+                answer, tokens = await self._answer(address.scope, request)
+        except BudgetSpent as error:
+            # The model asked for more than its host granted it: it should hear of it and go on.
+            answer = refusal("grant_spent", error.text, "")
+            tokens = await self.ground.count(answer.json.decode())
         if not answer.is_error:
             core.events.emit(
                 EXPANDED,
                 *address.scope,
-                revision=head.revision,
+                revision=(await head_of(core, address.scope)).revision,
                 counts={"recovered": answer.recovered, "duration_ms": round((perf_counter() - began) * 1000)},
                 attributes={"tool": request.name},
             )
         return life.CallToolResponse(
             result_json=answer.json,
             is_error=answer.is_error,
-            tokens=await self.ground.count(answer.json.decode()),
+            tokens=tokens,
         )
+
+    async def _answer(self, scope: Scope, request: life.CallToolRequest) -> tuple[Answer, int]:
+        """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not reach so far."""
+        head, grant = await reach_of(self.core, scope, request.spawn_token)
+        most = await expand_tokens(self.core, head)
+        answer = await run(
+            self.ground,
+            head,
+            request.name,
+            request.arguments_json,
+            offered((await self.core.select(scope)).engine),
+            most if grant is None else min(most, grant.left),
+            MAX_DEPTH if grant is None else grant.depth,
+        )
+        tokens = await self.ground.count(answer.json.decode())
+        if grant is not None and not answer.is_error:
+            await grant.spend(tokens)
+        return answer, tokens

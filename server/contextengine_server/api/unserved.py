@@ -16,27 +16,19 @@ from contextengine_server.errors import NotYetServed, Violation
 _PACKAGE = "contextengine.v1"
 _PIPELINE = "the pipeline engine"
 _COMPRESSOR = "the compressor and layered engines"
-_SUBAGENTS = "subagents and projection"
 
 MEMORY = _COMPRESSOR
 """What completes the memory of agents."""
 
 UNSERVED = {
     f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
-    f"{_PACKAGE}.ContextEngine/PrepareSubagentSpawn": _SUBAGENTS,
-    f"{_PACKAGE}.ContextEngine/RollbackSubagentSpawn": _SUBAGENTS,
-    f"{_PACKAGE}.ContextEngine/EndSubagent": _SUBAGENTS,
 }
 """Method to what completes it."""
 
 FIELDS = {
-    "BootstrapRequest": {"spawn_token": _SUBAGENTS},
     "AssembleRequest": {"preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
     "CompactRequest": {"live": _COMPRESSOR},
-    "CallToolRequest": {"spawn_token": _SUBAGENTS},
-    "SearchRequest": {"all_sessions": _PIPELINE, "spawn_token": _SUBAGENTS},
-    "InspectRequest": {"spawn_token": _SUBAGENTS},
-    "ExpandRequest": {"spawn_token": _SUBAGENTS},
+    "SearchRequest": {"all_sessions": _PIPELINE},
 }
 """Fields of rpcs that are served, which say what the reply must hold or what is to be done, and what completes each. To pass over
 them in silence would answer another question than the one that was asked."""

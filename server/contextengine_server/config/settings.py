@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_v
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from contextengine_server.config.group import Group
+from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.context.budget import BudgetRules
 from contextengine_server.engines.fields import (
@@ -338,6 +339,7 @@ class Settings(BaseSettings):
     budget: BudgetSettings = BudgetSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     summarizer: SummarizerSettings = SummarizerSettings()
+    subagents: SubagentSettings = SubagentSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -130,10 +130,15 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
     index, progress = ground.store.index, await ground.store.index.progress(head.scope)
     last, revision = head.last_sequence, head.revision
     if index.available and progress is not None and not progress.done:
-        last, revision = max(progress.cursor.sequence, head.parent_sequence), progress.cursor.revision
+        last = min(last, max(progress.cursor.sequence, head.parent_sequence))
+        revision = min(revision, progress.cursor.revision)
     place = _Place(head.revision, last)
     if query.page:
         place = _Place(*numbers_in(query.page, digest, 5))
+        # A head of the past reads nothing newer, whatever page it is given.
+        place = replace(
+            place, revision=min(place.revision, head.revision), last=min(place.last, head.last_sequence)
+        )
         revision = place.revision
     lineage = await lineage_of(
         ground.store, head, ground.inherits, revision=place.revision, last=place.last, retired=query.retired

@@ -146,26 +146,27 @@ async def run(
     arguments_json: bytes,
     offered: tuple[str, ...],
     max_tokens: int,
+    max_depth: int = MAX_DEPTH,
 ) -> Answer:
-    """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens`: what ctx_expand may bring
-    back at once."""
+    """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens` and `max_depth`: what
+    ctx_expand may bring back at once."""
     if name not in offered or name not in TOOLS:
         there = f"the tools are {', '.join(offered)}" if offered else "this session's engine offers none"
-        return _error("unknown_tool", f"there is no tool {_line(name)!r}: {there}", "name")
+        return refusal("unknown_tool", f"there is no tool {_line(name)!r}: {there}", "name")
     try:
         given = Arguments.of(arguments_json, TOOLS[name].properties)
         if name == "ctx_search":
             return await _search(ground, head, given)
         if name == "ctx_inspect":
             return await _inspect(ground, head, given, max_tokens)
-        return await _expand(ground, head, given, max_tokens)
+        return await _expand(ground, head, given, max_tokens, max_depth)
     except InvalidArgument as error:
-        return _error(error.code, str(error), error.argument)
+        return refusal(error.code, str(error), error.argument)
     except RowNotFound as error:
-        return _error("not_found", error.text, "summary_id")
+        return refusal("not_found", error.text, "summary_id")
     except InvalidField as error:
         field = error.violations[0].field
-        return _error("invalid_value", error.text, {"page_token": "page"}.get(field, field))
+        return refusal("invalid_value", error.text, {"page_token": "page"}.get(field, field))
 
 
 async def _search(ground: Ground, head: SessionHead, given: Arguments) -> Answer:
@@ -218,7 +219,9 @@ async def _inspect(ground: Ground, head: SessionHead, given: Arguments, max_toke
     return Answer(await asyncio.to_thread(write), recovered=1)
 
 
-async def _expand(ground: Ground, head: SessionHead, given: Arguments, max_tokens: int) -> Answer:
+async def _expand(
+    ground: Ground, head: SessionHead, given: Arguments, max_tokens: int, max_depth: int
+) -> Answer:
     ids, sequences = given.texts("summary_id"), given.numbers("sequences")
     if not ids and not sequences:
         raise InvalidArgument(
@@ -228,7 +231,7 @@ async def _expand(ground: Ground, head: SessionHead, given: Arguments, max_token
         summary_ids=ids,
         sequences=sequences,
         max_tokens=max(MIN_TOKENS, min(given.number("max_tokens", max_tokens), max_tokens)),
-        depth=max(1, min(given.number("depth", 1), MAX_DEPTH)),
+        depth=max(1, min(given.number("depth", 1), max_depth)),
         messages=given.flag("include_messages"),
         page=given.text("page", ""),
         retired=False,
@@ -303,7 +306,8 @@ def _line(text: str) -> str:
     return " ".join(text.split())[:_NAME_CHARS]
 
 
-def _error(code: str, message: str, argument: str) -> Answer:
+def refusal(code: str, message: str, argument: str) -> Answer:
+    """What the model is told where a call of its cannot be answered."""
     return Answer(
         orjson.dumps({"error": {"code": code, "argument": argument, "message": message}}), is_error=True
     )

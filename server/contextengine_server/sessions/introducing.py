@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.errors import ContradictoryFields, InvalidField, SpawnEnded
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import Incoming
 
@@ -35,9 +35,15 @@ class Introduction:
     provider: str = ""
     window: int | None = None
     continues: Ref | None = None
+    spawned: bool = False
+    """True where the session is a child that was prepared, and so is there."""
 
     def edit(self, head: SessionHead, state: SessionState) -> SessionHead:
-        """Notes the host and the model."""
+        """Notes the host and the model. Raises SpawnEnded where the prepared session is gone."""
+        if self.spawned and head.revision == 1:
+            raise SpawnEnded(
+                "spawn_token: the child was taken back: prepare another", metadata={"why": "rolled_back"}
+            )
         if self.host is not None:
             state.host, state.capabilities = self.host.encoded.hex(), list(self.host.capabilities)
         return set_model(head, state, self.model, self.provider, self.window, None)
@@ -106,7 +112,7 @@ async def _continue_with(
     session: Session,
     address: Address,
     said: Introduction,
-    parent: _Parent,
+    parent: Parent,
     history: Sequence[Incoming],
     request: Request | None,
 ) -> list[Stored]:
@@ -149,12 +155,14 @@ def _news(session: Session, head: SessionHead, state: SessionState) -> bool:
 
 
 @dataclass(slots=True, frozen=True)
-class _Parent:
+class Parent:
+    """The session whose view goes on in another, as it is now."""
+
     head: SessionHead
     state: SessionState
 
 
-async def _parent(core: SessionCore, address: Address, continues: Ref) -> _Parent:
+async def _parent(core: SessionCore, address: Address, continues: Ref) -> Parent:
     if continues.agent and continues.agent != address.scope.agent:
         raise InvalidField(
             "continues.agent_id", "must be the session's own agent: memory never crosses agents"
@@ -166,15 +174,15 @@ async def _parent(core: SessionCore, address: Address, continues: Ref) -> _Paren
     head = await core.store.head(scope)
     if head is None:
         raise not_found(scope)
-    return _Parent(head, SessionState.decode(head.state))
+    return Parent(head, SessionState.decode(head.state))
 
 
-def _continues(session: Session, parent: _Parent) -> bool:
+def _continues(session: Session, parent: Parent) -> bool:
     """True where the session continues this one already."""
     return session.head is not None and session.head.parent_session == parent.head.scope.session
 
 
-def _continue(session: Session, head: SessionHead, state: SessionState, parent: _Parent) -> SessionHead:
+def _continue(session: Session, head: SessionHead, state: SessionState, parent: Parent) -> SessionHead:
     known = session.head
     if _continues(session, parent):
         return head
@@ -183,9 +191,15 @@ def _continue(session: Session, head: SessionHead, state: SessionState, parent: 
             ["continues", "session"],
             "the session has messages of its own or continues another: only an empty session can continue one",
         )
+    return inherit(head, state, parent)
+
+
+def inherit(head: SessionHead, state: SessionState, parent: Parent) -> SessionHead:
+    """The head of a session whose view begins with the parent's, as of now; its state with it."""
     facts = parent.state.view
     state.view = replace(facts, reopened=0)
     state.encoding, state.detached, state.undone = parent.state.encoding, 0, list(parent.state.undone)
+    state.depth = parent.state.depth
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)
         state.model = replace(parent.state.model)

@@ -7,6 +7,7 @@ from contextengine_server.telemetry.metrics import Counter, Metrics
 _OUTCOMES = {1: "fits", 2: "over_budget", 3: "degraded"}
 _DEGRADED = ("breaker_open", "spend_cap", "summarizer_fallback", "summarizers_exhausted")
 _COMPACTIONS = ("committed", "no_progress", "failed")
+_SUBAGENTS = ("forked", "isolated", "started", "rolled_back", "ended", "expired")
 
 
 class Meters:
@@ -41,3 +42,12 @@ class Meters:
             )
             for name in _DEGRADED
         }
+        self.subagents: dict[str, Counter] = {
+            name: metrics.counter(
+                "contextengine.subagents", "Children by what became of them", {"outcome": name}
+            )
+            for name in _SUBAGENTS
+        }
+        self.tokens_granted = metrics.counter(
+            "contextengine.tokens.granted", "Tokens that children recalled of their parents", unit="{token}"
+        )

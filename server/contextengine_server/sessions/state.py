@@ -97,6 +97,9 @@ class SessionState:
     detached: int = 0
     """The revision of the first reset: from it on nothing is inherited from the session that this one continues; 0: none."""
 
+    depth: int = 0
+    """How deep the session is below one that nobody spawned; 0: it is no child."""
+
     _rest: bytes = b""
     """All but `view`, encoded: a step changes the view's facts alone. Empty where it must be encoded again."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from contextengine import types as t
@@ -66,6 +67,19 @@ GOOD: dict[str, Make] = {
     "ContextEngine/CallTool": lambda s: [
         t.CallToolRequest(session=s, name="ctx_search", arguments_json=b'{"query": "q1"}')
     ],
+    "ContextEngine/PrepareSubagentSpawn": lambda s: [
+        t.PrepareSubagentSpawnRequest(
+            parent=s,
+            child=ref(f"{s.session_id}-child"),
+            context_mode=t.CONTEXT_MODE_FORK,
+            ttl=Duration(seconds=60),
+            grant=t.RecallGrant(max_tokens=10),
+        )
+    ],
+    "ContextEngine/RollbackSubagentSpawn": lambda s: [
+        t.RollbackSubagentSpawnRequest(spawn_token="t", parent=s)
+    ],
+    "ContextEngine/EndSubagent": lambda s: [t.EndSubagentRequest(child=ref(f"{s.session_id}-child"))],
     "Recall/Search": lambda s: [t.SearchRequest(session=s, query="q1")],
     "Recall/Inspect": lambda s: [t.InspectRequest(session=s, summary_id="s2-aa")],
     "Recall/Expand": lambda s: [t.ExpandRequest(session=s, sequences=[1])],

@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from contextengine import types as t
 from contextengine.messages import user
-from tests.integration.bad_input import table_around, table_projection
+from tests.integration.bad_input import table_around, table_projection, table_subagents
 from tests.integration.bad_input.cases import (
     LONG_ID,
     MAX,
@@ -27,7 +27,7 @@ from tests.integration.harness import ref
 
 NONE = ref("none")
 DAG, COMPRESSOR = "the dag engine", "the compressor and layered engines"
-PIPELINE, SUBAGENTS = "the pipeline engine", "subagents and projection"
+PIPELINE = "the pipeline engine"
 Change = t.RecordHostChangeRequest
 
 
@@ -60,7 +60,7 @@ CASES: dict[str, list[Case]] = {
         long_id("request_id", t.BootstrapRequest, session=NONE),
         long_id("model", t.BootstrapRequest, session=NONE),
         long_id("provider", t.BootstrapRequest, session=NONE),
-        later("a child", t.BootstrapRequest(session=NONE, spawn_token="t"), "spawn_token", SUBAGENTS),
+        *table_subagents.BOOTSTRAP,
     ],
     "ContextEngine/Ingest": [
         *refs_of("ContextEngine/Ingest"),
@@ -284,12 +284,7 @@ CASES: dict[str, list[Case]] = {
     "ContextEngine/CallTool": [
         *refs_of("ContextEngine/CallTool"),
         absent(t.CallToolRequest(session=NONE, name="ctx_search", arguments_json=b'{"query": "x"}')),
-        later(
-            "a child",
-            t.CallToolRequest(session=S, name="ctx_search", spawn_token="t"),
-            "spawn_token",
-            SUBAGENTS,
-        ),
+        *table_subagents.CALL_TOOL,
     ],
     "Recall/Search": [
         *refs_of("Recall/Search"),
@@ -318,7 +313,7 @@ CASES: dict[str, list[Case]] = {
         ),
         later("memory", search("x", scope=t.SEARCH_SCOPE_MEMORY), "scope", COMPRESSOR),
         later("all sessions", search("x", all_sessions=True), "all_sessions", PIPELINE),
-        later("a child", search("x", spawn_token="t"), "spawn_token", SUBAGENTS),
+        *table_subagents.SEARCH,
     ],
     "Recall/Inspect": [
         *refs_of("Recall/Inspect"),
@@ -333,9 +328,7 @@ CASES: dict[str, list[Case]] = {
             "ROW_NOT_FOUND",
             {"field": "summary_id"},
         ),
-        later(
-            "a child", t.InspectRequest(session=S, summary_id="x", spawn_token="t"), "spawn_token", SUBAGENTS
-        ),
+        *table_subagents.INSPECT,
     ],
     "Recall/Expand": [
         *refs_of("Recall/Expand"),
@@ -355,16 +348,16 @@ CASES: dict[str, list[Case]] = {
             "TOO_LARGE",
             {"limit": "1000", "size": "1001", "field": "sequences"},
         ),
-        later(
-            "a child", t.ExpandRequest(session=S, sequences=[1], spawn_token="t"), "spawn_token", SUBAGENTS
-        ),
+        *table_subagents.EXPAND,
     ],
     **table_around.CASES,
+    **table_subagents.CASES,
     **table_projection.CASES,
 }
 """By the rpc's name below the package. An empty list: there is nothing in the request that could be wrong."""
 
 EMPTY: dict[str, str] = {
+    **table_subagents.EMPTY,
     "ContextEngine/Assemble": "",
     "ContextEngine/Ingest": "message",
     "ContextEngine/IngestBatch": "messages",

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
     async with house(tmp_path_factory.mktemp("home")) as made:
+        await made.client.ingest(ref("old"), user("a session of before"))
         await made.client.ingest_batch(S, history())
         yield made
 
