@@ -11,6 +11,7 @@ from contextengine_server.config import Settings
 from contextengine_server.config.lint import config_lint
 from contextengine_server.engines.registry import InvalidEngine, Registry
 from contextengine_server.errors import DomainError
+from contextengine_server.sessions.integrity import Report
 from contextengine_server.sessions.selection import Failure
 from contextengine_server.store.interface import Store
 from contextengine_server.tokens import CorruptRanks, TokenCounter
@@ -83,6 +84,31 @@ def engine_checks(registry: Registry, default: str, failures: Sequence[Failure] 
         checks.append(
             Check("engine.failures", WARNING, found, "See the log; assign another engine where it goes on.")
         )
+    return checks
+
+
+_ADVICE = {
+    "message_hash": "Restore the database from a backup: what was said cannot be worked out again.",
+    "missing_sequence": "Restore the database from a backup: what was said cannot be worked out again.",
+    "lost_child": "The messages below can still be expanded. Undo the compaction, or restore a backup.",
+    "crossed_summaries": "Undo the compaction (Compact with undo_to_generation), and compact again.",
+}
+
+
+def integrity_checks(report: Report) -> list[Check]:
+    """What was found in a session's rows, a check for each kind of issue."""
+    if not report.issues:
+        found = f"{report.messages} messages and {report.summaries} summaries agree with each other"
+        return [Check("session.integrity", OK, found)]
+    checks = []
+    for issue in report.issues:
+        name = f"session.integrity.{issue.kind}"
+        if issue.mended:
+            checks.append(Check(name, OK, f"{issue.found}: mended"))
+        elif issue.mendable:
+            checks.append(Check(name, WARNING, issue.found, "Ask again with repair: it can be mended."))
+        else:
+            checks.append(Check(name, ERROR, issue.found, _ADVICE[issue.kind]))
     return checks
 
 

@@ -267,6 +267,7 @@ class Doctor(Call, total=False):
     """Of DoctorRequest."""
 
     session: t.SessionRef
+    repair: bool
 
 
 class Assign(Write, total=False):

@@ -12,13 +12,15 @@ from pydantic import BaseModel
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
+from contextengine_server.api.auth import authorize
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.context.scope import Scope
-from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy
+from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy, integrity_checks
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.sessions.core import Address, SessionCore
+from contextengine_server.sessions.integrity import examine
 
 MAX_OPTIONS_BYTES = 64 * 1024
 
@@ -68,11 +70,17 @@ class EnginesService:
     async def doctor(self, request: pb.DoctorRequest, call: Call) -> pb.DoctorResponse:
         """Checks settings, store, engines and limits."""
         address = None
+        if request.repair:
+            authorize(call.caller, call.rpc.method)
+            if not request.HasField("session"):
+                raise InvalidField("session", "is required with repair: name the session to mend")
         if request.HasField("session"):
             address = await self.core.address(call.caller.tenant, ref_of(request.session))
         checks = await self._doctor()
         if address is not None:
             checks.append(await self._session_check(address))
+            if await self.core.store.head(address.scope) is not None:
+                checks += integrity_checks(await examine(self.core, address, mend=request.repair))
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:

@@ -22,9 +22,11 @@ _WORDS = {1: OK, 2: WARNING, 3: ERROR}
 """DoctorResponse.Status as we say it."""
 
 
-async def diagnose(where: Where, session: str, agent: str, json: bool) -> bool:
-    """Prints the checks; whether none is an error."""
-    source, checks = await _checks(where, session, agent)
+async def diagnose(where: Where, session: str, agent: str, repair: bool, json: bool) -> bool:
+    """Prints the checks; whether none is an error. `repair`: mends what can be mended in the session."""
+    if repair and not session:
+        raise Failure("--repair needs --session: name the session to mend", 2)
+    source, checks = await _checks(where, session, agent, repair)
     print_checks(checks, source, json)
     return healthy(checks)
 
@@ -39,27 +41,28 @@ def print_checks(checks: Sequence[Check], source: str, json: bool) -> None:
     print_table(("", "check", "found", "what to do"), rows_shown, title=f"Checked by {source}")
 
 
-async def _checks(where: Where, session: str, agent: str) -> tuple[str, list[Check]]:
+async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple[str, list[Check]]:
     if where.address:
-        return f"the server at {where.address}", await _asked(where, session, agent)
+        return f"the server at {where.address}", await _asked(where, session, agent, repair)
     try:
         settings = settings_of(where)
     except Failure as failure:
         advice = "Correct it; docs/configuration.md and `contextengine config show` have every name."
         return "this command", [Check("settings", ERROR, failure.text, advice)]
     if not where.store and await answers(settings.server.address):
-        return f"the server at {settings.server.address}", await _asked(where, session, agent)
+        return f"the server at {settings.server.address}", await _asked(where, session, agent, repair)
     if session:
         raise Failure("--session needs a running server: start one, or name it with --address", 2)
     return "this command: no server answers", await _looked(settings)
 
 
-async def _asked(where: Where, session: str, agent: str) -> list[Check]:
+async def _asked(where: Where, session: str, agent: str, repair: bool) -> list[Check]:
     from contextengine import SessionRef
 
     async with connected(where) as client:
         if session:
-            reply = await client.engines.doctor(session=SessionRef(agent_id=agent, session_id=session))
+            named = SessionRef(agent_id=agent, session_id=session)
+            reply = await client.engines.doctor(session=named, repair=repair)
         else:
             reply = await client.engines.doctor()
     return [Check(c.name, _WORDS.get(c.status, ERROR), c.found, c.advice) for c in reply.checks]

@@ -88,9 +88,13 @@ def serve(
 def doctor(
     where: Where,
     session: Annotated[
-        str, typer.Option(help="Also resolve the engine of this session.", show_default=False)
+        str,
+        typer.Option(help="Also look at this session: its engine, and all of its rows.", show_default=False),
     ] = "",
     agent: Annotated[str, typer.Option(help="The agent whose session it is.")] = "default",
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be worked out again in that session.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is wrong.
@@ -99,7 +103,7 @@ def doctor(
     """
     from contextengine_server.cli.diagnosing import diagnose
 
-    if not run(diagnose(where, session, agent, json)):
+    if not run(diagnose(where, session, agent, repair, json)):
         raise typer.Exit(1)
 
 

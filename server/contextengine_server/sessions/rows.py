@@ -145,11 +145,12 @@ def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts
     again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]
     if kept:
         apply(again, extend(again, kept, shaper))
-    before, now = _facts_by_sequence(view), _facts_by_sequence(again)
+    before, now = facts_by_sequence(view), facts_by_sequence(again)
     return again, [facts for sequence, facts in now.items() if before.get(sequence) != facts]
 
 
-def _facts_by_sequence(view: View) -> dict[int, Facts]:
+def facts_by_sequence(view: View) -> dict[int, Facts]:
+    """The facts of every message that a whole view shows."""
     facts: dict[int, Facts] = {}
     for atom in view.atoms:
         for entry in atom.entries:

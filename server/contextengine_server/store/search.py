@@ -157,6 +157,9 @@ class SearchIndex(Protocol):
     async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
         """(ordinal, text) of the session's summaries in the order of creation, behind the first `skip`."""
 
+    async def renew(self, scope: Scope) -> None:
+        """Gives up what the index holds of a session, and begins with it anew."""
+
     async def erase(self) -> bool:
         """One short piece of erasing what deleted sessions left; False where nothing is left. A deletion is over when this
         answers False, and goes on after a restart."""

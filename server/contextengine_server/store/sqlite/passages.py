@@ -67,6 +67,10 @@ MOVE_CURSOR = f"""
 """
 DOOM = f"UPDATE search_cursors SET doomed = 1 WHERE {_SCOPE}"
 """What a deletion says, in its own transaction. The number is taken again only after its passages are gone."""
+RENEW = f"""
+    UPDATE search_cursors SET doomed = 1, incarnation = incarnation || '#' || number WHERE {_SCOPE} AND doomed = 0
+"""
+"""No session has an incarnation with such a sign in it."""
 DOOMED = "SELECT number FROM search_cursors WHERE doomed = 1 ORDER BY number LIMIT 1"
 FORGET = "DELETE FROM search_cursors WHERE number = :number"
 START_ANEW = "UPDATE search_cursors SET sequence = 0, parts = 0, summaries = 0, revision = 0"
@@ -130,6 +134,11 @@ def _remove(db: sqlite3.Connection, name: str) -> None:
 def doom(db: sqlite3.Connection, scope: Scope) -> None:
     """Gives the session's passages up to erasure."""
     db.execute(DOOM, named(scope))
+
+
+def renew(db: sqlite3.Connection, scope: Scope) -> None:
+    """Gives the session's passages up to erasure; its next begin under another number."""
+    db.execute(RENEW, named(scope))
 
 
 def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:

@@ -49,6 +49,11 @@ class SqliteIndex:
         """(ordinal, text) of the session's summaries, behind the first `skip`."""
         return await self._read(passages.summaries, scope, skip)
 
+    async def renew(self, scope: Scope) -> None:
+        """Gives up what is held of a session, and begins with it anew."""
+        await self._write(lambda db: passages.renew(db, scope))
+        self.noted(scope)
+
     async def tidy(self) -> bool:
         """Erases a little of what is doomed, or folds a little."""
         if await self.erase():

@@ -1,0 +1,53 @@
+"""Whether the index holds what the rows say. It is derived, so where it does not, it is made anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.interface import MessageRow, Store
+from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, Kind, Match, Span
+
+from .texts import passages_of, text_of_body
+
+_AT_ONCE = 64
+"""Messages that are compared at once."""
+
+
+async def stale_passages(store: Store, scope: Scope) -> int:
+    """How many messages and summaries of a session the index has passed by without holding their first passage as it is. What
+    it has yet to come to does not count."""
+    progress = await store.index.progress(scope)
+    if progress is None or not store.index.available:
+        return 0
+    stale = max(0, progress.cursor.summaries - progress.summaries)
+    last = min(progress.cursor.sequence, progress.last_sequence, MAX_PLACE)
+    for first in range(progress.first_sequence, last + 1, _AT_ONCE):
+        end = min(first + _AT_ONCE - 1, last)
+        rows = await store.messages(scope, first, end, retired=True)
+        span = Span(scope, Kind.MESSAGE, first, end, progress.revision, retired=True)
+        held, _ = await store.index.scan(span, _AT_ONCE * MAX_PARTS)
+        stale += await asyncio.to_thread(_differing, rows, held)
+    summaries = await store.index.summaries(scope, 0)
+    span = Span(scope, Kind.SUMMARY, 0, MAX_PLACE, progress.revision)
+    held, _ = await store.index.scan(span, len(summaries) * MAX_PARTS + 1)
+    known = {match.place: match.text for match in held}
+    done = [(at, text) for at, text in summaries if at < progress.cursor.summaries]
+    return stale + sum(known.get(at) != passages_of(text)[0] for at, text in done)
+
+
+def _differing(rows: Sequence[MessageRow], held: Sequence[Match]) -> int:
+    known = {match.place: match.text for match in held}
+    return sum(known.get(row.sequence) != _first(row) for row in rows)
+
+
+def _first(row: MessageRow) -> str | None:
+    """The first passage of a message; None where it has none."""
+    try:
+        text = text_of_body(row.body)
+    except DecodeError:
+        return None
+    return passages_of(text)[0] if text.strip() else None
