@@ -17,11 +17,12 @@ from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from contextengine_server.errors import EngineFailed
 from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, SummaryRow
+from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 
 from .core import Address, SessionCore
 from .loading import with_oldest
-from .passes import Pass, before_of, prepare, row_of
+from .passes import Pass, before_of, bounded, prepare, row_of
 from .rows import summary_of
 from .state import SessionState
 from .summarizing import capacity_for, summarize
@@ -173,7 +174,7 @@ async def summary_for(
     core: SessionCore, address: Address, engine: Engine, made: Pass, wanted: Wanted
 ) -> SummaryResult:
     """The summary of a pass, by the chain. Only cancellation is raised."""
-    return await summarize(
+    summary = await summarize(
         core,
         address.scope,
         engine,
@@ -183,6 +184,8 @@ async def summary_for(
         wanted.focus,
         children=made.sources,
     )
+    target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - core.summary_overhead)
+    return bounded(summary, target, core.counter.count_text)
 
 
 def reached(core: SessionCore, engine: Engine, view: View, wanted: Wanted) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -16,6 +16,11 @@ from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.wire.shaping import WireShaper
 
 from .rows import summary_cost
+
+MAX_OVERAGE = 3
+"""A summary of more than so many times its target is cut there (lossless-claw)."""
+
+CUT = "\n[cut here: the summary was longer than it may be; what it stands for can be expanded]"
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -84,6 +89,18 @@ def prepare(view: View, step: CompactionStep) -> Pass:
         begin.start,
         end.end,
     )
+
+
+def bounded(summary: SummaryResult, target: int, count: Callable[[str], int]) -> SummaryResult:
+    """The summary, cut where it is far longer than its text was to be, in tokens: a model may not mind its target."""
+    most = MAX_OVERAGE * max(1, target)
+    text, tokens = summary.text, summary.tokens
+    while tokens > most:
+        text = text[: len(text) * most * 9 // (tokens * 10)]
+        tokens = count(text + CUT)
+        if not text:
+            break
+    return summary if text == summary.text else replace(summary, text=text + CUT, tokens=tokens)
 
 
 def row_of(

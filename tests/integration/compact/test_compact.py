@@ -245,8 +245,26 @@ async def test_a_focus_steers_and_is_never_seen(shared: House, session: t.Sessio
 
 async def test_it_dwells_on_the_focus(shared: House, session: t.SessionRef) -> None:
     """What little room a summary has goes to what was asked for."""
-    beasts = ["aardvark", "badger", "camel", "dingo", "ermine", "ferret", "gibbon", "hyena", "ibex", "jackal"]
-    said = [say(f"u{n}", 40) for n in range(20)]
+    beasts = [
+        "aardvark",
+        "badger",
+        "camel",
+        "dingo",
+        "ermine",
+        "ferret",
+        "gibbon",
+        "hyena",
+        "ibex",
+        "jackal",
+        "kudu",
+        "lemur",
+        "mole",
+        "newt",
+        "okapi",
+        "puma",
+    ]
+    beasts += ["quail", "rabbit", "stoat", "tapir", "urchin", "viper", "walrus", "yak"]
+    said = [say(f"u{n}", 40) for n in range(40)]
     for number, beast in enumerate(beasts):
         said[number].parts[0].text.text = f"We decided to send the {beast} to /srv/{beast}/{number}."
     texts_by_focus = {}

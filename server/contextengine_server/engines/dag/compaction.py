@@ -44,9 +44,9 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
         return fold or NothingToDo("already compacted" if view.summaries else "nothing to compact")
     first, last, tokens = chunk
     before = [summary for summary in view.summaries if summary.last_step < first]
-    return CompactionStep(
-        first, last, min(options.leaf_target_tokens, tokens - 1), previous=before[-1].text if before else ""
-    )
+    # The target counts what frames the text; what is left for the text is never less than the smallest summary has.
+    target = min(max(options.leaf_target_tokens, goal.floor), tokens - 1)
+    return CompactionStep(first, last, target, previous=before[-1].text if before else "")
 
 
 def _chunk(view: View, options: DagOptions, goal: CompactionGoal) -> tuple[int, int, int] | None:
