@@ -99,6 +99,15 @@ async def test_a_sessions_own_breaker(on: Served) -> None:
     assert not shown.HasField("breaker_retry_time")
 
 
+async def test_an_engine_without_such_options_asks_as_configured(on: Served) -> None:
+    session = await talk(on.at)
+    await on.at.client.engines.assign(scope=session, engine_id="legacy")
+    on.replying(first=DOWN)
+    assert await written_by(on.at, await on.compacted(session)) == ["second:second-small"]
+    shown = await on.guards(session)
+    assert (shown.max_tokens_per_hour, shown.max_tokens_per_day) == (500_000, 5_000_000)
+
+
 async def test_guards_outlive_the_server(on: Served) -> None:
     on.replying(first=DOWN, second=DOWN, third=answer(usage={"total_tokens": 5_000}))
     session = await talk(on.at)
