@@ -243,7 +243,7 @@ async def test_what_is_no_summary_is_asked_again_and_never_committed(at: House, 
     ],
 )
 async def test_an_answer_that_is_none_moves_on_as_with_any_model(
-    at: House, said: dict[str, str], asked: list[bool]
+    at: House, said: dict[str, str], asked: list[bool], capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = await talk(at)
     forms = []
@@ -254,6 +254,10 @@ async def test_an_answer_that_is_none_moves_on_as_with_any_model(
             await harness.does(job, **{"text": GOOD, **said})
     assert forms == asked
     assert await written_by(at, session) == ["extractive"]
+    logged = capsys.readouterr().err
+    assert "degraded" in logged
+    assert "zebra" not in logged
+    assert GOOD not in logged
 
 
 async def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(
