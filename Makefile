@@ -6,11 +6,18 @@ READY := $(VENV)/.ready
 BUF := node_modules/.bin/buf
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
+# The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
+TOOLS := .tools/bin
+GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
+TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
+comma := ,
+# The clients that can be built here: each needs its language's own tool.
+CLIENTS := python,python-asyncio$(if $(shell command -v go),$(comma)go)$(if $(shell command -v npm),$(comma)typescript)
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-codex demo bench bench-recall soak proto proto-check proto-image lint format lock
+.PHONY: help setup run test test-clients test-codex demo bench bench-recall soak proto proto-check proto-image lint format lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +41,16 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 test: setup ## Run every quick test
 	$(BIN)/python -m pytest -q
 
+test-clients: setup $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) ## Hold every client that can be built here to one behaviour
+	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=20 $(BIN)/python -m pytest -q -s tests/clients
+
+.PHONY: client-go client-typescript
+client-go:
+	cd clients/go && go vet . ./cmd/... && go build -o ../../build/clients/ ./cmd/... ./examples/...
+
+client-typescript: $(TYPESCRIPT)
+	cd clients/typescript && npm run --silent build
+
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
 	$(BIN)/python -m pytest -q tests/codex
 
@@ -49,7 +66,7 @@ bench-recall: setup ## Count the answers that stay in context and that Search fi
 soak: setup ## Kill a loaded server many times and look for every acknowledged message
 	$(BIN)/python -m pytest -q tests/soak
 
-proto: setup ## Generate Python from the protos
+proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeScript from the protos
 	$(BIN)/python scripts/gen_proto.py
 
 proto-check: setup ## Fail when the committed generated code is not what the protos say
@@ -80,4 +97,15 @@ $(BUF): package-lock.json
 
 $(CODEX): tests/codex/package-lock.json
 	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund
+	touch $@
+
+$(TOOLS)/protoc-gen-go:
+	GOBIN=$(abspath $(TOOLS)) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11
+
+$(TOOLS)/protoc-gen-go-grpc:
+	GOBIN=$(abspath $(TOOLS)) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
+
+# As above for buf: a lock made on one platform need not list what another needs.
+$(TYPESCRIPT): clients/typescript/package-lock.json
+	cd clients/typescript && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@

@@ -1,4 +1,7 @@
-"""Generates Python from proto/ into generated/python, or with --check says whether what is there is current.
+"""Generates Python, Go and TypeScript from proto/, or with --check says whether what is there is current.
+
+Python goes to generated/python, the others into their clients, as `go_package` and one dependency for a user ask. Go and
+TypeScript need buf and its plugins (`make proto` brings them); where they are missing only Python is generated and checked.
 
 The wire package is contextengine.v1, but a Python package of that name would clash with the client library
 `contextengine`. So the generated modules live in `contextengine_proto.v1`, and every mention of them is
@@ -19,7 +22,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
-TARGET = ROOT / "generated" / "python" / "contextengine_proto"
+PYTHON = Path("generated/python/contextengine_proto")
+# What buf.gen.yaml writes.
+OTHERS = [Path("clients/go/contextenginev1"), Path("clients/typescript/src/gen")]
+BUF = ROOT / "node_modules/.bin/buf"
+TOOLS = [
+    BUF,
+    ROOT / ".tools/bin/protoc-gen-go",
+    ROOT / ".tools/bin/protoc-gen-go-grpc",
+    ROOT / "clients/typescript/node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es",
+]
 # The modules as protoc names them: `from contextengine.v1 import a_pb2` and `contextengine.v1.a_pb2`.
 IMPORT = re.compile(r"\bfrom contextengine\.v1 import\b")
 MODULE = re.compile(r"\bcontextengine\.v1\.(?=\w+_pb2)")
@@ -63,33 +75,47 @@ def generated_files(root: Path) -> set[str]:
     }
 
 
-def differences(fresh: Path) -> list[str]:
-    """The files that are missing, left over or other in the committed package than in `fresh`."""
-    names = sorted(generated_files(fresh) | generated_files(TARGET))
-    _, mismatch, missing = filecmp.cmpfiles(fresh, TARGET, names, shallow=False)
+def generate_others(into: Path) -> None:
+    """Runs buf's plugins with `into` as the root of what they write."""
+    subprocess.run([str(BUF), "generate", "--output", str(into)], check=True, cwd=ROOT)
+
+
+def differences(fresh: Path, target: Path) -> list[str]:
+    """The files that are missing, left over or other in the committed directory than in `fresh`, relative to it."""
+    names = sorted(generated_files(fresh) | generated_files(target))
+    _, mismatch, missing = filecmp.cmpfiles(fresh, target, names, shallow=False)
     return sorted(mismatch + missing)
 
 
 def main() -> int:
     """Exit status 1 means: the committed code is not current."""
-    parser = argparse.ArgumentParser(description="Generate Python from the protos.")
+    parser = argparse.ArgumentParser(description="Generate code from the protos.")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail when anything is not current"
     )
     check = parser.parse_args().check
+    targets = [PYTHON]
+    stale: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
-        fresh = Path(scratch) / TARGET.name
-        generate(fresh)
-        if not check:
-            shutil.rmtree(TARGET, ignore_errors=True)
-            shutil.copytree(fresh, TARGET)
-            return 0
-        names = differences(fresh)
-    for name in names:
-        print(f"not current: generated/python/contextengine_proto/{name}", file=sys.stderr)
-    if names:
+        generate(Path(scratch) / PYTHON)
+        absent = [tool.name for tool in TOOLS if not tool.exists()]
+        if absent:
+            print(f"Python only: {', '.join(absent)} missing, `make proto` brings them", file=sys.stderr)
+        else:
+            generate_others(Path(scratch))
+            targets += OTHERS
+        for target in targets:
+            fresh = Path(scratch) / target
+            if check:
+                stale += [f"{target}/{name}" for name in differences(fresh, ROOT / target)]
+            else:
+                shutil.rmtree(ROOT / target, ignore_errors=True)
+                shutil.copytree(fresh, ROOT / target)
+    for name in stale:
+        print(f"not current: {name}", file=sys.stderr)
+    if stale:
         print("run `make proto` and commit the result", file=sys.stderr)
-    return 1 if names else 0
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ PYTHON = [sys.executable, "-m", "tests.conformance.drivers.python_driver"]
 COMMANDS: dict[str, list[str]] = {
     "python": PYTHON,
     "python-asyncio": [*PYTHON, "--asyncio"],
-    "go": [str(ROOT / "build" / "clients" / "go-driver")],
+    "go": [str(ROOT / "build" / "clients" / "conformance-driver")],
     "typescript": ["node", str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js")],
 }
 """How each driver is started, from the root of the repository. A new language adds its line here."""
@@ -117,7 +117,9 @@ class Driver:
         return read(t.ProjectResponse, answer["response"])
 
     def export(self, session: Json) -> list[bytes]:
-        return [base64.b64decode(message) for message in self.ask("export", session=session)["messages"]]
+        """Messages in Python's encoding: libraries differ in the order of fields, which says nothing."""
+        messages = [read(t.Message, message) for message in self.ask("export", session=session)["messages"]]
+        return [message.SerializeToString(deterministic=True) for message in messages]
 
     def pending(self, session: Json | None = None) -> int:
         return int(self.ask("pending", session=session)["pending"])

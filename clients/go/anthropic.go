@@ -1,0 +1,330 @@
+package contextengine
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
+)
+
+// AnthropicMessages is the name of the format of Anthropic Messages in Message.native.
+const AnthropicMessages = "anthropic.messages"
+
+// FromAnthropic makes messages of those of a Messages request, each keeping its original in `native`, byte for byte. system, a
+// text or a list of blocks as JSON, becomes a leading system message; nil: none. A user message of tool results alone is a
+// tool message. They have no ids: see WithIDs. Errors are *FormatError.
+func FromAnthropic(messages []json.RawMessage, system json.RawMessage) ([]*pb.Message, error) {
+	var found []*pb.Message
+	if system != nil {
+		value, err := parseJSON(system)
+		if err != nil {
+			return nil, err
+		}
+		parts := anthropicBlocks(node{value: object{{"system", value}}}, "system", &err)
+		if err != nil {
+			return nil, err
+		}
+		native := &pb.Native{Format: AnthropicMessages, Json: system}
+		found = append(found, &pb.Message{Role: pb.Role_ROLE_SYSTEM, Parts: parts, Native: native})
+	}
+	for i, raw := range messages {
+		n, err := asNode(raw, "messages["+strconv.Itoa(i)+"]")
+		if err != nil {
+			return nil, err
+		}
+		message := fromAnthropic(n, &err)
+		if err != nil {
+			return nil, err
+		}
+		message.Native = &pb.Native{Format: AnthropicMessages, Json: raw}
+		found = append(found, message)
+	}
+	return found, nil
+}
+
+func fromAnthropic(n node, err *error) *pb.Message {
+	message := &pb.Message{Role: pb.Role_ROLE_USER, Parts: anthropicBlocks(n, "content", err)}
+	switch n.required("role", err) {
+	case "assistant":
+		message.Role, message.Api = pb.Role_ROLE_ASSISTANT, "anthropic-messages"
+		// A reply kept as the API gave it says more than a request may.
+		message.Id, message.Model = n.text("id", err), n.text("model", err)
+		message.StopReason = n.text("stop_reason", err)
+		if usage := n.child("usage", err); usage != nil {
+			message.Usage = anthropicUsage(*usage, err)
+		}
+	case "user":
+		results := 0
+		for _, part := range message.Parts {
+			if part.GetToolResult() != nil {
+				results++
+			}
+		}
+		if results > 0 && results == len(message.Parts) {
+			message.Role = pb.Role_ROLE_TOOL
+		}
+	default:
+		if *err == nil {
+			*err = n.wrong("role", "user or assistant is needed")
+		}
+	}
+	return message
+}
+
+func anthropicBlocks(n node, key string, err *error) []*pb.Part {
+	switch content := n.get(key).(type) {
+	case string:
+		return []*pb.Part{Text(content)}
+	case []any:
+		var parts []*pb.Part
+		for _, block := range n.children(key, err) {
+			parts = append(parts, anthropicBlock(block, err))
+		}
+		return parts
+	}
+	if *err == nil {
+		*err = n.wrong(key, "a string or a list of blocks is needed")
+	}
+	return nil
+}
+
+func anthropicBlock(n node, err *error) *pb.Part {
+	part := &pb.Part{}
+	kind := n.required("type", err)
+	known := []string{"type"}
+	switch {
+	case kind == "text":
+		part.Kind = &pb.Part_Text{Text: &pb.TextPart{Text: n.text("text", err)}}
+		known = append(known, "text")
+	case kind == "thinking":
+		part.Kind = &pb.Part_Reasoning{Reasoning: &pb.ReasoningPart{
+			Text: n.text("thinking", err), Signature: []byte(n.text("signature", err)),
+		}}
+		known = append(known, "thinking", "signature")
+	case kind == "redacted_thinking":
+		data := []byte(n.required("data", err))
+		part.Kind = &pb.Part_Reasoning{Reasoning: &pb.ReasoningPart{RedactedData: data}}
+		known = append(known, "data")
+	case kind == "tool_use":
+		input := n.get("input")
+		if input == nil {
+			input = object{}
+		}
+		call := ToolCall(n.required("id", err), n.required("name", err), compact(input))
+		part.Kind = &pb.Part_ToolCall{ToolCall: call}
+		known = append(known, "id", "name", "input")
+	case kind == "tool_result":
+		result := &pb.ToolResultPart{CallId: n.required("tool_use_id", err), IsError: n.get("is_error") == true}
+		if n.get("content") != nil {
+			result.Parts = anthropicBlocks(n, "content", err)
+		}
+		part.Kind = &pb.Part_ToolResult{ToolResult: result}
+		known = append(known, "tool_use_id", "content", "is_error")
+	case kind == "image" && anthropicSource(n, err) != nil:
+		source := anthropicSource(n, err)
+		image := &pb.ImagePart{MimeType: source.mime, Source: &pb.ImagePart_Uri{Uri: source.uri}}
+		if source.isData {
+			image.Source = &pb.ImagePart_Data{Data: source.data}
+		}
+		part.Kind = &pb.Part_Image{Image: image}
+		known = append(known, "source")
+	case kind == "document" && anthropicSource(n, err) != nil:
+		source := anthropicSource(n, err)
+		file := &pb.FilePart{Name: n.text("title", err), MimeType: source.mime, Source: &pb.FilePart_Uri{Uri: source.uri}}
+		if source.isData {
+			file.Source = &pb.FilePart_Data{Data: source.data}
+		}
+		part.Kind = &pb.Part_File{File: file}
+		known = append(known, "source", "title")
+	default:
+		return opaque(AnthropicMessages, kind, compact(n.value))
+	}
+	part.ProviderMetadataJson = n.rest(known...)
+	return part
+}
+
+type source struct {
+	mime, uri string
+	data      []byte
+	isData    bool
+}
+
+// anthropicSource is where a picture or document is. Nil: in no way that is known here.
+func anthropicSource(n node, err *error) *source {
+	var ignored error
+	given := n.child("source", &ignored)
+	if given == nil {
+		return nil
+	}
+	found := &source{mime: given.text("media_type", err)}
+	switch given.text("type", &ignored) {
+	case "base64":
+		data, bad := base64.StdEncoding.DecodeString(given.text("data", err))
+		if bad != nil && *err == nil {
+			*err = given.wrong("data", "base64 is needed")
+		}
+		found.data, found.isData = data, true
+	case "text":
+		found.data, found.isData = []byte(given.text("data", err)), true
+	case "url":
+		found.uri = given.required("url", err)
+	case "file":
+		found.uri = given.required("file_id", err)
+	default:
+		return nil
+	}
+	return found
+}
+
+func anthropicUsage(n node, err *error) *pb.Usage {
+	usage := &pb.Usage{
+		InputTokens: n.integer("input_tokens", err), OutputTokens: n.integer("output_tokens", err),
+		CacheReadTokens:  n.integer("cache_read_input_tokens", err),
+		CacheWriteTokens: n.integer("cache_creation_input_tokens", err),
+	}
+	if written := n.child("cache_creation", err); written != nil {
+		usage.CacheWrite_1HTokens = written.integer("ephemeral_1h_input_tokens", err)
+	}
+	return usage
+}
+
+// AnthropicRequest is the part of a Messages request that says the conversation.
+type AnthropicRequest struct {
+	System   []json.RawMessage `json:"system,omitempty"`
+	Messages []json.RawMessage `json:"messages"`
+}
+
+// ToAnthropic is the conversation as a Messages request says it. What came from Anthropic comes back as it was. Leading
+// instructions become System, later ones a user's text; what the format cannot say is left out, and a message of nothing
+// else with it.
+func ToAnthropic(messages []*pb.Message) AnthropicRequest {
+	request := AnthropicRequest{Messages: []json.RawMessage{}}
+	for _, message := range messages {
+		instructs := message.GetRole() == pb.Role_ROLE_SYSTEM || message.GetRole() == pb.Role_ROLE_DEVELOPER
+		content := toAnthropicContent(message)
+		blocks, isList := content.([]any)
+		switch {
+		case content == nil || content == "" || isList && len(blocks) == 0:
+		case instructs && len(request.Messages) == 0:
+			for _, block := range blocks {
+				request.System = append(request.System, compact(block))
+			}
+		default:
+			role := "user"
+			if message.GetRole() == pb.Role_ROLE_ASSISTANT {
+				role = "assistant"
+			}
+			request.Messages = append(request.Messages, compact(object{{"role", role}, {"content", content}}))
+		}
+	}
+	return request
+}
+
+func toAnthropicContent(message *pb.Message) any {
+	if message.GetNative().GetFormat() == AnthropicMessages {
+		value, err := parseJSON(message.Native.Json)
+		switch value := value.(type) {
+		case string:
+			return []any{object{{"type", "text"}, {"text", value}}}
+		case []any:
+			return value
+		case object:
+			if err == nil {
+				return node{value: value}.get("content")
+			}
+		}
+	}
+	return toAnthropicBlocks(message.GetParts())
+}
+
+func toAnthropicBlocks(parts []*pb.Part) []any {
+	var blocks []any
+	for _, part := range parts {
+		if block := toAnthropicBlock(part); block != nil {
+			blocks = append(blocks, block)
+		}
+	}
+	return blocks
+}
+
+func toAnthropicBlock(part *pb.Part) any {
+	var block object
+	switch kind := part.GetKind().(type) {
+	case *pb.Part_Text:
+		if kind.Text.GetText() == "" { // the API refuses empty texts
+			return nil
+		}
+		block = object{{"type", "text"}, {"text", kind.Text.Text}}
+	case *pb.Part_Reasoning:
+		reasoning := kind.Reasoning
+		switch {
+		case len(reasoning.GetRedactedData()) > 0:
+			block = object{{"type", "redacted_thinking"}, {"data", valid(reasoning.RedactedData)}}
+		case len(reasoning.GetSignature()) > 0:
+			block = object{{"type", "thinking"}, {"thinking", reasoning.Text}, {"signature", valid(reasoning.Signature)}}
+		default:
+			return nil
+		}
+	case *pb.Part_ToolCall:
+		block = object{
+			{"type", "tool_use"}, {"id", kind.ToolCall.GetCallId()}, {"name", kind.ToolCall.GetName()},
+			{"input", toAnthropicInput(kind.ToolCall.GetArgumentsJson())},
+		}
+	case *pb.Part_ToolResult:
+		block = object{{"type", "tool_result"}, {"tool_use_id", kind.ToolResult.GetCallId()}}
+		if content := toAnthropicBlocks(kind.ToolResult.GetParts()); content != nil {
+			block = append(block, member{"content", content})
+		}
+		if kind.ToolResult.GetIsError() {
+			block = append(block, member{"is_error", true})
+		}
+	case *pb.Part_Image:
+		_, isData := kind.Image.Source.(*pb.ImagePart_Data)
+		where := toSource(isData, kind.Image.MimeType, kind.Image.GetData(), kind.Image.GetUri())
+		block = object{{"type", "image"}, {"source", where}}
+	case *pb.Part_File:
+		_, isData := kind.File.Source.(*pb.FilePart_Data)
+		where := toSource(isData, kind.File.MimeType, kind.File.GetData(), kind.File.GetUri())
+		block = object{{"type", "document"}, {"source", where}}
+		if kind.File.Name != "" {
+			block = append(block, member{"title", kind.File.Name})
+		}
+	case *pb.Part_Opaque:
+		if kind.Opaque.Format == AnthropicMessages {
+			return json.RawMessage(kind.Opaque.Json)
+		}
+		return nil
+	default:
+		return nil
+	}
+	return block.more(part.ProviderMetadataJson)
+}
+
+// toAnthropicInput are the arguments as the object that the API insists on; what is none stands under `arguments`.
+func toAnthropicInput(arguments []byte) object {
+	if len(arguments) == 0 {
+		return object{}
+	}
+	value, err := parseJSON(arguments)
+	if err != nil {
+		value = valid(arguments)
+	}
+	if found, ok := value.(object); ok {
+		return found
+	}
+	return object{{"arguments", value}}
+}
+
+func toSource(isData bool, mime string, data []byte, uri string) object {
+	if !isData {
+		return object{{"type", "url"}, {"url", uri}}
+	}
+	if mime == "text/plain" {
+		return object{{"type", "text"}, {"media_type", mime}, {"data", valid(data)}}
+	}
+	return object{{"type", "base64"}, {"media_type", mime}, {"data", base64.StdEncoding.EncodeToString(data)}}
+}
+
+func valid(text []byte) string { return strings.ToValidUTF8(string(text), "\ufffd") }

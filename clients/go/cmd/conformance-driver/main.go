@@ -1,0 +1,365 @@
+// The driver of the Go client; see tests/conformance/protocol.md.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	contextengine "github.com/contextengine/contextengine/clients/go"
+	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+type asked struct {
+	Op       string
+	Target   string
+	Settings struct {
+		Timeouts          map[string]float64
+		Token             string
+		Insecure          bool
+		Fallback          *bool
+		MaxQueuedMessages int    `json:"max_queued_messages"`
+		MaxQueuedBytes    int    `json:"max_queued_bytes"`
+		SpillFile         string `json:"spill_file"`
+	}
+	Session *struct {
+		AgentID   string `json:"agent_id"`
+		SessionID string `json:"session_id"`
+	}
+	RPC      string
+	Method   string
+	Request  []byte
+	Delta    *bool
+	Messages [][]byte
+	Held     [][]byte
+	Last     []byte
+	Later    [][]byte
+	UTF16    []uint16
+	Format   string
+	In       string
+	Out      [][]byte
+}
+
+type answer map[string]any
+
+type driver struct {
+	client  *contextengine.Client
+	handles map[string]*contextengine.Session
+}
+
+func main() {
+	input := bufio.NewReader(os.Stdin)
+	output := json.NewEncoder(os.Stdout)
+	d := &driver{}
+	for {
+		line, err := input.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var a asked
+		if err = json.Unmarshal(line, &a); err == nil {
+			var found answer
+			if found, err = d.answer(context.Background(), a); err == nil {
+				err = output.Encode(found)
+			}
+		}
+		if err != nil {
+			if err := output.Encode(told(err)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func told(err error) answer {
+	var found *contextengine.Error
+	if !errors.As(err, &found) {
+		return answer{"defect": err.Error()}
+	}
+	violations := []answer{}
+	for _, violation := range found.Violations {
+		violations = append(violations, answer{"field": violation.Field, "description": violation.Description})
+	}
+	var retry any
+	if found.RetryAfter != nil {
+		retry = found.RetryAfter.Seconds()
+	}
+	metadata := found.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return answer{"error": answer{
+		"type": found.Kind().Name, "reason": found.Reason, "code": contextengine.CodeName(found.Code),
+		"message": found.Message, "violations": violations, "metadata": metadata, "retry_after": retry,
+	}}
+}
+
+func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
+	switch a.Op {
+	case "connect":
+		return answer{}, d.connect(a)
+	case "call":
+		return d.call(ctx, a)
+	case "session":
+		return d.session(ctx, a)
+	case "assemble":
+		request := &pb.AssembleRequest{}
+		read(a.Request, request)
+		assemble := d.handle(a).Assemble
+		if a.Delta != nil && !*a.Delta {
+			assemble = d.handle(a).AssembleWhole
+		}
+		context, err := assemble(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		var degraded any
+		if context.Degraded != nil {
+			degraded = answer{"reason": context.Degraded.Reason, "unqueued": context.Degraded.Unqueued}
+		}
+		return answer{"items": encoded(context.Items), "response": written(context.Response), "degraded": degraded}, nil
+	case "project_codex":
+		request := &pb.AssembleRequest{}
+		read(a.Request, request)
+		return responded(d.handle(a).ProjectCodex(ctx, request))
+	case "flush":
+		if a.Session == nil {
+			return answer{}, d.client.Flush(ctx)
+		}
+		return answer{}, d.handle(a).Flush(ctx)
+	case "pending":
+		pending := d.client.Pending()
+		if a.Session != nil {
+			pending = d.handle(a).Pending()
+		}
+		return answer{"pending": pending, "rejected": len(d.client.Rejected())}, nil
+	case "import":
+		header := &pb.ImportRequest_Header{Session: d.handle(a).Ref()}
+		return responded(d.client.Import(ctx, header, slices.Values(decoded[pb.Message](a.Messages))))
+	case "export":
+		messages := []*pb.Message{}
+		for row, err := range d.handle(a).Export(ctx, nil) {
+			if err != nil {
+				return nil, err
+			}
+			if row.GetMessage() != nil {
+				messages = append(messages, row.GetMessage().Message)
+			}
+		}
+		return answer{"messages": encoded(messages)}, nil
+	case "fallback":
+		request := &pb.AssembleRequest{}
+		read(a.Request, request)
+		var last *pb.AssembleResponse
+		if a.Last != nil {
+			last = &pb.AssembleResponse{}
+			read(a.Last, last)
+		}
+		response := contextengine.MakeUp(request, decoded[pb.Item](a.Held), last, decoded[pb.Message](a.Later))
+		return answer{"response": written(response)}, nil
+	case "text":
+		_, err := d.client.ContextEngine.Ingest(ctx, &pb.IngestRequest{
+			Session: &pb.SessionRef{AgentId: "text", SessionId: "text"}, Message: contextengine.User(textOf(a.UTF16)),
+		})
+		if err != nil && !errors.Is(err, contextengine.ErrInvalidField) {
+			return nil, err
+		}
+		return answer{"refused": err != nil}, nil
+	case "format":
+		return format(a)
+	case "id":
+		return answer{"id": contextengine.NewID()}, nil
+	}
+	return nil, fmt.Errorf("unknown op %q", a.Op)
+}
+
+func (d *driver) connect(a asked) error {
+	if d.client != nil {
+		d.client.Close()
+	}
+	s := a.Settings
+	timeouts := map[string]time.Duration{}
+	for name, seconds := range s.Timeouts {
+		timeouts[name] = time.Duration(seconds * float64(time.Second))
+	}
+	options := []contextengine.Option{contextengine.WithTimeouts(timeouts), contextengine.WithToken(s.Token)}
+	if s.Insecure {
+		options = append(options, contextengine.WithInsecure())
+	}
+	if s.Fallback != nil && !*s.Fallback {
+		options = append(options, contextengine.WithoutFallback())
+	}
+	if s.MaxQueuedMessages > 0 {
+		options = append(options, contextengine.WithQueueLimits(s.MaxQueuedMessages, s.MaxQueuedBytes))
+	}
+	if s.SpillFile != "" {
+		options = append(options, contextengine.WithSpillFile(s.SpillFile))
+	}
+	var err error
+	d.client, err = contextengine.New(a.Target, options...)
+	d.handles = map[string]*contextengine.Session{}
+	return err
+}
+
+func (d *driver) handle(a asked) *contextengine.Session {
+	key := a.Session.AgentID + "/" + a.Session.SessionID
+	if d.handles[key] == nil {
+		d.handles[key] = d.client.Session(&pb.SessionRef{AgentId: a.Session.AgentID, SessionId: a.Session.SessionID})
+	}
+	return d.handles[key]
+}
+
+// call calls a unary rpc by its name.
+func (d *driver) call(ctx context.Context, a asked) (answer, error) {
+	service, method, _ := strings.Cut(a.RPC, ".")
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("contextengine.v1." + a.RPC))
+	if err != nil {
+		return nil, err
+	}
+	descriptor := found.(protoreflect.MethodDescriptor)
+	request, reply := create(descriptor.Input()), create(descriptor.Output())
+	read(a.Request, request)
+	if err := d.client.Conn().Invoke(ctx, "/contextengine.v1."+service+"/"+method, request, reply); err != nil {
+		return nil, err
+	}
+	return answer{"response": written(reply)}, nil
+}
+
+func create(descriptor protoreflect.MessageDescriptor) proto.Message {
+	found, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
+	if err != nil {
+		panic(err)
+	}
+	return found.New().Interface()
+}
+
+func (d *driver) session(ctx context.Context, a asked) (answer, error) {
+	session := d.handle(a)
+	switch a.Method {
+	case "ingest":
+		return through(ctx, a, &pb.IngestRequest{}, session.Ingest)
+	case "ingest_batch":
+		return through(ctx, a, &pb.IngestBatchRequest{}, session.IngestBatch)
+	case "after_turn":
+		return through(ctx, a, &pb.AfterTurnRequest{}, session.AfterTurn)
+	case "report_usage":
+		return through(ctx, a, &pb.ReportUsageRequest{}, session.ReportUsage)
+	case "compact":
+		return through(ctx, a, &pb.CompactRequest{}, session.Compact)
+	case "reset":
+		return through(ctx, a, &pb.ResetSessionRequest{}, session.Reset)
+	case "record_host_change":
+		return through(ctx, a, &pb.RecordHostChangeRequest{}, session.RecordHostChange)
+	}
+	return nil, fmt.Errorf("unknown method %q", a.Method)
+}
+
+func through[Q, R proto.Message](ctx context.Context, a asked, request Q, call func(context.Context, Q) (R, error)) (answer, error) {
+	read(a.Request, request)
+	return responded(call(ctx, request))
+}
+
+func format(a asked) (answer, error) {
+	openAI := a.Format == contextengine.OpenAIChat
+	if a.Out == nil {
+		var request struct {
+			System   json.RawMessage
+			Messages []json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(a.In), &request); err != nil {
+			return nil, err
+		}
+		var messages []*pb.Message
+		var err error
+		if openAI {
+			messages, err = contextengine.FromOpenAI(request.Messages)
+		} else {
+			messages, err = contextengine.FromAnthropic(request.Messages, request.System)
+		}
+		return answer{"messages": encoded(messages)}, err
+	}
+	messages := decoded[pb.Message](a.Out)
+	var made any = contextengine.ToAnthropic(messages)
+	if openAI {
+		made = answer{"messages": contextengine.ToOpenAI(messages)}
+	}
+	text, err := json.Marshal(made)
+	return answer{"json": string(text)}, err
+}
+
+// textOf is a text of code units; one without a partner becomes bytes that are no UTF-8.
+func textOf(units []uint16) string {
+	var text []byte
+	for i := 0; i < len(units); i++ {
+		unit := rune(units[i])
+		if i+1 < len(units) {
+			if pair := utf16.DecodeRune(unit, rune(units[i+1])); pair != utf8.RuneError {
+				text = utf8.AppendRune(text, pair)
+				i++
+				continue
+			}
+		}
+		if utf16.IsSurrogate(unit) {
+			text = append(text, 0xe0|byte(unit>>12), 0x80|byte(unit>>6)&0x3f, 0x80|byte(unit)&0x3f)
+		} else {
+			text = utf8.AppendRune(text, unit)
+		}
+	}
+	return string(text)
+}
+
+func responded[R proto.Message](reply R, err error) (answer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return answer{"response": written(reply)}, nil
+}
+
+func read(encoded []byte, into proto.Message) {
+	if err := proto.Unmarshal(encoded, into); err != nil {
+		panic(err)
+	}
+}
+
+func written(message proto.Message) []byte {
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		panic(err)
+	}
+	if encoded == nil {
+		encoded = []byte{}
+	}
+	return encoded
+}
+
+func encoded[M proto.Message](messages []M) [][]byte {
+	all := [][]byte{}
+	for _, message := range messages {
+		all = append(all, written(message))
+	}
+	return all
+}
+
+func decoded[T any, M interface {
+	*T
+	proto.Message
+}](all [][]byte) []M {
+	var messages []M
+	for _, encoded := range all {
+		message := M(new(T))
+		read(encoded, message)
+		messages = append(messages, message)
+	}
+	return messages
+}

@@ -1,0 +1,171 @@
+package contextengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// unary gives every unary rpc its ids, its deadline, its metadata, its retries and typed errors.
+func (c *Client) unary(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	ctx, cancel := c.deadline(ctx, nameOf(method))
+	defer cancel()
+	ready := withIDs(request)
+	for failures := 1; ; failures++ {
+		err := c.refine(invoke(c.outgoing(ctx), method, ready, reply, conn, options...), ready)
+		pause, again := pauseAfter(ctx, err, failures)
+		if !again {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// pauseAfter is how long to wait before a call is sent again that the service refused without doing anything.
+func pauseAfter(ctx context.Context, err error, failures int) (time.Duration, bool) {
+	var found *Error
+	if !errors.As(err, &found) || failures >= maxAttempts {
+		return 0, false
+	}
+	if found.Reason != ErrOverloaded.Reason && found.Reason != ErrLostRace.Reason {
+		return 0, false
+	}
+	pause := 100 * time.Millisecond << (failures - 1)
+	if found.RetryAfter != nil {
+		pause = *found.RetryAfter
+	}
+	end, has := ctx.Deadline()
+	return pause, !has || time.Now().Add(pause).Before(end)
+}
+
+// stream gives every stream its deadline, its metadata and typed errors.
+func (c *Client) stream(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	open grpc.Streamer, options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	ctx, cancel := c.deadline(ctx, nameOf(method))
+	inner, err := open(c.outgoing(ctx), desc, conn, method, options...)
+	if err != nil {
+		cancel()
+		return nil, typed(err)
+	}
+	return &stream{ClientStream: inner, cancel: cancel, client: c}, nil
+}
+
+type stream struct {
+	grpc.ClientStream
+	client *Client
+	cancel context.CancelFunc
+	once   sync.Once
+}
+
+func (s *stream) SendMsg(message any) error {
+	return s.client.refine(s.ClientStream.SendMsg(message), message)
+}
+
+func (s *stream) RecvMsg(message any) error {
+	err := s.ClientStream.RecvMsg(message)
+	if err != nil {
+		s.once.Do(s.cancel)
+	}
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return typed(err)
+}
+
+// outgoing adds the token, the caller's metadata and the current span.
+func (c *Client) outgoing(ctx context.Context) context.Context {
+	pairs := map[string]string{}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		pairs["traceparent"] = fmt.Sprintf("00-%s-%s-%s", span.TraceID(), span.SpanID(), span.TraceFlags())
+		if state := span.TraceState().String(); state != "" {
+			pairs["tracestate"] = state
+		}
+	}
+	if c.settings.metadata != nil {
+		given := c.settings.metadata()
+		if _, own := given["traceparent"]; own {
+			delete(pairs, "tracestate")
+		}
+		for name, value := range given {
+			pairs[name] = value
+		}
+	}
+	if c.settings.token != "" {
+		pairs["authorization"] = "Bearer " + c.settings.token
+	}
+	for name, value := range pairs {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+	}
+	return ctx
+}
+
+// refine types an error, and says of a request that cannot be encoded which text is not UTF-8.
+func (c *Client) refine(err error, request any) error {
+	err = typed(err)
+	var found *Error
+	if errors.As(err, &found) && found.Code == codes.Internal && strings.Contains(found.Message, "error while marshaling") {
+		message, ok := request.(proto.Message)
+		if !ok {
+			return err
+		}
+		field := notUTF8(message.ProtoReflect(), "")
+		found = &Error{Reason: ErrInvalidField.Reason, Code: codes.InvalidArgument, Message: field + " is not UTF-8"}
+		found.Violations = []Violation{{field, "is not UTF-8: give valid text, or bytes in `native`"}}
+		return found
+	}
+	return err
+}
+
+// notUTF8 is the path of the first text that is not UTF-8.
+func notUTF8(message protoreflect.Message, path string) string {
+	found := ""
+	check := func(value protoreflect.Value, kind protoreflect.Kind, at string) {
+		switch {
+		case found != "":
+		case kind == protoreflect.StringKind && !utf8.ValidString(value.String()):
+			found = at
+		case kind == protoreflect.MessageKind:
+			found = notUTF8(value.Message(), at+".")
+		}
+	}
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		at := path + string(field.Name())
+		switch {
+		case field.IsList():
+			for i := range value.List().Len() {
+				check(value.List().Get(i), field.Kind(), fmt.Sprintf("%s[%d]", at, i))
+			}
+		case field.IsMap():
+			value.Map().Range(func(key protoreflect.MapKey, entry protoreflect.Value) bool {
+				check(key.Value(), field.MapKey().Kind(), at)
+				check(entry, field.MapValue().Kind(), at)
+				return found == ""
+			})
+		default:
+			check(value, field.Kind(), at)
+		}
+		return found == ""
+	})
+	return found
+}
