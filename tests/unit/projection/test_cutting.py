@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from contextengine_server.projection.codex.cutting import Cut, cut_of, fit
-from contextengine_server.projection.codex.records import Entry, entries_of, stubbed
+from contextengine_server.projection.codex.cutting import Cut, Fitted, cut_of, fit
+from contextengine_server.projection.codex.records import recorded, stubbed
 from contextengine_server.projection.codex.task import Binding, Mode, Payload
 from contextengine_server.projection.model import Item
 from tests.unit.projection.making import (
@@ -26,8 +26,8 @@ from tests.unit.projection.making import (
 )
 
 
-def entries(items: list[Item]) -> list[Entry]:
-    return entries_of(items, Payload.PRESERVE, str, [])[0]
+def fitted_to(items: list[Item], limit: int) -> Fitted:
+    return fit(items, recorded(items, Payload.PRESERVE, str), limit, Cut())
 
 
 def kinds(fitted: list[dict[str, object]]) -> list[str]:
@@ -36,8 +36,8 @@ def kinds(fitted: list[dict[str, object]]) -> list[str]:
 
 def test_results_become_stubs_before_calls_and_calls_before_turns_go():
     items = turns(3, size=2_000)
-    whole = fit(entries(items), 10**6, Cut()).chars
-    seen = [fit(entries(items), limit, Cut()) for limit in range(whole, 9_000, -500)]
+    whole = fitted_to(items, 10**6).chars
+    seen = [fitted_to(items, limit) for limit in range(whole, 9_000, -500)]
     order = []
     for fitted in seen:
         shown = kinds(fitted.records)
@@ -52,11 +52,11 @@ def test_results_become_stubs_before_calls_and_calls_before_turns_go():
 def test_pinned_messages_stay_and_summaries_go_last():
     items = [summary("older " * 200, 1, 4), *turns(12, first=5)]
     items[3] = replace(items[3], labels={"pinned": "true"})
-    fitted = fit(entries(items), 4_000, Cut())
+    fitted = fitted_to(items, 4_000)
     assert fitted.fits
     assert fitted.records[0]["t"] == "summary"
     assert any(record.get("id") == f"#{items[3].sequence}" for record in fitted.records)
-    tighter = fit(entries(items), 2_000, Cut())
+    tighter = fitted_to(items, 2_000)
     assert tighter.fits
     assert tighter.records[0]["t"] == "omitted"
 
@@ -65,12 +65,12 @@ def test_a_last_turn_that_is_too_much_gives_up_its_older_steps_and_never_its_req
     steps = [user("the request")]
     for at in range(30):
         steps += [assistant(f"step {at}", call(f"c{at}")), tool(result(f"c{at}", "o" * 900))]
-    fitted = fit(entries(numbered(steps)), 5_000, Cut())
+    fitted = fitted_to(numbered(steps), 5_000)
     assert fitted.fits
     assert fitted.records[0]["text"] == "the request"
     assert fitted.records[1]["t"] == "omitted"
     assert fitted.records[-1]["text"] == "o" * 900
-    assert not fit(entries(numbered(steps)), 900, Cut()).fits
+    assert not fitted_to(numbered(steps), 900).fits
 
 
 def test_a_cut_goes_to_three_quarters_and_is_kept_until_the_limit():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.projection.codex import jsonl
-from contextengine_server.projection.codex.records import entries_of, line, parse_line
+from contextengine_server.projection.codex.records import line, parse_line, recorded
 from contextengine_server.projection.codex.task import Payload
 from contextengine_server.projection.codex.validating import validate
 from contextengine_server.projection.model import Call, Item, Part, Result, Role, Text
@@ -61,8 +61,7 @@ seeds = st.integers(0, 2**63)
 def test_what_is_rendered_is_parsed_as_it_was(seed: int) -> None:
     maker = Maker(seed)
     items, prompt = maker.history(), maker.text()
-    entries, _ = entries_of(items, Payload.PRESERVE, str, [])
-    wanted = [record for entry in entries for record in entry.made.records]
+    wanted = [record for made in recorded(items, Payload.PRESERVE, str) for record in made.records]
     framed = jsonl.frame([line(record) for record in wanted], prompt)
     assert jsonl.parse(framed.text) == (wanted, [], prompt)
     before_prompt = framed.text[: len(framed.text) - len(prompt)]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Role
-from .records import Entry, Record, line, omitted
+from ..model import Item, Role
+from .records import Entry, Record, Recorded, line, omitted, placed
 
 RATCHET = 0.75
 """How far down a cut goes, as a share of the limit."""
@@ -39,6 +39,9 @@ class Cut:
         return {name: value for name in self.__slots__ if (value := getattr(self, name))}
 
 
+_NONE = Cut()
+
+
 def cut_of(facts: Mapping[str, int]) -> Cut:
     """The cut that a binding keeps."""
     return Cut(**{name: facts.get(name, 0) for name in Cut.__slots__})
@@ -52,15 +55,19 @@ class Fitted:
     lines: list[str]
     cut: Cut
     first: int
-    """The position of the first entry that is shown whole. 0: none is."""
+    """The position of the first entry that is shown, where something was cut."""
     stubbed: int
     omitted: int
     chars: int
     fits: bool
 
 
-def fit(entries: Sequence[Entry], limit: int, earlier: Cut) -> Fitted:
-    """The records for a limit in characters, line ends included; goes on from the earlier cut."""
+def fit(items: Sequence[Item], made: Sequence[Recorded], limit: int, earlier: Cut) -> Fitted:
+    """The items' records for a limit in characters, line ends included; goes on from the earlier cut."""
+    if earlier == _NONE and (chars := sum([one.chars for one in made])) <= limit:
+        records = [record for one in made for record in one.records]
+        return Fitted(records, [text for one in made for text in one.lines], earlier, 0, 0, 0, chars, True)
+    entries = placed(items, made)
     fitted = _apply(entries, earlier)
     if fitted.chars <= limit:
         return fitted
@@ -140,18 +147,9 @@ def _gone(entry: Entry, cut: Cut) -> bool:
     return entry.position <= cut.turns or cut.steps_after < entry.position <= cut.steps
 
 
-_NONE = Cut()
-
-
 def _apply(entries: Sequence[Entry], cut: Cut) -> Fitted:
     records: list[Record] = []
     lines: list[str] = []
-    if cut == _NONE:
-        for entry in entries:
-            records += entry.made.records
-            lines += entry.made.lines
-        chars = sum(entry.made.chars for entry in entries)
-        return Fitted(records, lines, cut, entries[0].position if entries else 0, 0, 0, chars, True)
     gone: list[Entry] = []
     stubs = left_out = first = 0
 

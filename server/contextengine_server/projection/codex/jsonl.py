@@ -77,7 +77,7 @@ def parse(text: str) -> tuple[list[Record], list[Record], str]:
 
 
 def _lines(lines: Sequence[str]) -> str:
-    return "".join(f"{one}\n" for one in lines)
+    return "\n".join(lines) + "\n"
 
 
 def _records(body: str) -> list[Record]:

@@ -22,7 +22,7 @@ from .limits import (
     output_bytes,
     part_chars,
 )
-from .records import Entry, entries_of
+from .records import recorded
 from .task import Action, Binding, Event, Mode, Payload, Projected, Stats, Task
 
 RENDERERS = ("jsonl", "openclaw")
@@ -114,11 +114,12 @@ def _jsonl(task: Task) -> Projected:
     shown = items if decision.project else _unseen(task, items)
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE
-    entries, redactions = entries_of(shown, payload, task.redact, losses)
+    made_of = recorded(shown, payload, task.redact)
+    losses += [Loss(at, *lost) for at, one in enumerate(made_of) if one.lost for lost in one.lost]
     limit = _room(task, total, len(instructions), len(prompt))
     keeps = decision.action in (Action.RESUME, Action.INJECT) and task.binding is not None
     earlier = cut_of(task.binding.cut) if keeps and task.binding is not None else Cut()
-    fitted = fit(entries, limit, earlier)
+    fitted = fit(shown, made_of, limit, earlier)
     if not fitted.fits:
         raise ProjectionImpossible(
             "budget",
@@ -126,9 +127,9 @@ def _jsonl(task: Task) -> Projected:
             " larger budget, or unpin messages",
             limit=True,
         )
-    _report(fitted, entries, losses)
-    now = entries_of([Item(Role.USER, (Text(task.preamble),))], payload, str, [])[0] if task.preamble else []
-    now_lines = [one for entry in now for one in entry.made.lines]
+    _report(fitted, losses)
+    now = recorded([Item(Role.USER, (Text(task.preamble),))], payload, str) if task.preamble else []
+    now_lines = [text for one in now for text in one.lines]
     text_lines = [] if task.inject else fitted.lines
     framed = jsonl.frame(text_lines, prompt, now_lines)
     made = items_of(fitted.records, output_bytes(task.model), losses) if task.inject else []
@@ -150,7 +151,7 @@ def _jsonl(task: Task) -> Projected:
         omitted=fitted.omitted,
         context_chars=fitted.chars,
         instructions_chars=len(instructions),
-        redactions=redactions,
+        redactions=sum([one.redactions for one in made_of]),
     )
     where = None
     if text_lines:
@@ -271,7 +272,7 @@ def _covered(task: Task, items: Sequence[Item], decision: Decision, fitted: Fitt
     if not decision.project:
         return _kept(replace(task, items=items))
     first, last = _seen(items)
-    return max(first, min(fitted.first, last)), max(last, task.prompt_sequence)
+    return max(first, min(fitted.first or first, last)), max(last, task.prompt_sequence)
 
 
 def _unseen(task: Task, items: Sequence[Item]) -> list[Item]:
@@ -343,7 +344,7 @@ def _turn_input(task: Task, prompt: str, losses: list[Loss]) -> list[dict[str, A
     return made
 
 
-def _report(fitted: Fitted, entries: Sequence[Entry], losses: list[Loss]) -> None:
+def _report(fitted: Fitted, losses: list[Loss]) -> None:
     if fitted.omitted:
         losses.append(Loss(-1, f"{fitted.omitted} messages left out; `omitted` records name them", "budget"))
     if fitted.stubbed:

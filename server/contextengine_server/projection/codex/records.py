@@ -19,7 +19,6 @@ from ..model import (
     File,
     Image,
     Item,
-    Loss,
     Opaque,
     Part,
     ProjectionImpossible,
@@ -43,6 +42,7 @@ STUB_CHARS = 160
 class Recorded:
     """What an item is as records, wherever it stands."""
 
+    name: str
     records: list[Record] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """The records as lines, in their order."""
@@ -73,7 +73,6 @@ class Entry:
 
     position: int
     item: Item
-    index: int
     turn: int
     made: Recorded
 
@@ -89,33 +88,35 @@ def parse_line(text: str) -> Record:
     return record
 
 
-def entries_of(
-    items: Sequence[Item],
-    payload: Payload,
-    redact: Callable[[str], str],
-    losses: list[Loss],
-) -> tuple[list[Entry], int]:
-    """The items as records, and how many of their texts the redactor changed. Raises ProjectionImpossible for lone surrogates."""
-    entries: list[Entry] = []
-    redactions = 0
-    turn = position = 0
+def recorded(items: Sequence[Item], payload: Payload, redact: Callable[[str], str]) -> list[Recorded]:
+    """The items as records. Raises ProjectionImpossible for lone surrogates."""
     shown = payload.value  # a text is looked up far quicker than a member of an Enum
-    for index, item in enumerate(items):
+    return [
+        _kept(item, shown, redact)
+        if item.steady
+        else _recorded(item, shown, redact, item.id or f"list:{index}")
+        for index, item in enumerate(items)
+    ]
+
+
+def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[Entry]:
+    """The records of items in their places."""
+    entries: list[Entry] = []
+    turn = position = 0
+    for item, one in zip(items, made, strict=True):
         if item.role is Role.USER and item.summary is None and not item.id.startswith("ce:"):
             turn += 1
         position = max(position, item.sequence or (item.summary.first if item.summary else 0) or position + 1)
-        made = (_kept if item.steady else _recorded)(item, name_of(item, index), shown, redact)
-        redactions += made.redactions
-        losses += [Loss(index, what, rule) for what, rule in made.lost]
-        entries.append(Entry(position, item, index, turn, made))
-    return entries, redactions
+        entries.append(Entry(position, item, turn, one))
+    return entries
 
 
-def _recorded(item: Item, name: str, payload: str, redact: Callable[[str], str]) -> Recorded:
-    _check(item, name)
-    made = Recorded()
+def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str = "") -> Recorded:
+    """`place` names an item that has neither id nor sequence. What a recall tool finds an item by is its host id or sequence."""
+    made = Recorded(f"#{item.sequence}" if item.sequence and not item.id else item.id or place)
+    _check(item, made.name)
     for part in item.parts:
-        _add(made, item, name, part, Payload(payload), redact)
+        _add(made, item, made.name, part, Payload(payload), redact)
     made.lines = [line(record) for record in made.records]
     made.chars = sum(map(len, made.lines)) + len(made.lines)
     return made
@@ -123,11 +124,6 @@ def _recorded(item: Item, name: str, payload: str, redact: Callable[[str], str])
 
 _kept = lru_cache(maxsize=4096)(_recorded)
 """For items that come again: nothing that is made is changed later, so it serves every projection."""
-
-
-def name_of(item: Item, index: int) -> str:
-    """What a recall tool finds the item by: its host id, else its sequence."""
-    return item.id or (f"#{item.sequence}" if item.sequence else f"list:{index}")
 
 
 def _add(
@@ -217,8 +213,8 @@ def omitted(entries: Sequence[Entry]) -> Record:
     return {
         "t": "omitted",
         "n": len(entries),
-        "first": name_of(first.item, first.index),
-        "last": name_of(last.item, last.index),
+        "first": first.made.name,
+        "last": last.made.name,
         "sha256": sha256(whole),
     }
 
