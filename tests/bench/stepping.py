@@ -35,11 +35,19 @@ def build(directory: Path) -> Path:
 
 
 def drive_steps(
-    program: Path, method: str, requests: Sequence[Path], server: Process, seconds: float
+    program: Path,
+    method: str,
+    requests: Sequence[Path],
+    server: Process,
+    seconds: float,
+    *,
+    whole: bool = False,
 ) -> Slice:
-    """A call in flight for each request, for about `seconds`. Raises BenchError where a call failed."""
+    """A call in flight for each request, for about `seconds`. Each asks for what follows the reply before it, or, `whole`, for the
+    whole list in words of its own, which nobody has asked before. Raises BenchError where a call failed."""
     lasting = WARM_S + seconds + 0.1
     command = [str(program), "-address", server.address, "-method", method, "-seconds", str(lasting)]
+    command += ["-whole"] if whole else []
     child = subprocess.Popen(
         [*command, *map(str, requests)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -16,6 +16,7 @@ from contextengine_server.api.reading import (
     incoming_one,
     not_negative,
     prompt_tokens,
+    read_in,
     ref_of,
     report_of,
     request_id,
@@ -54,7 +55,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 ["continues", "spawn_token"], "a child begins as it was prepared: give one of the two"
             )
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        history = incoming(core, request.history, "history")
+        history = await read_in(call, incoming, core, request.history, "history")
         host = host_facts(request.host) if request.HasField("host") else None
         model, provider = request_id(request.model, "model"), request_id(request.provider, "provider")
         window = not_negative(request.window, "window") if request.HasField("window") else None
@@ -91,7 +92,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         """Stores one message."""
         if not request.HasField("message"):
             raise InvalidField("message", "is required: the message to store")
-        message = incoming_one(self.core, request.message, "message")
+        message = await read_in(call, incoming_one, self.core, request.message, "message")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         selected = await self.core.select(address.scope)
         asked = request_of(request_id(request.request_id), "Ingest", [message])
@@ -117,7 +118,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         """Stores messages, all or none."""
         if not request.messages:
             raise InvalidField("messages", "is empty: give at least one message")
-        messages = incoming(self.core, request.messages, "messages")
+        messages = await read_in(call, incoming, self.core, request.messages, "messages")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         selected = await self.core.select(address.scope)
         asked = request_of(request_id(request.request_id), "IngestBatch", messages)
@@ -157,8 +158,10 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         wanted = AssembleCall(
             tenant=call.caller.tenant,
             ref=ref_of(request.session),
-            ingest=incoming(core, request.ingest, "ingest"),
-            live=incoming(core, request.live.messages, "live.messages") if live else None,
+            ingest=await read_in(call, incoming, core, request.ingest, "ingest"),
+            live=await read_in(call, incoming, core, request.live.messages, "live.messages")
+            if live
+            else None,
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
             budget=await budget_spec(core, request.budget, request.tools),
@@ -223,7 +226,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                     "pre_prompt_message_count",
                     f"is {before}, but `messages` has only {len(request.messages)}: give the whole list",
                 )
-        new = incoming(core, request.messages, "messages", before)
+        new = await read_in(call, incoming, core, request.messages, "messages", before)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
         turn = turning.Turn(
@@ -382,6 +385,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
     ) -> life.DisposeSessionResponse:
         """Frees what is held in memory."""
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
+        self.answers.forget(address.scope)
         return life.DisposeSessionResponse(disposed=self.core.warm.drop(address.scope))
 
 

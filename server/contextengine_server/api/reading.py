@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.call import Call
 from contextengine_server.api.overflow import limit_in
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.sessions.budgeting import BudgetSpec
@@ -14,8 +17,13 @@ from contextengine_server.sessions.modelling import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of
 
+T = TypeVar("T")
+
 MAX_TOKENS = 2**53
 """More tokens than any window: a count above is a mistake."""
+
+LARGE_BYTES = 256 * 1024
+"""A request that is read in a thread."""
 
 MAX_HOST_BYTES = 64 * 1024
 """A few names and a path: what is longer is no introduction."""
@@ -27,6 +35,12 @@ _USAGE = tuple(field.name for field in message_pb2.Usage.DESCRIPTOR.fields)
 def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
     """How the request names a session in this field."""
     return Ref(session.agent_id, session.session_id, session.session_key, field)
+
+
+async def read_in(call: Call, read: Callable[..., T], *args: object) -> T:
+    """What `read` makes of the call's request; in a thread where the request is large. Messages are hashed and encoded as they are
+    read, and milliseconds a megabyte are too long for everyone else on the event loop."""
+    return await asyncio.to_thread(read, *args) if len(call.raw) > LARGE_BYTES else read(*args)
 
 
 def incoming(

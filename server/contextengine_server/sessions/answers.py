@@ -83,3 +83,8 @@ class Answers:
         self._known[question] = answer
         while len(self._known) > MAX_QUESTIONS or self._bytes > self._room:
             self._bytes -= len(self._known.popitem(last=False)[1].reply)
+
+    def forget(self, scope: Scope) -> None:
+        """Lets go of what was answered about a session."""
+        for question in [question for question, known in self._known.items() if known.scope == scope]:
+            self._bytes -= len(self._known.pop(question).reply)

@@ -81,18 +81,19 @@ def frame(
 ) -> bytes:
     """One entry of `items`, tag and length included. `content_hash` has 16 bytes; `body` is an encoded Message."""
     encoded_id = item_id.encode()
-    item = b"".join(
+    before = b"".join(
         (
             _ID + varint(len(encoded_id)) + encoded_id if encoded_id else b"",
             _ORIGIN_TAG + varint(len(origin)) + origin,
             _HASH + content_hash,
             integer(_ITEM["tokens"], tokens),
             integer(_ITEM["form"], int(form)),
-            _MESSAGE + varint(len(body)) + body,
-            block(_ITEM["summary"], summary) if summary else b"",
+            _MESSAGE + varint(len(body)),
         )
     )
-    return _ITEMS_TAG + varint(len(item)) + item
+    after = block(_ITEM["summary"], summary) if summary else b""
+    # A body may have megabytes: it is copied once.
+    return b"".join((_ITEMS_TAG, varint(len(before) + len(body) + len(after)), before, body, after))
 
 
 def shown_hash(content: bytes, origin: bytes, form: Form) -> bytes:

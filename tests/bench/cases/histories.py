@@ -22,9 +22,10 @@ from contextengine_server.sessions.core import Ref
 
 from ..bench import Bench, median, p50
 from ..house import BenchError, Process
-from ..load import Load, Slice, drive
+from ..load import Slice
 from ..report import Figure, of_rounds
-from ..talk import AGENT, ENGINE, Talk, assemble, body, conversation
+from ..stepping import build, drive_steps
+from ..talk import AGENT, ENGINE, Talk, assemble, conversation
 
 BUDGET = 16_000
 """Tokens; the shortest history has twice as many."""
@@ -78,13 +79,16 @@ def _name(count: int) -> str:
 
 def _measure(bench: Bench, server: Process, counts: tuple[int, ...], state: str) -> None:
     talk = Talk(server)
-    files = {
-        count: body(bench.directory, _name(count), assemble(_name(count), BUDGET).SerializeToString())
-        for count in counts
-    }
+    program = build(bench.directory)
+    files = {count: bench.directory / f"{_name(count)}-request" for count in counts}
+    for count, file in files.items():
+        file.write_bytes(assemble(_name(count), BUDGET).SerializeToString())
 
     def side(count: int) -> Callable[[], Slice]:
-        return lambda: drive(Load(f"{ENGINE}/Assemble", (files[count],)), server, bench.seconds)
+        # Asked in ever other words: each answer is planned anew.
+        return lambda: drive_steps(
+            program, f"{ENGINE}/Assemble", [files[count]], server, bench.seconds, whole=True
+        )
 
     slices = dict(zip(counts, bench.turns([side(count) for count in counts]), strict=True))
     shortest = slices[counts[0]]

@@ -1,7 +1,8 @@
 // Command stepper drives the one-round-trip step as a harness does: one call in flight for each session, and each request names the
-// list that the reply before it made, so that the answer is the delta. It reads replies no further than it must.
+// list that the reply before it made, so that the answer is the delta. It reads replies no further than it must. With -whole it asks
+// for the whole list instead, each time with another epoch, so that no two requests are the same.
 //
-//	stepper -address HOST:PORT -method pkg.Service/Rpc -seconds 2 REQUEST...
+//	stepper -address HOST:PORT -method pkg.Service/Rpc -seconds 2 [-whole] REQUEST...
 //
 // Each REQUEST is a file with an encoded AssembleRequest, a session each. Prints one line of JSON.
 package main
@@ -14,6 +15,7 @@ import (
 	"log"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,9 +23,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Field numbers of contextengine.v1: AssembleRequest.known_context_hash and AssembleResponse.context_hash.
+// Field numbers of contextengine.v1: AssembleRequest.known_context_hash and known_epoch,
+// AssembleResponse.context_hash.
 const (
 	known = 21
+	epoch = 22
 	named = 23
 )
 
@@ -73,6 +77,13 @@ func field(message []byte, number uint64) []byte {
 	return found
 }
 
+// text appends a field of bytes.
+func text(message []byte, number uint64, content string) []byte {
+	message = binary.AppendUvarint(message, number<<3|2)
+	message = binary.AppendUvarint(message, uint64(len(content)))
+	return append(message, content...)
+}
+
 // report is what the load did: `begin` and `end` in microseconds since 1970, times in microseconds.
 type report struct {
 	Calls   []call `json:"calls"`
@@ -86,6 +97,7 @@ func main() {
 	address := flag.String("address", "", "HOST:PORT")
 	method := flag.String("method", "", "pkg.Service/Rpc")
 	seconds := flag.Float64("seconds", 2, "how long to go on")
+	whole := flag.Bool("whole", false, "ask for the whole list")
 	flag.Parse()
 	var all report
 	var guard sync.Mutex
@@ -104,7 +116,7 @@ func main() {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			calls, err := drive(connection, "/"+*method, request, deadline)
+			calls, err := drive(connection, "/"+*method, request, deadline, *whole)
 			guard.Lock()
 			defer guard.Unlock()
 			all.Calls = append(all.Calls, calls...)
@@ -121,16 +133,17 @@ func main() {
 }
 
 // drive sends one step after the other until the deadline.
-func drive(connection *grpc.ClientConn, method string, request []byte, deadline time.Time) ([]call, error) {
+func drive(connection *grpc.ClientConn, method string, request []byte, deadline time.Time, whole bool) ([]call, error) {
 	var calls []call
 	var held []byte
 	for time.Now().Before(deadline) {
 		body := slices.Clip(request)
-		if held != nil {
-			// The last field of a number wins.
-			body = binary.AppendUvarint(body, known<<3|2)
-			body = binary.AppendUvarint(body, uint64(len(held)))
-			body = append(body, held...)
+		// The last field of a number wins.
+		switch {
+		case whole:
+			body = text(body, epoch, strconv.Itoa(len(calls)))
+		case held != nil:
+			body = text(body, known, string(held))
 		}
 		var reply []byte
 		began := time.Now()
