@@ -42,8 +42,9 @@ def epoch_of(
 
 
 def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
-    """The step that the last range begins with, and what stands before it. That range goes on with what is appended; where there
-    is none, one will begin with the next step. Forms part a range into several segments; they have their own part of the epoch."""
+    """The step that the last range begins with, and what stands before it. Where that range holds the newest step it goes on with
+    what is appended; else one will begin with the next step. Forms part a range into several segments; they have their own part
+    of the epoch."""
     shown: list[str | tuple[int, int]] = []
     for segment in plan.segments:
         if isinstance(segment, Summarized):
@@ -55,5 +56,6 @@ def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
         else:
             shown.append((segment.first, segment.last))
     last = shown[-1] if shown else ""
-    begins, shown = (last[0], shown[:-1]) if isinstance(last, tuple) else (steps, shown)
+    goes_on = isinstance(last, tuple) and last[1] == steps - 1
+    begins, shown = (last[0], shown[:-1]) if isinstance(last, tuple) and goes_on else (steps, shown)
     return begins, [one if isinstance(one, str) else f"{one[0]}-{one[1]}" for one in shown]

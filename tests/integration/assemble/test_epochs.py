@@ -17,6 +17,7 @@ from .asking import (
     epoch,
     hashes,
     held_back,
+    ids_of,
     live,
     quiet,
     reply_with,
@@ -253,3 +254,28 @@ async def test_nothing_behind_a_summary(shared: House, session: t.SessionRef) ->
     assert epoch(again) == epoch(first)
     longer = await ask(shared, session, ingest=[say("u1")], budget=WIDE)
     assert (epoch(longer), hashes(longer)[:1]) == (epoch(first), hashes(first))
+
+
+async def test_a_range_that_ends_before_the_newest(shared: House, session: t.SessionRef) -> None:
+    """What followed the newest user message is covered by a summary that has no room: the list is shorter than it was."""
+    await quiet(shared, session)
+
+    async def compacted(first: int, last: int, summary: str) -> None:
+        change = t.RecordHostChangeRequest.HostCompaction(
+            first_sequence=first, last_sequence=last, summary=summary
+        )
+        assert (await shared.client.record_host_change(session, compacted=change)).summary.id
+
+    await store(shared, session, [calls("a1", "c1"), result("r1", "c1", 300)])
+    await compacted(1, 2, "Done.")
+    small = budget(300)
+    before = await ask(shared, session, ingest=[say("u1", 60), reply_with("a2", 3)], budget=small)
+    assert ids_of(before.items) == ["u1", "a2"]
+    await store(shared, session, [reply_with("a3", 300)])
+    await compacted(3, 5, "Done as well.")
+    after = await ask(shared, session, budget=small)
+    assert ids_of(after.items) == ["u1"]
+    assert epoch(after) != epoch(before)
+    longer = await ask(shared, session, ingest=[reply_with("a4", 3)], budget=small)
+    assert ids_of(longer.items) == ["u1", "a4"]
+    assert epoch(longer) == epoch(after)
