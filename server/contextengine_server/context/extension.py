@@ -46,6 +46,7 @@ class Extension:
     user_step: int = -1
     user_peak: int = 0
     late_mark: int = 0
+    scattered: int = 0
     pinned: list[int] = field(default_factory=list)
     """Steps that hold a pinned message now."""
     abandoned: dict[str, list[int]] | None = None

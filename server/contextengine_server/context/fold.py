@@ -34,6 +34,7 @@ class _Folder:
         self.out = Extension(
             (), total=view.total, leading=view.leading, leading_open=view.leading_open,
             user_step=view.user_step, user_peak=view.user_peak, late_mark=view.late_mark,
+            scattered=view.scattered,
         )  # fmt: skip
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
         self.owned = False
@@ -227,6 +228,8 @@ class _Folder:
         """Results for abandoned calls: behind their calls, or as a note where the call is summarized by now."""
         notes: list[int] = []
         newest = 0
+        if not alone or len({self.abandoned_atom(call_id) for _, call_id in late}) > 1:
+            self.out.scattered = entry.sequence
         for part, call_id in late:
             first = self.abandoned_atom(call_id)
             if first is None:
@@ -341,7 +344,7 @@ def apply(view: View, change: Extension) -> None:
     view.total = change.total
     view.leading, view.leading_open = change.leading, change.leading_open
     view.user_step, view.user_peak = change.user_step, change.user_peak
-    view.late_mark = change.late_mark
+    view.late_mark, view.scattered = change.late_mark, change.scattered
     if change.pinned:
         view.pinned = sorted({*view.pinned, *change.pinned})
     if change.abandoned is not None:

@@ -107,6 +107,9 @@ class View:
     """What was evicted when the live summaries were committed, those below others included."""
     late_mark: int = 0
     """The sequence of the newest late result that took its place behind its call; 0: none."""
+    scattered: int = 0
+    """The sequence of the newest message with late results that stands in more than one place, or beside what it shows itself;
+    0: none. The facts of a row tell one place."""
     rewind_mark: int = 0
     """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0

@@ -81,7 +81,7 @@ async def _load(
         view.leading, view.leading_open = facts.leading, facts.leading_open
         view.user_step, view.user_peak = facts.user_step, facts.user_peak
         view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
-        view.late_mark = facts.late_mark
+        view.late_mark, view.scattered = facts.late_mark, facts.scattered
         assert reach is not None
         if _uncovered(head, view) <= reach:
             between = await _between_summaries(store, head.scope, view, view.window_start, shaper)
@@ -179,7 +179,7 @@ async def _window_start(
 ) -> MessageRow | None:
     """The row that begins the window; None where the window is the whole view."""
     position = head.message_tokens - reach
-    if position <= 0:
+    if position <= 0 or state.view.scattered:
         return None
     if state.view.late_mark and view.summaries and _uncovered(head, view) <= reach:
         # What lies between summaries is read by itself, and a late result for it may lie anywhere behind it.

@@ -34,6 +34,7 @@ class ViewFacts:
     user_peak: int = 0
     abandoned: dict[str, list[int]] = field(default_factory=dict)
     late_mark: int = 0
+    scattered: int = 0
     rewind_mark: int = 0
     reset_mark: int = 0
     reopened: int = 0
@@ -181,7 +182,7 @@ def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
     facts.user_first = first_of(change.user_step, known.user_first) if change.user_step >= 0 else 0
     facts.user_peak = change.user_peak
     facts.abandoned = known.abandoned if change.abandoned is None else change.abandoned
-    facts.late_mark = change.late_mark
+    facts.late_mark, facts.scattered = change.late_mark, change.scattered
     return facts
 
 
@@ -199,6 +200,7 @@ def facts_of(view: View, known: ViewFacts) -> ViewFacts:
         user_peak=view.user_peak,
         abandoned=view.abandoned,
         late_mark=view.late_mark,
+        scattered=view.scattered,
         rewind_mark=view.rewind_mark,
         reset_mark=view.reset_mark,
     )

@@ -119,6 +119,24 @@ async def test_after_its_call_was_summarized_it_is_a_note(
     assert (hashes(again), again.revision) == (hashes(reply), reply.revision)
 
 
+async def test_a_late_note_beside_results_in_their_place(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    """One message answers the newest call and one that was summarized: from the store it reads as from memory."""
+    await assign(shared, session, engine)
+    await store(shared, session, [say("u0"), calls("a0", "c0"), say("u1"), *talk(30, 40), calls("a9", "c9")])
+    reply = await shared.client.compact(session, force=True, budget=budget(600))
+    assert reply.compacted
+    mixed = t.Message(id="mixed", role=result("", "c9").role)
+    mixed.parts.extend([*result("", "c9").parts, *result("", "c0").parts])
+    await store(shared, session, [mixed, *[reply_with(f"b{n}", 40) for n in range(4)]])
+    for size in (500, 600):
+        warm = await ask(shared, session, budget=budget(size))
+        shared.forget()
+        assert await ask(shared, session, budget=budget(size)) == warm
+    assert await judged(shared, warm, session) == []
+
+
 async def test_orphans_and_second_results_are_dropped(
     shared: House, session: t.SessionRef, engine: str
 ) -> None:
