@@ -48,14 +48,14 @@ class Held:
         same = at < len(self.front) and self.front[at].view == before.view
         outer = at if same else at - 1
         if outer >= 0 and self.front[outer].reach >= before.reach:
-            known = self.front[outer]
-            self.front[outer] = replace(known, peak=max(known.peak, before.peak))
+            if before.peak > self.front[outer].peak:
+                self.front[outer] = replace(self.front[outer], peak=before.peak)
             return
         behind, peak = at, before.peak
         while behind < len(self.front) and self.front[behind].reach <= before.reach:
             peak = max(peak, self.front[behind].peak)
             behind += 1
-        self.front[at:behind] = [replace(before, peak=peak)]
+        self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
 
     def at(self, room: int) -> Before | None:
         """The commit that decides where there is room for so many tokens; None where nothing had been evicted."""

@@ -41,7 +41,10 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     if call.live is not None:
         take_known_tokens(core.warm.held(address.scope), call.live)
     await core.count(call.ingest if call.live is None else call.live)
-    reach = None if call.whole else _first_reach(core, call, selected.engine)
+    warm = core.warm.held(address.scope)
+    # What a warm session must hold is asked of it below: with the room to spare it would be read again for every larger budget.
+    known = warm is not None and warm.head is not None
+    reach = None if call.whole else 0 if known else _first_reach(core, call, selected.engine)
     async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
         await _hold(core, call, session, selected.engine, locked=storing)
         if call.live is not None:
@@ -80,7 +83,7 @@ async def _hold(
             reach, call.broken = None, blamed(engine, error)
         if session.holds(reach):
             break
-        await reread(core, session, reach, locked=locked)
+        await reread(core, session, reach and reach + reach // 2, locked=locked)
     if session.view.base:
         named = [message.id for message in call.live or () if message.id and not message.own]
         named += [call.current_message_id] if call.current_message_id else []
