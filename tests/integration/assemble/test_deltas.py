@@ -112,7 +112,7 @@ async def test_lists_put_together_are_the_full_replies(
 def _moved(house: House, handle, session: t.SessionRef):
     """The handle at the server's new address, with what it holds."""
     moved = house.client.session(agent_id=session.agent_id, session_id=session.session_id)
-    moved._holder = handle._holder
+    moved._keeper.holder = handle._keeper.holder
     return moved
 
 
