@@ -17,6 +17,7 @@ import yaml
 
 from contextengine import assistant, tool_call, tool_result
 from contextengine.types import Message, ToolCallPart
+from contextengine_server.api.unserved import FIELDS, UNSERVED
 from contextengine_server.config import Settings, load_settings
 from tests.acceptance.shell import ROOT, Shell, serving
 
@@ -41,6 +42,15 @@ def typed() -> Iterator[tuple[list[str], str]]:
 
 COMMANDS = [words for words, _ in typed() if words[0] == "contextengine"]
 CALLS = [(words, output) for words, output in typed() if words[0] == "grpcurl"]
+
+
+def test_what_is_not_served_is_said() -> None:
+    """Every rpc that answers UNIMPLEMENTED is named, and of those that are served only the ones that refuse a field."""
+    section = README.partition("## Not served yet")[2].partition("\n## ")[0]
+    said = set(re.findall(r"`(?:\w+\.)?([A-Z]\w+)`", section))
+    missing = {method.rpartition("/")[2] for method in UNSERVED}
+    assert missing <= said
+    assert {f"{name}Request" for name in said - missing} <= FIELDS.keys()
 
 
 @pytest.fixture(scope="module")

@@ -150,7 +150,10 @@ def show(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Print the context that the model would get now. Changes nothing."""
+    """Print the context that the model would get now.
+
+    Stores nothing. As with every assembly, a compaction that is due is queued.
+    """
     from contextengine_server.cli.showing import show_session
 
     run(show_session(where, session, agent, budget, model, explain, full, json))
