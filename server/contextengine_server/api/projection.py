@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -301,7 +300,6 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
     )
 
 
-@lru_cache(maxsize=512)
 def secrets_out(text: str) -> str:
     """The text without secrets; as it is where there are none, controls and colours included."""
     clean = redact(text)

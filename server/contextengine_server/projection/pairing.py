@@ -37,6 +37,9 @@ def pair(items: Sequence[Item], losses: list[Loss]) -> list[Said]:
     found = _matches(items)
     said: list[Said] = []
     for index, item in enumerate(items):
+        if item.role is not Role.TOOL and not any(isinstance(part, Call | Result) for part in item.parts):
+            said.append(Said(index, item, item.parts))
+            continue
         own: list[Part] = []
         answers: list[Answered] = []
         for place, part in enumerate(item.parts):
@@ -50,8 +53,8 @@ def pair(items: Sequence[Item], losses: list[Loss]) -> list[Said]:
             else:
                 own.append(part)
         if own or not item.parts:
-            role = Role.USER if item.role is Role.TOOL else item.role
-            said.append(Said(index, replace(item, role=role), tuple(own), tuple(answers)))
+            spoken = replace(item, role=Role.USER) if item.role is Role.TOOL else item
+            said.append(Said(index, spoken, tuple(own), tuple(answers)))
     return said
 
 

@@ -78,8 +78,9 @@ def test_nothing_new_and_no_prompt_is_nothing_to_do():
 
 def test_a_gap_between_thread_and_context_starts_a_fresh_one():
     later = turns(2, first=20)
-    answer = done(later, binding=BOUND)
-    assert (answer.action, answer.reason) == (Action.ROTATE, "coverage-gap")
+    for items, binding in ((later, BOUND), (turns(2), replace(BOUND, last_sequence=99))):
+        answer = done(items, binding=binding)
+        assert (answer.action, answer.reason) == (Action.ROTATE, "coverage-gap")
 
 
 def test_the_policy_of_a_thread_holds_what_was_asked_and_no_content():

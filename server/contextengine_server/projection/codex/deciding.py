@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from ..text import canonical, sha256
@@ -130,6 +131,4 @@ def bound(
 
 
 def _compact(facts: dict[str, object]) -> str:
-    import json
-
     return json.dumps(facts, separators=(",", ":"), ensure_ascii=False)

@@ -290,13 +290,11 @@ def _gap(task: Task, items: Sequence[Item]) -> bool:
     known = task.binding
     if known is None or not known.last_sequence:
         return False
-    newest = max((item.sequence for item in items), default=0)
+    newest = max([task.prompt_sequence, *(item.sequence for item in items)])
     firsts = [item.sequence or (item.summary.first if item.summary else 0) for item in items]
     unseen = [first for first in firsts if first > known.last_sequence]
     evicted = bool(unseen) and len(unseen) == len([first for first in firsts if first])
-    return (0 < newest < known.last_sequence and not task.prompt) or (
-        evicted and min(unseen) > known.last_sequence + 1
-    )
+    return 0 < newest < known.last_sequence or (evicted and min(unseen) > known.last_sequence + 1)
 
 
 def _developer_changed(task: Task, decision: Decision, instructions: str) -> bool:
