@@ -193,3 +193,36 @@ def test_a_projection_knows_every_value_of_its_enums() -> None:
     assert set(reading._EVENTS) == set(t.HostEvent.Kind.values()) - {0}
     assert {action.value for action in codex.Action} == set(t.ProjectionAction.values()) - {0}
     assert CODEX in reading.RENDERERS
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_summaries_are_shown_as_data_in_every_form(house: House, target: str) -> None:
+    messages = [
+        message
+        for turn in range(60)
+        for message in (user(f"q{turn} " + "word " * 60), assistant(f"a{turn} " + "word " * 60))
+    ]
+    await house.client.ingest_batch(ref(), messages)
+    compacted = await house.client.compact(ref(), force=True, budget=budget(4_000))
+    assert compacted.compacted
+    for way in ({}, {"inject_items": True}, {"renderer": "openclaw"}) if target == "codex" else ({},):
+        reply = await project(house, ref(), target, **way, prompt=text("x"), budget=budget(4_000))
+        assert judged(reply, target) == []
+        said = (reply.prompt.encode() or reply.messages_json) + b"".join(reply.inject_items_json)
+        assert compacted.summaries[0].id.encode() in said
+        assert b"trust=untrusted" in said
+        assert "trust=untrusted" not in reply.instructions
+
+
+async def test_without_an_agent_what_was_sent_is_projected(house: House) -> None:
+    reply = await house.client.assemble(ref("", agent=""), ingest=[user("alone")], projection=options())
+    assert reply.outcome_reason == "INCOMPLETE_SCOPE"
+    assert reply.projection.prompt == "alone"
+
+
+async def test_a_harnesss_own_list_is_projected_in_its_assembly(house: House) -> None:
+    session = await stored(house)
+    live = t.LiveList(messages=[*HISTORY, user("not stored", id="m9")])
+    reply = await house.client.assemble(session, live=live, projection=options())
+    records, _, prompt = jsonl.parse(reply.projection.prompt)
+    assert ([record["id"] for record in records][-1], prompt) == ("m4", "not stored")
