@@ -154,11 +154,6 @@ class Server:
             self._drained = asyncio.create_task(self._drain(grace_s))
         await asyncio.shield(self._drained)
 
-    async def wait_closed(self) -> None:
-        """Returns when the server has ended."""
-        if self._server is not None:
-            await self._server.wait_for_termination()
-
     async def _drain(self, grace_s: float) -> None:
         await self._health.enter_graceful_shutdown()
         stopped = await self._admission.drain(grace_s)

@@ -64,16 +64,6 @@ class NothingToDo:
     reason: str
 
 
-@dataclass(slots=True, frozen=True)
-class Delegated:
-    """The host should compact these steps itself."""
-
-    first: int
-    last: int
-    target_tokens: int
-    instructions: str
-
-
 class Engine(Protocol):
     """Pure decisions over a view. All tokens are in the reference encoding."""
 

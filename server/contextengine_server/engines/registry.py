@@ -17,8 +17,6 @@ from .legacy import LegacyEngine
 from .options import DagOptions, LegacyOptions
 
 DEFAULT = "dag"
-HOST_DEFAULT = "legacy"
-"""What a blank or `none` slot in a host's configuration means (OpenClaw §5.1)."""
 
 
 @dataclass(slots=True, frozen=True)
