@@ -27,7 +27,9 @@ async def live(core: SessionCore, tenant: str, token: str) -> Spawn:
     """The spawn that a token names. Raises RowNotFound, SpawnEnded."""
     spawn = await core.store.spawns.find(tenant, token)
     if spawn is not None and not spawn.ended_ms and spawn.expire_ms <= core.clock_ms():
-        await expire(core)
+        ended = await core.store.spawns.expire_one(tenant, token, core.clock_ms())
+        if ended is not None:
+            await _announce(core, ended)
         spawn = await core.store.spawns.find(tenant, token)
     if spawn is None:
         text = "is not known: give PrepareSubagentSpawnResponse.spawn_token as it was"

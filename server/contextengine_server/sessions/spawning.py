@@ -27,6 +27,7 @@ from contextengine_server.store.spawns import Spawn, TooManyChildren
 from .core import MAX_TRIES, Address, Ref, SessionCore
 from .introducing import Parent, inherit
 from .loading import lineage_rows, load
+from .spawned import expire
 from .state import SessionState, facts_of
 from .warm import Session
 from .writing import Request
@@ -95,6 +96,7 @@ async def prepare(core: SessionCore, rules: SpawnRules, tenant: str, wanted: Wan
     """Makes the child's session and its token. The same request again answers the same spawn.
 
     Raises InvalidField, SessionNotFound, SessionExists, SpawnLimit, RequestIdReused."""
+    await expire(core)  # what has had its time makes room
     parent = await core.address(tenant, wanted.parent)
     child = await core.address(tenant, wanted.child)
     if child.scope == parent.scope:

@@ -121,3 +121,6 @@ class Spawns(Protocol):
     async def expire(self, now_ms: int, limit: int) -> Sequence[Ended]:
         """Of every tenant, ends spawns whose time has passed: takes a child back that never started; one that wrote since gets
         its time anew. Forgets those that ended long ago. At most `limit` of either."""
+
+    async def expire_one(self, tenant: str, token: str, now_ms: int) -> Ended | None:
+        """The same for one spawn, where it is due; None where it goes on."""

@@ -208,6 +208,18 @@ async def test_what_never_started_is_taken_back_when_its_time_has_passed(parent:
     assert await store.spawns.live_children(SCOPE) == 1
 
 
+async def test_one_alone_is_expired_when_it_is_due(parent: Pen, store: Store) -> None:
+    for number in (1, 2):
+        await prepared(store, spawn(number))
+    assert await store.spawns.expire_one("acme", "t2", 1_099) is None
+    assert await store.spawns.expire_one("other", "t2", 1_100) is None
+    ended = await store.spawns.expire_one("acme", "t2", 1_100)
+    assert ended is not None
+    assert (ended.spawn.end_reason, ended.erased) == ("expired", True)
+    assert await store.spawns.expire_one("acme", "t2", 1_100) is None
+    assert await store.spawns.live_children(SCOPE) == 1
+
+
 @pytest.mark.parametrize("how", ["bootstrapped", "wrote"])
 async def test_a_child_that_lives_gets_its_time_anew(parent: Pen, store: Store, how: str) -> None:
     await prepared(store)

@@ -117,6 +117,19 @@ class SqliteSpawns:
 
         return await self._write(work, self._forget)
 
+    async def expire_one(self, tenant: str, token: str, now_ms: int) -> Ended | None:
+        """The same for one spawn, where it is due."""
+
+        def work(db: sqlite3.Connection) -> list[Ended]:
+            spawn = _find(db, tenant, token)
+            if spawn is None or spawn.ended_ms or spawn.expire_ms > now_ms:
+                return []
+            ended = _expire(db, spawn, now_ms)
+            return [] if ended is None else [ended]
+
+        ended = await self._write(work, self._forget)
+        return ended[0] if ended else None
+
     def _forget(self, ended: Sequence[Ended]) -> None:
         gone = [one.spawn.child for one in ended if one.erased]
         if gone:
