@@ -163,3 +163,36 @@ async def test_a_job_outlives_the_process(store: Store, backend: Backend, answer
     outcome = Outcome.TWICE if answered else Outcome.ACCEPTED
     assert await again.lent.answer("acme", "j1", "l1", b"said", 20) is outcome
     await again.close()
+
+
+async def test_no_lease_outlasts_its_job(store: Store) -> None:
+    await store.lent.offer(JOB, 0)
+    held = await claim(store, 970)
+    assert held is not None
+    assert held.lease_until_ms == 1_000
+    await store.lent.offer(replace(JOB, expire_ms=1_100), 980)
+    assert await store.lent.extend("acme", "j1", "l1", 5_000) is True
+    found = await store.lent.find("acme", "j1")
+    assert found is not None
+    assert found.lease_until_ms == 1_100
+
+
+async def test_what_may_still_come_for_a_session(store: Store) -> None:
+    async def coming(now: int, session: str = "s1", tenant: str = "acme") -> bool:
+        return await store.lent.coming(tenant, "main", session, now)
+
+    await store.lent.offer(JOB, 0)
+    assert not await coming(0)  # nobody has it
+    await claim(store, 0)
+    assert await coming(59)
+    assert not await coming(60)  # the lease ran out
+    assert not await coming(59, session="s2")
+    assert not await coming(59, tenant="other")
+    await store.lent.put_back("acme", "j1", "l1", 500)
+    assert not await coming(59)  # it rests, and nobody has it
+    await claim(store, 500, "l2")
+    await store.lent.answer("acme", "j1", "l2", b"said", 510)
+    assert await coming(900)
+    assert not await coming(1_000)
+    await store.lent.settle("acme", "j1")
+    assert not await coming(900)
