@@ -28,6 +28,7 @@ from contextengine_server.api.tools import ToolCalls
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.ground import Ground
 from contextengine_server.sessions import introducing, modelling, shortening, turning
+from contextengine_server.sessions.announcing import announce
 from contextengine_server.sessions.answers import Answers
 from contextengine_server.sessions.assembling import assemble
 from contextengine_server.sessions.assembly import AssembleCall
@@ -184,6 +185,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 explained=request.explain,
                 tools=request.tools,
             )
+        announce(core, assembly)
         stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
             with call.trace.span("project"):

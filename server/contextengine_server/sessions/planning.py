@@ -74,6 +74,8 @@ def finish(
             raise EngineBroken(engine.id, str(broken))
     epoch = epoch_of(session.state, view, plan, engine, aim.model, room_cell, kept_free, mark)
     joined = runs.join(epoch, plan, view)
+    if mark:
+        joined.begun = False  # such a list is joined anew each time
     outcome = DEGRADED if reason else FITS
     if tokens > room - call.prompt_tokens:
         outcome = OVER_BUDGET

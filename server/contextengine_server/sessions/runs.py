@@ -54,6 +54,8 @@ class Joined:
     links: list[bytes]
     """The links behind each of `frames`."""
     sums: list[int]
+    begun: bool = False
+    """True where nothing was joined for this epoch before."""
 
     @property
     def total(self) -> int:
@@ -108,6 +110,7 @@ class Runs:
     def join(self, epoch: str, plan: Plan, view: View) -> Joined:
         """The list of a plan, going on from what was joined for its epoch."""
         run = self._runs.get(epoch)
+        begun = run is None
         if run is None:
             run = self._runs[epoch] = Run()
             if len(self._runs) > MAX_RUNS:
@@ -118,7 +121,7 @@ class Runs:
         newest = view.steps - 1
         last = segments[-1] if segments else None
         if last is None or isinstance(last, Summarized) or last.last != newest:
-            return _fresh(segments, view)
+            return _fresh(segments, view, begun)
         following: list[Slot] = []
         for segment in _behind(segments, run.next_step):
             if isinstance(segment, Summarized):
@@ -132,7 +135,7 @@ class Runs:
                     for slot in slots:
                         run.add(slot)
         run.next_step = max(run.next_step, newest)
-        return _follow(run, following)
+        return _follow(run, following, begun)
 
 
 def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
@@ -146,12 +149,12 @@ def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
     return segments
 
 
-def _fresh(segments: tuple[Segment, ...], view: View) -> Joined:
+def _fresh(segments: tuple[Segment, ...], view: View, begun: bool) -> Joined:
     """A list that does not end with the newest steps: joined from nothing."""
-    return _follow(Run(), [slot for segment in segments for slot in segment_slots(segment, view)])
+    return _follow(Run(), [slot for segment in segments for slot in segment_slots(segment, view)], begun)
 
 
-def _follow(run: Run, slots: list[Slot]) -> Joined:
+def _follow(run: Run, slots: list[Slot], begun: bool) -> Joined:
     frames, links, sums = [], [], []
     link, total = run.links[-1], run.sums[-1]
     for slot in slots:
@@ -160,4 +163,4 @@ def _follow(run: Run, slots: list[Slot]) -> Joined:
         frames.append(slot.frame)
         links.append(link)
         sums.append(total)
-    return Joined(run, len(run.frames), frames, links, sums)
+    return Joined(run, len(run.frames), frames, links, sums, begun)

@@ -241,7 +241,7 @@ async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
 
 async def test_events_tell_of_it(alone: House) -> None:
     """That a job began, what it made, and how it ended."""
-    names = ["context:", "background:"]
+    names = ["context:dag_", "background:"]
     seen: list[t.WatchResponse] = []
     async with alone.client.sessions.watch(agent_id="agent", name_prefixes=names) as events:
         waiting = asyncio.ensure_future(events.__anext__())

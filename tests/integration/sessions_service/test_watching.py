@@ -11,7 +11,7 @@ import pytest
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
-from tests.integration.harness import BOB, Clock, House, ref
+from tests.integration.harness import BOB, Clock, House, budget, ref
 
 GAP = "watch:gap"
 
@@ -269,3 +269,30 @@ async def test_many_watchers_see_the_same(house: House) -> None:
     first, *others = await asyncio.gather(*watchers)
     assert len(first) == 41
     assert all(other == first for other in others)
+
+
+async def test_how_a_list_begins_is_told_once_and_again_when_it_does_not_fit(house: House) -> None:
+    client, session = house.client, ref("budgets")
+    async with watching(house, name_prefixes=["context:"]) as seen:
+        for number in range(30):
+            await client.ingest(session, user(f"message {number} " + "word " * 40))
+        for _ in range(3):
+            await client.assemble(session, budget=budget(100_000))
+        await client.assemble(session, budget=budget(700))
+        await client.assemble(session, budget=budget(1))
+        await client.assemble(session, live=t.LiveList(messages=[user("x")]), budget=budget(100_000))
+        await client.compact(session, force=True, budget=budget(1_000))
+        events = await seen.until(lambda event: event.name == "context:dag_compacted")
+    told = [(event.name, event.attributes.get("verdict", "")) for event in events[:-1]]
+    assert told == [
+        ("context:budget_computed", "fits"),
+        ("context:budget_computed", "fits"),
+        ("context:evicted", ""),
+        ("context:budget_computed", "over_budget"),
+        ("context:evicted", ""),
+        ("context:budget_computed", "degraded"),
+    ]
+    first, second, evicted = events[:3]
+    assert (first.counts["items"], first.counts["available"]) == (30, 100_000)
+    assert second.counts["tokens"] + evicted.counts["tokens"] == first.counts["tokens"]
+    assert "message" not in str(events[:-1]).replace("message_tokens", "")
