@@ -447,7 +447,8 @@ export const AttachResponse_CancelSchema: GenMessage<AttachResponse_Cancel> = /*
 export const Runtime: GenService<{
   /**
    * A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-   * result is accepted once, on any stream of the same tenant.
+   * result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+   * the server drains; what the harness has in hand is wanted still.
    *
    * @generated from rpc contextengine.v1.Runtime.Attach
    */

@@ -1,0 +1,167 @@
+/** The driver of the TypeScript client; see tests/conformance/protocol.md. */
+import { createInterface } from "node:readline";
+
+import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { status } from "@grpc/grpc-js";
+
+import { type ANTHROPIC_MESSAGES, fromAnthropic, fromOpenAI, OPENAI_CHAT, toAnthropic, toOpenAI } from "../src/formats/index.js";
+import { Client, ContextEngineError, InvalidField, makeUp, newId, type Session, user } from "../src/index.js";
+import * as t from "../src/types.js";
+
+type Asked = Record<string, any>;
+
+const SERVICES = [t.ContextEngine, t.Sessions, t.Engines, t.Recall, t.Projection, t.Runtime];
+
+function read<Desc extends DescMessage>(schema: Desc, encoded: string): MessageShape<Desc> {
+  return fromBinary(schema, new Uint8Array(Buffer.from(encoded, "base64")));
+}
+
+function written<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): string {
+  return Buffer.from(toBinary(schema, message)).toString("base64");
+}
+
+class Driver {
+  private client!: Client;
+  private handles = new Map<string, Session>();
+
+  private handle({ agent_id: agentId, session_id: sessionId }: Asked): Session {
+    const key = `${agentId}/${sessionId}`;
+    let handle = this.handles.get(key);
+    if (!handle) this.handles.set(key, (handle = this.client.session({ agentId, sessionId })));
+    return handle;
+  }
+
+  async answer(asked: Asked): Promise<Asked> {
+    const { session } = asked;
+    switch (asked["op"]) {
+      case "connect":
+        return this.connect(asked["target"], asked["settings"]);
+      case "call":
+        return this.call(asked["rpc"], asked["request"]);
+      case "session":
+        return this.session(asked);
+      case "assemble": {
+        const request = read(t.AssembleRequestSchema, asked["request"]);
+        const assembly = await this.handle(session).assemble(request, { delta: asked["delta"] ?? true });
+        const degraded = assembly.degraded && { reason: assembly.degraded.reason, unqueued: assembly.degraded.unqueued };
+        return {
+          items: assembly.items.map((item) => written(t.ItemSchema, item)),
+          response: written(t.AssembleResponseSchema, assembly.response),
+          degraded: degraded ?? null,
+        };
+      }
+      case "project_codex": {
+        const request = read(t.AssembleRequestSchema, asked["request"]);
+        return { response: written(t.ProjectResponseSchema, await this.handle(session).projectCodex(request)) };
+      }
+      case "flush":
+        await (session ? this.handle(session).flush() : this.client.flush());
+        return {};
+      case "pending":
+        return {
+          pending: session ? this.handle(session).pending : this.client.pending(),
+          rejected: this.client.rejected.length,
+        };
+      case "import": {
+        const messages = asked["messages"].map((value: string) => read(t.MessageSchema, value));
+        const header = { case: "header" as const, value: { session: this.handle(session).ref } };
+        const rest = messages.map((value: t.Message) => ({ kind: { case: "message" as const, value } }));
+        const reply = await this.client.sessions.import([{ kind: header }, ...rest]);
+        return { response: written(t.ImportResponseSchema, reply) };
+      }
+      case "export": {
+        const messages: string[] = [];
+        for await (const { kind } of this.handle(session).export()) {
+          if (kind.case === "message") messages.push(written(t.MessageSchema, kind.value.message ?? create(t.MessageSchema)));
+        }
+        return { messages };
+      }
+      case "fallback":
+        return {
+          response: written(
+            t.AssembleResponseSchema,
+            makeUp(
+              read(t.AssembleRequestSchema, asked["request"]),
+              asked["held"].map((item: string) => read(t.ItemSchema, item)),
+              asked["last"] === null ? undefined : read(t.AssembleResponseSchema, asked["last"]),
+              asked["later"].map((message: string) => read(t.MessageSchema, message)),
+            ),
+          ),
+        };
+      case "text":
+        try {
+          const message = user(String.fromCharCode(...asked["utf16"]));
+          await this.client.contextEngine.ingest({ session: { agentId: "text", sessionId: "text" }, message });
+          return { refused: false };
+        } catch (error) {
+          if (!(error instanceof InvalidField)) throw error;
+          return { refused: true };
+        }
+      case "format":
+        return format(asked["format"], asked["in"], asked["out"]);
+      case "id":
+        return { id: newId() };
+    }
+    throw new Error(`unknown op ${asked["op"]}`);
+  }
+
+  private connect(target: string, settings: Asked): Asked {
+    this.client?.close();
+    const timeouts = Object.entries<number>(settings["timeouts"] ?? {});
+    this.client = new Client(target, {
+      token: settings["token"] ?? "",
+      insecure: settings["insecure"] ?? false,
+      timeoutsMs: Object.fromEntries(timeouts.map(([name, seconds]) => [name, seconds * 1000])),
+      fallback: settings["fallback"] ?? true,
+      ...("max_queued_messages" in settings ? { maxQueuedMessages: settings["max_queued_messages"] } : {}),
+      ...("max_queued_bytes" in settings ? { maxQueuedBytes: settings["max_queued_bytes"] } : {}),
+      ...("spill_file" in settings ? { spillFile: settings["spill_file"] } : {}),
+    });
+    this.handles.clear();
+    return {};
+  }
+
+  private async call(rpc: string, request: string): Promise<Asked> {
+    const [service, name] = rpc.split(".");
+    const method = SERVICES.find((found) => found.name === service)?.methods.find((found) => found.name === name);
+    if (method?.methodKind !== "unary") throw new Error(`no unary rpc ${rpc}`);
+    const reply = await this.client.transport.unary(method as never, read(method.input, request) as never);
+    return { response: written(method.output, reply as never) };
+  }
+
+  private async session(asked: Asked): Promise<Asked> {
+    const names: Record<string, string> = { reset: "resetSession" };
+    const given: string = asked["method"];
+    const local = given.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const { input, output } = (t.ContextEngine.method as any)[names[given] ?? local];
+    const reply = await (this.handle(asked["session"]) as any)[local](read(input, asked["request"]));
+    return { response: written(output, reply) };
+  }
+}
+
+function format(name: typeof OPENAI_CHAT | typeof ANTHROPIC_MESSAGES, json: string, out: string[] | undefined): Asked {
+  if (out === undefined) {
+    const request = JSON.parse(json);
+    const messages =
+      name === OPENAI_CHAT ? fromOpenAI(request.messages) : fromAnthropic(request.messages, request.system);
+    return { messages: messages.map((message) => written(t.MessageSchema, message)) };
+  }
+  const messages = out.map((message) => read(t.MessageSchema, message));
+  return { json: JSON.stringify(name === OPENAI_CHAT ? { messages: toOpenAI(messages) } : toAnthropic(messages)) };
+}
+
+function told(error: unknown): Asked {
+  if (!(error instanceof ContextEngineError)) return { defect: String(error instanceof Error ? error.stack : error) };
+  const { reason, code, details: message, violations, metadata, retryAfterMs } = error;
+  const retry = retryAfterMs === undefined ? null : retryAfterMs / 1000;
+  return {
+    error: { type: error.name, reason, code: status[code], message, violations, metadata, retry_after: retry },
+  };
+}
+
+const driver = new Driver();
+for await (const line of createInterface({ input: process.stdin })) {
+  const answer = await driver.answer(JSON.parse(line)).catch(told);
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+process.exit(0);

@@ -1,0 +1,155 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type ChannelCredentials, type ChannelOptions, credentials } from "@grpc/grpc-js";
+
+import { isLoopback, serviceConfig } from "./calls.js";
+import { MAX_BYTES, MAX_MESSAGES, Queue, type Rejected } from "./queue.js";
+import { Session } from "./session.js";
+import { type CallOptions, nameOf, type Rpcs, Transport } from "./transport.js";
+import {
+  type AfterTurnRequest,
+  ContextEngine,
+  Engines,
+  Projection,
+  Recall,
+  Runtime,
+  type SessionRef,
+  SessionRefSchema,
+  Sessions,
+} from "./types.js";
+
+const SERVICES = [ContextEngine, Sessions, Engines, Recall, Projection, Runtime];
+
+/** What a client is set to. */
+export interface ClientOptions {
+  /** The bearer token. It goes unencrypted only to this machine, unless `insecure` is set. */
+  token?: string;
+  /** True: TLS with the system's root certificates. */
+  tls?: boolean;
+  /** gRPC's own credentials, for mTLS or roots of one's own. Excludes `tls`. */
+  credentials?: ChannelCredentials;
+  /** True lets the token travel unencrypted to another machine. */
+  insecure?: boolean;
+  /** Deadlines in milliseconds by `Service.Rpc`; Infinity: none. */
+  timeoutsMs?: Record<string, number>;
+  /** Called before every rpc, answers metadata to send along. */
+  metadata?: () => Record<string, string>;
+  /** The largest request and reply. 64 MiB by default. */
+  maxMessageBytes?: number;
+  /** Between pings on an idle connection. A server takes one every five minutes; 310 seconds by default. */
+  keepaliveMs?: number;
+  /** What session handles do while the service is away: true, the default, bears it, false raises. */
+  fallback?: boolean;
+  /** The most messages that wait for the service to come back. 10,000 by default. */
+  maxQueuedMessages?: number;
+  /** The most bytes that wait for the service to come back. 64 MiB by default. */
+  maxQueuedBytes?: number;
+  /** A file that outlives this process with what waits. One client at a time. */
+  spillFile?: string;
+  /** Further gRPC channel options; they win over those set here. */
+  channelOptions?: ChannelOptions;
+}
+
+/** A client of one server. Connects at the first call. Close it when done. */
+export class Client {
+  /** The life of sessions, and the context of each model call. */
+  readonly contextEngine: Rpcs<typeof ContextEngine>;
+  /** Listing, moving, erasing and watching sessions. */
+  readonly sessions: Rpcs<typeof Sessions>;
+  /** The engines that the server hosts. */
+  readonly engines: Rpcs<typeof Engines>;
+  /** Finding and bringing back what an assembly does not show. */
+  readonly recall: Rpcs<typeof Recall>;
+  /** Rendering contexts for harnesses and providers. */
+  readonly projection: Rpcs<typeof Projection>;
+  /** Lending a model to the server. */
+  readonly runtime: Rpcs<typeof Runtime>;
+  /** @internal */
+  readonly transport: Transport;
+  /** What waits for the service to come back. Undefined: nothing ever does. @internal */
+  readonly queue: Queue | undefined;
+  private sending: Promise<unknown> = Promise.resolve();
+
+  constructor(target = "127.0.0.1:50051", options: ClientOptions = {}) {
+    const names = SERVICES.flatMap(({ methods }) => methods.map(nameOf));
+    const unknown = Object.keys(options.timeoutsMs ?? {}).filter((name) => !names.includes(name));
+    if (unknown.length) throw new RangeError(`timeoutsMs: unknown rpc ${unknown.join(", ")}`);
+    if (options.tls && options.credentials) throw new RangeError("credentials excludes tls: give one of them");
+    const encrypted = options.credentials ?? (options.tls ? credentials.createSsl() : undefined);
+    if (options.token && !encrypted && !options.insecure && !isLoopback(target)) {
+      throw new RangeError(
+        `the token would travel unencrypted to ${target}: set tls or credentials, ` +
+          "or insecure where the network is trusted",
+      );
+    }
+    const { maxQueuedMessages = MAX_MESSAGES, maxQueuedBytes = MAX_BYTES } = options;
+    this.queue =
+      options.fallback === false ? undefined : new Queue(maxQueuedMessages, maxQueuedBytes, options.spillFile);
+    const limit = options.maxMessageBytes ?? 64 * 1024 * 1024;
+    this.transport = new Transport(
+      target,
+      encrypted ?? credentials.createInsecure(),
+      {
+        "grpc.max_send_message_length": limit,
+        "grpc.max_receive_message_length": limit,
+        "grpc.keepalive_time_ms": options.keepaliveMs ?? 310_000,
+        "grpc.service_config": serviceConfig(names),
+        // A restarted server is found again soon.
+        "grpc.initial_reconnect_backoff_ms": 100,
+        "grpc.max_reconnect_backoff_ms": 5_000,
+        ...options.channelOptions,
+      },
+      { token: options.token ?? "", timeoutsMs: options.timeoutsMs ?? {}, metadata: options.metadata },
+    );
+    this.contextEngine = this.transport.service(ContextEngine);
+    this.sessions = this.transport.service(Sessions);
+    this.engines = this.transport.service(Engines);
+    this.recall = this.transport.service(Recall);
+    this.projection = this.transport.service(Projection);
+    this.runtime = this.transport.service(Runtime);
+  }
+
+  /** A handle on one session, which need not exist yet. Nothing is sent. One of `sessionId` and `sessionKey` is required. */
+  session(ref: MessageInitShape<typeof SessionRefSchema>): Session {
+    if (!ref.sessionId && !ref.sessionKey) throw new RangeError("a session needs sessionId or sessionKey");
+    return new Session(this, create(SessionRefSchema, ref));
+  }
+
+  /** How many messages wait for the service to come back, of a session or of all. */
+  pending(session?: SessionRef): number {
+    return this.queue?.count(session) ?? 0;
+  }
+
+  /** What had waited and was then refused for what it is, the newest last; the last thousand. */
+  get rejected(): readonly Rejected[] {
+    return this.queue?.rejected ?? [];
+  }
+
+  /** Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away. */
+  async flush(session?: SessionRef, options: CallOptions = {}): Promise<void> {
+    if (!this.pending(session)) return;
+    const deadline = this.transport.deadline(ContextEngine.method.afterTurn, options);
+    // One at a time, so that entries keep their order.
+    const turn = this.sending.then(() => this.sendWaiting(session, deadline, options.signal));
+    this.sending = turn.catch(() => undefined);
+    await turn;
+  }
+
+  private async sendWaiting(session: SessionRef | undefined, deadline: number, signal?: AbortSignal): Promise<void> {
+    let entry: AfterTurnRequest | undefined;
+    while ((entry = this.queue?.first(session)) !== undefined) {
+      try {
+        await this.contextEngine.afterTurn(entry, { timeoutMs: Math.max(1, deadline - Date.now()), signal });
+      } catch (error) {
+        this.queue?.failed(entry, error);
+        continue;
+      }
+      this.queue?.sent(entry);
+    }
+  }
+
+  /** Ends calls that run. What waits to be sent stays in the spill file, if there is one. */
+  close(): void {
+    this.transport.close();
+    this.queue?.close();
+  }
+}

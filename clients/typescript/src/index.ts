@@ -1,0 +1,22 @@
+/**
+ * Client of contextengine, the gRPC service that decides what a language model sees.
+ *
+ *     const client = new Client();
+ *     const session = client.session({ agentId: "support", sessionId: "case-1" });
+ *     const context = await session.assemble({ ingest: [user("Where is my order?")] });
+ *     const reply = await callModel(context.messages);
+ *     await session.afterTurn({ messages: [reply] });
+ *
+ * Messages, enums and schemas are in `@contextengine/client/types`, conversions from and to provider formats in
+ * `@contextengine/client/formats`.
+ */
+export { Assembly, type Degraded, DeltaMismatch } from "./assembly.js";
+export { Client, type ClientOptions } from "./client.js";
+export * from "./errors.js";
+export { FALLBACK_REASON, makeUp } from "./fallback.js";
+export { newId, withIds } from "./ids.js";
+export { assistant, system, text, textOf, toolCall, toolResult, user } from "./messages.js";
+export { type Rejected } from "./queue.js";
+export { Session } from "./session.js";
+export { SpillDamaged } from "./spill.js";
+export { type CallOptions, type Rpcs } from "./transport.js";

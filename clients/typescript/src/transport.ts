@@ -1,0 +1,257 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodBiDiStreaming,
+  type DescMethodClientStreaming,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import {
+  type CallOptions as GrpcOptions,
+  type ChannelCredentials,
+  type ChannelOptions,
+  Client as Channel,
+  Metadata,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
+
+import { defaultTimeout, MAX_ATTEMPTS } from "./calls.js";
+import { ContextEngineError, InvalidField, LostRace, Overloaded, typed } from "./errors.js";
+import { ready, unsayable } from "./ids.js";
+import { traceContext } from "./trace.js";
+
+/** How one call differs from what the client is set to. */
+export interface CallOptions {
+  /** The deadline in milliseconds. Infinity: none. Undefined: the client's. */
+  timeoutMs?: number | undefined;
+  /** Cancels the call. */
+  signal?: AbortSignal | undefined;
+}
+
+type Requests<Desc extends DescMessage> = Iterable<MessageInitShape<Desc>> | AsyncIterable<MessageInitShape<Desc>>;
+
+type Rpc<M extends DescMethod> =
+  M extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageInitShape<I>, options?: CallOptions) => Promise<MessageShape<O>>
+    : M extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageInitShape<I>, options?: CallOptions) => AsyncGenerator<MessageShape<O>, void>
+      : M extends DescMethodClientStreaming<infer I, infer O>
+        ? (requests: Requests<I>, options?: CallOptions) => Promise<MessageShape<O>>
+        : M extends DescMethodBiDiStreaming<infer I, infer O>
+          ? (requests: Requests<I>, options?: CallOptions) => AsyncGenerator<MessageShape<O>, void>
+          : never;
+
+/** The rpcs of a service as functions. Streams are iterated, and end when the iteration is left. */
+export type Rpcs<S extends DescService> = { [K in keyof S["method"]]: Rpc<S["method"][K]> };
+
+/** What a connection is set to. */
+export interface TransportOptions {
+  token: string;
+  timeoutsMs: Record<string, number>;
+  metadata?: (() => Record<string, string>) | undefined;
+}
+
+/** `Service.Rpc`. */
+export function nameOf(method: DescMethod): string {
+  return `${method.parent.name}.${method.name}`;
+}
+
+/** A connection to a server. */
+export class Transport {
+  private readonly channel: Channel;
+
+  constructor(
+    target: string,
+    credentials: ChannelCredentials,
+    channelOptions: ChannelOptions,
+    private readonly options: TransportOptions,
+  ) {
+    this.channel = new Channel(target, credentials, channelOptions);
+  }
+
+  close(): void {
+    this.channel.close();
+  }
+
+  /** The rpcs of a service. */
+  service<S extends DescService>(service: S): Rpcs<S> {
+    const rpcs: Record<string, unknown> = {};
+    for (const method of service.methods) {
+      rpcs[method.localName] = {
+        unary: (request: never, options?: CallOptions) => this.unary(method as never, request, options),
+        server_streaming: (request: never, options?: CallOptions) => this.replies(method, request, undefined, options),
+        client_streaming: (requests: never, options?: CallOptions) => this.collected(method, requests, options),
+        bidi_streaming: (requests: never, options?: CallOptions) => this.replies(method, undefined, requests, options),
+      }[method.methodKind];
+    }
+    return rpcs as Rpcs<S>;
+  }
+
+  /** When a call must end, in milliseconds since 1970. Infinity: never. */
+  deadline(method: DescMethod, options: CallOptions | undefined): number {
+    const name = nameOf(method);
+    return Date.now() + (options?.timeoutMs ?? this.options.timeoutsMs[name] ?? defaultTimeout(name));
+  }
+
+  /** One request, one reply. */
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    given: MessageInitShape<I>,
+    options?: CallOptions,
+  ): Promise<MessageShape<O>> {
+    const deadline = this.deadline(method, options);
+    const request = checked(ready(method.input, create(method.input, given)));
+    for (let failures = 1; ; failures++) {
+      try {
+        return await this.once(method, request, deadline, options?.signal);
+      } catch (raised) {
+        const error = typed(raised);
+        const pause = pauseAfter(error, failures, deadline);
+        if (pause === undefined) throw error;
+        await sleep(pause);
+      }
+    }
+  }
+
+  private once<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageShape<I>,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<MessageShape<O>> {
+    return new Promise((resolve, reject) => {
+      const call = this.channel.makeUnaryRequest(
+        ...this.wire(method),
+        request,
+        this.metadata(),
+        grpcOptions(deadline),
+        (error: ServiceError | null, reply?: MessageShape<O>) => {
+          signal?.removeEventListener("abort", cancel);
+          if (error) reject(error);
+          else resolve(reply as MessageShape<O>);
+        },
+      );
+      const cancel = () => call.cancel();
+      signal?.addEventListener("abort", cancel);
+      if (signal?.aborted) cancel();
+    });
+  }
+
+  /** Many replies, to one request or to many. */
+  private async *replies<I extends DescMessage, O extends DescMessage>(
+    method: DescMethod & { input: I; output: O },
+    given: MessageInitShape<I> | undefined,
+    requests: Requests<I> | undefined,
+    options?: CallOptions,
+  ): AsyncGenerator<MessageShape<O>, void> {
+    const wired = this.wire<I, O>(method);
+    const end = grpcOptions(this.deadline(method, options));
+    const both = given ? undefined : this.channel.makeBidiStreamRequest(...wired, this.metadata(), end);
+    const request = checked(ready(method.input, create(method.input, given)));
+    const call = both ?? this.channel.makeServerStreamRequest(...wired, request, this.metadata(), end);
+    call.on("error", () => undefined); // told by the iteration; a cancelled call has nobody else to tell
+    const cancel = () => call.cancel();
+    options?.signal?.addEventListener("abort", cancel);
+    let failed: unknown;
+    const sending =
+      requests === undefined || both === undefined
+        ? undefined
+        : this.sendAll(method.input, requests, both).catch((error: unknown) => {
+            failed = error;
+            call.cancel();
+          });
+    try {
+      for await (const reply of call) yield reply as MessageShape<O>;
+    } catch (error) {
+      throw failed ?? typed(error);
+    } finally {
+      options?.signal?.removeEventListener("abort", cancel);
+      call.cancel();
+      void sending;
+    }
+  }
+
+  /** Many requests, one reply. */
+  private async collected<I extends DescMessage, O extends DescMessage>(
+    method: DescMethod & { input: I; output: O },
+    requests: Requests<I>,
+    options?: CallOptions,
+  ): Promise<MessageShape<O>> {
+    // Read before anything is sent: what fails in the caller's list sends nothing.
+    const all: MessageShape<I>[] = [];
+    for await (const request of requests) all.push(checked(create(method.input, request)));
+    return new Promise((resolve, reject) => {
+      const call = this.channel.makeClientStreamRequest(
+        ...this.wire<I, O>(method),
+        this.metadata(),
+        grpcOptions(this.deadline(method, options)),
+        (error: ServiceError | null, reply?: MessageShape<O>) => {
+          if (error) reject(typed(error));
+          else resolve(reply as MessageShape<O>);
+        },
+      );
+      for (const request of all) call.write(request);
+      call.end();
+    });
+  }
+
+  private async sendAll<I extends DescMessage>(
+    input: I,
+    requests: Requests<I>,
+    call: { write(request: MessageShape<I>): boolean; end(): void },
+  ): Promise<void> {
+    for await (const request of requests) call.write(checked(create(input, request)));
+    call.end();
+  }
+
+  /** The path of an rpc, and how its messages are written and read. */
+  private wire<I extends DescMessage, O extends DescMessage>(method: DescMethod & { input: I; output: O }) {
+    return [
+      `/${method.parent.typeName}/${method.name}`,
+      (request: MessageShape<I>) => Buffer.from(toBinary(method.input, request)),
+      (reply: Buffer) => fromBinary(method.output, reply),
+    ] as const;
+  }
+
+  private metadata(): Metadata {
+    const given = this.options.metadata?.() ?? {};
+    const metadata = new Metadata();
+    const pairs = "traceparent" in given ? given : { ...traceContext(), ...given };
+    for (const [name, value] of Object.entries(pairs)) metadata.add(name, value);
+    if (this.options.token) metadata.set("authorization", `Bearer ${this.options.token}`);
+    return metadata;
+  }
+}
+
+function grpcOptions(deadline: number): GrpcOptions {
+  return Number.isFinite(deadline) ? { deadline } : {};
+}
+
+/** The request, whose texts are all Unicode. Raises InvalidField. */
+function checked<M extends object>(request: M): M {
+  const field = unsayable(request);
+  if (field === undefined) return request;
+  const description = "has half a surrogate pair, which UTF-8 cannot say: give valid text, or bytes in `native`";
+  throw new InvalidField(`${field} ${description}`, {
+    code: status.INVALID_ARGUMENT,
+    reason: "INVALID_FIELD",
+    violations: [{ field, description }],
+  });
+}
+
+/** How long to wait before a call is sent again that was refused without being done. Undefined: give up. */
+function pauseAfter(error: unknown, failures: number, deadline: number): number | undefined {
+  if (!(error instanceof ContextEngineError) || failures >= MAX_ATTEMPTS) return undefined;
+  if (!(error instanceof Overloaded) && !(error instanceof LostRace)) return undefined;
+  const pause = error.retryAfterMs ?? 100 * 2 ** (failures - 1);
+  return Date.now() + pause < deadline ? pause : undefined;
+}
