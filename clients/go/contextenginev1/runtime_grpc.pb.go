@@ -31,7 +31,8 @@ const (
 // Lends a harness's model for summaries. The server asks, the harness answers.
 type RuntimeClient interface {
 	// A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-	// result is accepted once, on any stream of the same tenant.
+	// result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+	// the server drains; what the harness has in hand is wanted still.
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error)
 }
 
@@ -63,7 +64,8 @@ type Runtime_AttachClient = grpc.BidiStreamingClient[AttachRequest, AttachRespon
 // Lends a harness's model for summaries. The server asks, the harness answers.
 type RuntimeServer interface {
 	// A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-	// result is accepted once, on any stream of the same tenant.
+	// result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+	// the server drains; what the harness has in hand is wanted still.
 	Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error
 	mustEmbedUnimplementedRuntimeServer()
 }

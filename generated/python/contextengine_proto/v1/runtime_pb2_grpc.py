@@ -48,7 +48,8 @@ class RuntimeServicer:
 
     def Attach(self, request_iterator, context):
         """A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-        result is accepted once, on any stream of the same tenant.
+        result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+        the server drains; what the harness has in hand is wanted still.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

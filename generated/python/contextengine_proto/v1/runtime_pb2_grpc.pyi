@@ -35,7 +35,8 @@ class RuntimeStub:
     def __new__(cls, channel: _aio.Channel) -> RuntimeAsyncStub: ...
     Attach: _grpc.StreamStreamMultiCallable[_runtime_pb2.AttachRequest, _runtime_pb2.AttachResponse]
     """A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-    result is accepted once, on any stream of the same tenant.
+    result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+    the server drains; what the harness has in hand is wanted still.
     """
 
 @_typing.type_check_only
@@ -45,7 +46,8 @@ class RuntimeAsyncStub(RuntimeStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Attach: _aio.StreamStreamMultiCallable[_runtime_pb2.AttachRequest, _runtime_pb2.AttachResponse]  # type: ignore[assignment]
     """A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-    result is accepted once, on any stream of the same tenant.
+    result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+    the server drains; what the harness has in hand is wanted still.
     """
 
 class RuntimeServicer(metaclass=_abc_1.ABCMeta):
@@ -58,7 +60,8 @@ class RuntimeServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_runtime_pb2.AttachResponse], _abc.AsyncIterator[_runtime_pb2.AttachResponse]]:
         """A stream over which the server asks for completions and the harness answers them. Work has a stored id and a lease; its
-        result is accepted once, on any stream of the same tenant.
+        result is accepted once, on any stream of the same tenant. A stream ends when either side ends it, with UNAVAILABLE when
+        the server drains; what the harness has in hand is wanted still.
         """
 
 def add_RuntimeServicer_to_server(servicer: RuntimeServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
