@@ -200,17 +200,17 @@ def _matters(role: str, piece: _Piece, first: bool, edge: bool) -> tuple[float, 
     if said and _DECISION.search(text):
         signs, own = signs + 0.6, own + 0.2
     if said and _OPEN.search(text):
-        signs, own = signs + (0.6 if role == "user" else 0.3), own + 0.2
-    if role == "user" and piece.asked:
-        own += 0.7
+        signs, own = signs + 0.3, own + 0.2
     if not said and _DEFINITION.match(text):
         signs += 0.3
     if _COMMAND.match(text):
         signs += 0.4
-    if first:
-        # The first words say what the rest is about: a user's request, a command, the head of an output.
-        signs += 1.0 if edge else 0.5
-    return weight * signs, own
+    # The first words say what the rest is about: a user's request, a command, the head of an output.
+    begin = (1.0 if edge else 0.5) if first else 0.0
+    if role == "user":
+        # Every sentence of a user's tells a fact or asks for something: how it is put makes it no more of a fact.
+        return weight * (1.0 + begin / 2), 0.4 * own + (0.7 if piece.asked else 0.0)
+    return weight * (signs + begin), own
 
 
 def _pieces(message: SourceMessage) -> Iterator[_Piece]:

@@ -61,11 +61,11 @@ class Answered:
                 mine[share] = mine.get(share, 0) + number
 
 
-def fitted(tokens: int, share: int, largest: int) -> dict[str, object]:
+def fitted(tokens: int, share: int, newest: int) -> dict[str, object]:
     """Options of the dag for a session much longer than its budget: a tail of one step, and leaves that together fill what the
-    budget's cell leaves beside the largest message and the addition. The defaults are made for windows of 100,000 tokens and more.
+    budget's cell leaves beside the newest message and the addition. The defaults are made for windows of 100,000 tokens and more.
     """
-    room = max(0, cell(max(0, tokens * share // 100 - _ADDITION)) - largest)
+    room = max(0, cell(max(0, tokens * share // 100 - _ADDITION)) - newest)
     leaves = max(-(-tokens // MAX_CHUNK), -(-room // MAX_LEAF), 1)
     return {
         "freshTailTurns": 1,
@@ -102,7 +102,7 @@ async def measure(
         size = tokens * share // 100
         session = ref(f"{memory.name}-{share}-{'default' if options is None else 'fitted'}")
         if options is not None:
-            await assign(house, session, "dag", **options(tokens, share, max(map(count, memory.said))))
+            await assign(house, session, "dag", **options(tokens, share, count(memory.said[-1])))
         await _store(house, session, memory)
         await ask(house, session, budget=budget(size))
         await settled(house, session)
