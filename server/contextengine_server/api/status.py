@@ -60,7 +60,7 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
         said.create_time.FromMilliseconds(head.created_ms)
         said.update_time.FromMilliseconds(head.updated_ms)
         try:
-            budget = budget_of(BudgetSpec(), aim, state, core.defaults)
+            budget = budget_of(BudgetSpec(), aim, core.defaults)
         except BudgetImpossible:
             budget = None
         if budget is not None:

@@ -76,7 +76,7 @@ async def _hold(
     of older messages that the request names. Raises what is wrong with the budget or the prompt before anything is stored."""
     while True:
         call.aim = target(session, call.model, call.provider)
-        call.granted = budget_of(call.budget, call.aim, session.state, core.defaults)
+        call.granted = budget_of(call.budget, call.aim, core.defaults)
         try:
             reach = None if call.whole else engine.reach(max(call.granted.reference, 1))
         except Exception as error:

@@ -200,7 +200,7 @@ class Background:
 def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = None) -> int:
     """What a budget leaves for messages, in the reference encoding; by default the session's own window."""
     aim = target(session, "", "")
-    return max(1, budget_of(spec or BudgetSpec(), aim, session.state, core.defaults).reference)
+    return max(1, budget_of(spec or BudgetSpec(), aim, core.defaults).reference)
 
 
 async def queue_compaction(

@@ -8,7 +8,6 @@ from contextengine_server.errors import BudgetImpossible, InvalidField, Violatio
 from contextengine_server.tokens import profile
 
 from .core import Defaults
-from .state import SessionState
 from .warm import Session
 
 
@@ -38,6 +37,8 @@ class Target:
     max_output: int | None
     window: int
     """Known of the model; 0: nothing."""
+    served: int = 0
+    """The window that its provider was seen to serve; 0: not seen."""
 
 
 def target(session: Session, model: str, provider: str) -> Target:
@@ -52,14 +53,13 @@ def target(session: Session, model: str, provider: str) -> Target:
             state.model.factor,
             state.model.max_output or known.max_output,
             state.model.window,
+            state.model.served_window,
         )
     known = profile(model)
     return Target(model, provider or known.provider, known.factor, known.max_output, known.window or 0)
 
 
-def budget_of(
-    spec: BudgetSpec, aim: Target, state: SessionState, defaults: Defaults, field: str = "budget"
-) -> Budget:
+def budget_of(spec: BudgetSpec, aim: Target, defaults: Defaults, field: str = "budget") -> Budget:
     """The algebra over what was given. Raises InvalidField, BudgetImpossible."""
     for name in (
         "message_tokens",
@@ -80,7 +80,7 @@ def budget_of(
                 violations=[Violation(f"{field}.message_tokens", "must be positive")],
             )
         return Budget(spec.message_tokens, factor=aim.factor)
-    window, source, assumed = _window(spec, aim, state, defaults)
+    window, source, assumed = _window(spec, aim, defaults)
     try:
         return window_budget(
             window,
@@ -102,7 +102,7 @@ def budget_of(
         ) from error
 
 
-def _window(spec: BudgetSpec, aim: Target, state: SessionState, defaults: Defaults) -> tuple[int, str, bool]:
+def _window(spec: BudgetSpec, aim: Target, defaults: Defaults) -> tuple[int, str, bool]:
     """The smallest of what was given, the configured cap and what the provider was seen to serve."""
     if spec.window is not None:
         if spec.window == 0:
@@ -114,7 +114,6 @@ def _window(spec: BudgetSpec, aim: Target, state: SessionState, defaults: Defaul
         window, source, assumed = defaults.window, "default", True
     if defaults.window_cap is not None and defaults.window_cap < window:
         window, source = defaults.window_cap, "cap"
-    served = state.model.served_window
-    if served and served < window:
-        window, source = served, "served"
+    if aim.served and aim.served < window:
+        window, source = aim.served, "served"
     return window, source, assumed

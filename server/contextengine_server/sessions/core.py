@@ -20,7 +20,14 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.context.view import View
 from contextengine_server.engines.registry import InvalidEngine
-from contextengine_server.errors import EngineFailed, InvalidField, LostRace, SessionNotFound, StoreDown
+from contextengine_server.errors import (
+    DeadlinePassed,
+    EngineFailed,
+    InvalidField,
+    LostRace,
+    SessionNotFound,
+    StoreDown,
+)
 from contextengine_server.store.interface import (
     Changes,
     Commit,
@@ -41,6 +48,10 @@ from .rows import entry_of, summary_overhead
 from .selection import Selected, Selection
 from .state import SessionState
 from .warm import Session, WarmSessions
+
+MAX_WAIT_S = 30.0
+"""How long a read waits for a revision, whatever the caller's deadline: calls that wait for what never comes must not take the
+place of others."""
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
@@ -195,14 +206,22 @@ class SessionCore:
             self.warm.leave(session)
 
     async def reached(self, scope: Scope, revision: int) -> None:
-        """Waits until the session is at least at this revision, as long as the caller's deadline allows."""
+        """Waits until the session is at least at this revision, as long as the caller's deadline allows. Raises DeadlinePassed."""
         pause = 0.002
-        while revision > 0:
-            head = await self.store.head(scope)
-            if head is not None and head.revision >= revision:
-                return
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.1)
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                while revision > 0:
+                    head = await self.store.head(scope)
+                    if head is not None and head.revision >= revision:
+                        return
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, 0.1)
+        except TimeoutError:
+            raise DeadlinePassed(
+                f"at_least_revision: the session did not reach revision {revision} within {MAX_WAIT_S:g} s: was it written"
+                " to this server, and was the write acknowledged?",
+                metadata={"field": "at_least_revision"},
+            ) from None
 
     def require(self, session: Session) -> SessionHead:
         """The session's head. Raises SessionNotFound."""

@@ -55,7 +55,7 @@ def finish(
         raise call.broken
     engine = engine or selected.engine
     aim = call.aim or target(session, call.model, call.provider)
-    budget = call.granted or budget_of(call.budget, aim, session.state, core.defaults)
+    budget = call.granted or budget_of(call.budget, aim, core.defaults)
     with call.trace.span("plan"):
         kept_free = core.text_tokens(engine.addition(view.summaries))
         room_cell = cell(max(0, budget.reference - kept_free))

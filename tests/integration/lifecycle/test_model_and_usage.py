@@ -66,6 +66,8 @@ async def test_a_refusal_says_what_the_provider_serves(
     assert (await house.client.report_usage(ref(), overflow=overflow)).served_window == 30_000
     report = (await house.client.assemble(ref())).budget
     assert (report.window, report.window_source) == (30_000, "served")
+    of_another = (await house.client.assemble(ref(), model="gpt-4o")).budget
+    assert (of_another.window, of_another.window_source) == (128_000, "model")
 
 
 @pytest.mark.parametrize(
