@@ -10,6 +10,7 @@ The rules, over the list as a whole:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,11 +44,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A live summary of depth 0: what it covers and since when."""
+    """A summary of depth 0: what it covers and since when."""
 
     first_sequence: int
     last_sequence: int
     created: int
+    retired: int = 0
+    """The revision that took it back; 0: it is live."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,8 @@ class _Reader:
             call = self.late[at, part]
             group = self.home[call.row]
             if any(
-                leaf.first_sequence <= group.first <= leaf.last_sequence and leaf.created < row.created
+                leaf.first_sequence <= group.first <= leaf.last_sequence
+                and leaf.created < row.created < (leaf.retired or math.inf)
                 for leaf in self.leaves
             ):
                 notes.append(part)

@@ -1,0 +1,152 @@
+"""Compactions, folds, undos, hosts' summaries, late results, rewinds and appends in any order: every assembly is lawful, what memory
+shows is what the store shows, and no message is lost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from contextengine import types as t
+from contextengine_server.api.contract import rpcs
+from tests.integration.assemble.asking import (
+    ask,
+    assign,
+    calls,
+    hashes,
+    quiet,
+    reply_with,
+    result,
+    say,
+    store,
+)
+from tests.integration.assemble.judging import Judge
+from tests.integration.harness import House, budget
+from tests.oracle.pairing import Leaf, listing
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+OPTIONS = {
+    "leafChunkTokens": 1_000,
+    "leafTargetTokens": 150,
+    "condensedMinFanout": 2,
+    "condensedTargetTokens": 256,
+}
+
+
+class Player:
+    """Plays a session at random, and knows what was stored."""
+
+    def __init__(self, house: House, session: t.SessionRef, seed: int) -> None:
+        self.house, self.session, self.random = house, session, random.Random(seed)
+        self.serial = 0
+        self.open: list[str] = []
+        self.rows = 0
+
+    async def step(self) -> str:
+        """One thing that happens."""
+        names = (
+            ["talk"] * 5 + ["work"] * 3 + ["late", "compact", "compact", "host", "undo", "rewind", "forget"]
+        )
+        name = self.random.choice(names)
+        await getattr(self, name)()
+        return name
+
+    async def write(self, *messages: t.Message) -> None:
+        await store(self.house, self.session, messages)
+        self.rows += len(messages)
+
+    def name(self) -> str:
+        self.serial += 1
+        return f"m{self.serial}"
+
+    async def talk(self) -> None:
+        for _ in range(self.random.randint(1, 6)):
+            make = self.random.choice((say, reply_with))
+            message = make(self.name(), self.random.choice((5, 60, 200)))
+            if self.random.random() < 0.03:
+                message.labels["pinned"] = "true"
+            await self.write(message)
+
+    async def work(self) -> None:
+        ids = [f"c{self.serial}-{n}" for n in range(self.random.randint(1, 3))]
+        await self.write(calls(self.name(), *ids))
+        for each in ids:
+            if self.random.random() < 0.75:
+                await self.write(result(self.name(), each, self.random.choice((5, 120))))
+            else:
+                self.open.append(each)
+
+    async def late(self) -> None:
+        if self.open:
+            each = self.open.pop(self.random.randrange(len(self.open)))
+            await self.write(result(self.name(), each, self.random.choice((5, 120))))
+
+    async def compact(self) -> None:
+        size = budget(self.random.choice((600, 2_000, 6_000)))
+        await self.house.client.compact(self.session, force=self.random.random() < 0.8, budget=size)
+
+    async def undo(self) -> None:
+        generation = (await self.house.client.get_status(self.session)).generation
+        if generation:
+            to = self.random.randint(max(0, generation - 3), generation)
+            await self.house.client.compact(self.session, undo_to_generation=to)
+
+    async def host(self) -> None:
+        """A summary of the harness's own; it may hold no whole step, and then is refused."""
+        if self.rows > 10:
+            first = self.random.randint(1, self.rows - 5)
+            change = t.RecordHostChangeRequest.HostCompaction(
+                first_sequence=first,
+                last_sequence=self.random.randint(first + 2, self.rows),
+                summary=f"host {first}",
+            )
+            request = t.RecordHostChangeRequest(session=self.session, change_id=self.name(), compacted=change)
+            answer = await self.house.raw(_RECORD, request.SerializeToString())
+            assert answer.code in ("OK", "INVALID_ARGUMENT")
+
+    async def rewind(self) -> None:
+        if self.random.random() < 0.3 and self.rows > 20:
+            after = self.rows - self.random.randint(1, 8)
+            await self.house.client.record_host_change(
+                self.session, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=after)
+            )
+
+    async def forget(self) -> None:
+        self.house.forget()
+
+
+_RECORD = next(rpc for rpc in rpcs() if rpc.name == "RecordHostChange")
+
+
+async def broken(house: House, session: t.SessionRef, reply: t.AssembleResponse) -> list[tuple[int, str]]:
+    """The laws that a reply breaks. A late result that came while a summary covered its call stays a note, also when that
+    summary was taken back since; what a step left out would have cost is not known where a result in it was made up."""
+    judge = Judge.of(await house.export(session, as_of_revision=reply.revision))
+    ever = (await house.export(session, include_retired=True)).summaries
+    leaves = [
+        Leaf(s.info.first_sequence, s.info.last_sequence, s.info.created_revision, s.info.retired_revision)
+        for s in ever
+        if not s.info.depth
+    ]
+    judge.listing = listing(judge.rows, leaves)
+    return [law for law in judge.verdict(reply) if "although it fits" not in law[1]]
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_happens(shared: House, session: t.SessionRef, seed: int) -> None:
+    await assign(shared, session, "dag", **OPTIONS)
+    player = Player(shared, session, seed)
+    await player.talk()
+    await quiet(shared, session)
+    happened = []
+    for _ in range(45):
+        happened.append(await player.step())
+        sizes = player.random.sample((300, 900, 2_500, 7_000, 50_000), 2)
+        warm = [await ask(shared, session, budget=budget(size)) for size in sizes]
+        for reply in warm:
+            assert await broken(shared, session, reply) == [], happened
+        shared.forget()
+        cold = [await ask(shared, session, budget=budget(size + 1)) for size in sizes]
+        assert [hashes(reply) for reply in cold] == [hashes(reply) for reply in warm], happened
+    rows = await shared.rows(session, include_retired=True)
+    assert [row.sequence for row in rows] == list(range(1, player.rows + 1))
