@@ -73,13 +73,14 @@ def test_a_last_turn_that_is_too_much_gives_up_its_older_steps_and_never_its_req
     assert not fitted_to(numbered(steps), 900).fits
 
 
-def test_a_cut_goes_to_three_quarters_and_is_kept_until_the_limit():
+@pytest.mark.parametrize("thread", ["thread-1", ""], ids=["one thread", "ephemeral threads"])
+def test_a_cut_goes_to_three_quarters_and_is_kept_until_the_limit(thread):
     limit, cuts, previous = 12_000, [], ""
     binding: Binding | None = None
     for count in range(4, 40):
         projected = done(turns(count), mode=Mode.PER_TURN, budget=None, max_chars=limit, binding=binding)
         assert len(projected.prompt) <= limit
-        binding = bound(projected)
+        binding = bound(projected, thread)
         body = projected.prompt[: projected.prompt.index("</context_records>")]
         cuts.append((binding.cut, body.startswith(previous)))
         previous = body

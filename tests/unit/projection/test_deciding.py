@@ -100,3 +100,11 @@ def test_where_nothing_may_be_cut_nothing_is_sent():
     pinned = [replace(item, labels={"pinned": "true"}) for item in turns(20)]
     with pytest.raises(ProjectionImpossible, match="unpin"):
         done(pinned, budget=None, max_chars=4_000)
+
+
+def test_a_bootstrap_leaves_codex_below_the_share_at_which_it_compacts():
+    items = turns(645, size=300)  # some 988,000 characters
+    whole = done(items, budget=272_000)
+    assert whole.stats.omitted > 0
+    assert len(whole.prompt) / 4 < 272_000 * 0.9
+    assert done(items, budget=272_000, reserve=0).stats.omitted == 0, "a final budget is no window"

@@ -27,6 +27,9 @@ blindly."""
 KNOWN_OUTPUT_BYTES = 48_000
 """The same for models of its catalog: 12,000 tokens, which it counts as four bytes each."""
 
+COMPACTION_SHARE = 0.9
+"""The share of the model's window from which on Codex compacts."""
+
 RETAINED_BYTES = 80_000
 """What survives Codex's own compaction of the user's messages: 20,000 tokens of four bytes."""
 

@@ -15,6 +15,7 @@ from .deciding import OVERFLOW_SHARE, Decision, bound, decide, developer_digest,
 from .injecting import developer_item, items_of, size_of
 from .limits import (
     CHARS_PER_TOKEN,
+    COMPACTION_SHARE,
     DEVELOPER_CHARS,
     RETAINED_BYTES,
     TURN_CHARS,
@@ -117,8 +118,7 @@ def _jsonl(task: Task) -> Projected:
     made_of = recorded(shown, payload, task.redact)
     losses += [Loss(at, *lost) for at, one in enumerate(made_of) if one.lost for lost in one.lost]
     limit = _room(task, total, len(instructions), len(prompt))
-    keeps = decision.action in (Action.RESUME, Action.INJECT) and task.binding is not None
-    earlier = cut_of(task.binding.cut) if keeps and task.binding is not None else Cut()
+    earlier = _earlier_cut(task, decision, mode, policy)
     fitted = fit(shown, made_of, limit, earlier)
     if not fitted.fits:
         raise ProjectionImpossible(
@@ -208,12 +208,21 @@ def _answer(
     )
 
 
+def _earlier_cut(task: Task, decision: Decision, mode: Mode, policy: str) -> Cut:
+    """The cut to go on from: the bound thread's, or where each turn gets the context anew the one of the turn before."""
+    known = task.binding
+    goes_on = decision.action in (Action.RESUME, Action.INJECT) or mode is Mode.PER_TURN
+    return cut_of(known.cut) if known is not None and goes_on and known.policy == policy else Cut()
+
+
 def _limit(task: Task) -> int:
-    """The context's characters; less after an overflow."""
+    """The context's characters; less after an overflow, and never so many that Codex would compact before the first turn."""
     budget = task.budget
     if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
         budget = max(1, budget // OVERFLOW_SHARE)
     chars = context_chars(budget, task.reserve)
+    if budget and task.reserve != 0 and task.renderer == "jsonl":  # a budget without a reserve is no window
+        chars = min(chars, int(budget * COMPACTION_SHARE) * CHARS_PER_TOKEN)
     return chars if task.max_chars is None else min(chars if task.budget else task.max_chars, task.max_chars)
 
 
