@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
 from contextengine_server.context.scope import Scope
+from contextengine_server.sessions.state import SessionState, ViewFacts
 from tests.integration.assemble.asking import ask, judged, live, quiet, talk
 from tests.integration.harness import budget, texts
 
@@ -131,6 +133,33 @@ async def test_a_fork_may_begin_before_the_newest_message(family: Family) -> Non
         assert (await client.get_status(child)).message_tokens == status.message_tokens + reply.items[
             -1
         ].tokens
+
+
+async def test_what_is_noted_of_a_shorter_fork_is_what_a_session_of_these_messages_notes(
+    family: Family,
+) -> None:
+    open_call = assistant(tool_calls=[tool_call("c9", "look")])
+    said = [
+        t.Message(role=t.ROLE_SYSTEM, parts=user("be brief").parts),
+        *talk(3),
+        open_call,
+        user("never mind"),
+    ]
+    await family.say(family.parent, *said, tool_result("c9", "late"), "on")
+    for after in range(len(said) + 1):
+        child, twin = family.session(f"child{after}"), family.session(f"twin{after}")
+        await family.prepare(child, context_mode=FORK, fork_after_sequence=after)
+        await family.house.client.bootstrap(twin)
+        if after:
+            await family.say(twin, *said[:after])
+        noted = [await _facts(family, session) for session in (child, twin)]
+        assert noted[0] == noted[1]
+
+
+async def _facts(family: Family, session: t.SessionRef) -> ViewFacts:
+    head = await family.house.app.store.head(Scope("default", "agent", session.session_id))
+    assert head is not None
+    return replace(SessionState.decode(head.state).view, reopened=0)
 
 
 async def test_a_fork_in_the_middle_of_a_step_stands_on_lawful_ground(family: Family) -> None:

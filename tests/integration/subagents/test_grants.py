@@ -109,8 +109,12 @@ async def test_no_page_leads_beyond_the_spawn(family: Family) -> None:
     revision = (await client.ingest_batch(family.parent, [user("zebra three"), user("zebra four")])).revision
     ahead = await client.recall.search(family.parent, "zebra", limit=1, at_least_revision=revision)
     assert ahead.next_page_token
-    seen = sequences(await find(family, "zebra", token, limit=1, page_token=ahead.next_page_token))
-    assert set(seen) <= {1, 2}
+    page, seen = ahead.next_page_token, set()
+    while page:
+        found = await find(family, "zebra", token, limit=1, page_token=page)
+        page = found.next_page_token
+        seen |= set(sequences(found))
+    assert seen <= {1, 2}
 
 
 async def test_summaries_are_granted_with_what_they_cover(family: Family) -> None:
@@ -126,6 +130,19 @@ async def test_summaries_are_granted_with_what_they_cover(family: Family) -> Non
     assert [item.origin.sequence for item in opened.items] == [1, 2, 3, 4]
     assert await refused(recall.inspect(family.child, second.id, spawn_token=token)) is not None
     assert await refused(recall.inspect(family.child, first.id)) is not None
+
+
+async def test_a_summary_that_had_left_the_view_is_not_granted(family: Family) -> None:
+    client = family.house.client
+    await family.say(family.parent, *work(1), *work(2))
+    gone = await covered(family.house, family.parent, 5, 8, "zebras of the second part")
+    await client.record_host_change(family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=4))
+    token, recall = (await family.prepare(grant=LARGE)).spawn_token, client.recall
+    assert (await recall.inspect(family.parent, gone.id)).summary.id == gone.id
+    said = await refused(recall.inspect(family.child, gone.id, spawn_token=token))
+    assert said is not None
+    assert said[0] == "NOT_FOUND"
+    assert (await recall.expand(family.child, summary_ids=[gone.id], spawn_token=token)).items == []
 
 
 async def test_every_way_of_recall_is_paid_from_the_grant(family: Family) -> None:
