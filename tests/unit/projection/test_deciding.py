@@ -108,3 +108,11 @@ def test_a_bootstrap_leaves_codex_below_the_share_at_which_it_compacts():
     assert whole.stats.omitted > 0
     assert len(whole.prompt) / 4 < 272_000 * 0.9
     assert done(items, budget=272_000, reserve=0).stats.omitted == 0, "a final budget is no window"
+
+
+def test_a_prompt_above_the_budget_goes_to_a_thread_that_has_its_context():
+    first = done(turns(1), budget=None, max_chars=4_000)
+    again = done(turns(1), "x" * 5_000, budget=None, max_chars=4_000, binding=bound(first))
+    assert (again.action, len(again.prompt)) == (Action.RESUME, 5_000)
+    with pytest.raises(ProjectionImpossible, match="larger budget"):
+        done(turns(1), "x" * 5_000, budget=None, max_chars=4_000)

@@ -120,7 +120,7 @@ def _jsonl(task: Task) -> Projected:
     limit = _room(task, total, len(instructions), len(prompt))
     earlier = _earlier_cut(task, decision, mode, policy)
     fitted = fit(shown, made_of, limit, earlier)
-    if not fitted.fits:
+    if fitted.records and not fitted.fits:
         raise ProjectionImpossible(
             "budget",
             f"what may not be cut of the context takes {fitted.chars} characters and {max(0, limit)} are left of {total}: give a"
@@ -236,8 +236,6 @@ def _room(task: Task, total: int, instructions: int, prompt: int) -> int:
             limit=True,
         )
     room = total - instructions - prompt - wrapper
-    if room < 0 and task.budget is None and task.max_chars is None:
-        room = 0
     return room if task.inject else min(room, task.turn_chars - prompt - wrapper)
 
 
