@@ -125,3 +125,24 @@ def test_ids_are_set_once(alone: Driver, scripted: Server) -> None:
     assert scripted.requests[-1].messages[0].id in seen
     assert written(scripted.requests[-1].session) == written(t.SessionRef(**session))
     assert alone.pending() == 0
+
+
+def test_the_current_span_travels_along(alone: Driver, scripted: Server) -> None:
+    alone.connect(scripted.address, token="secret")
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    request = written(t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s")))
+    rpc = "ContextEngine.GetStatus"
+    alone.ask("traced", traceparent=parent, tracestate="vendor=1", rpc=rpc, request=request)
+    alone.ask("call", rpc=rpc, request=request)
+    traced, plain = scripted.metadata
+    assert (traced["traceparent"], traced["tracestate"]) == (parent, "vendor=1")
+    assert "traceparent" not in plain
+    assert traced["authorization"] == plain["authorization"] == "Bearer secret"
+
+
+def test_a_token_stays_on_this_machine(alone: Driver) -> None:
+    with pytest.raises((Refused, AssertionError), match="unencrypted"):
+        alone.connect("example.com:443", token="secret")
+    alone.connect("example.com:443", token="secret", insecure=True)
+    with pytest.raises((Refused, AssertionError), match="Nope"):
+        alone.connect("127.0.0.1:1", timeouts={"ContextEngine.Nope": 1})

@@ -1,8 +1,10 @@
 /** The driver of the TypeScript client; see tests/conformance/protocol.md. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { createInterface } from "node:readline";
 
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { status } from "@grpc/grpc-js";
+import { type Context, context, createTraceState, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 
 import { type ANTHROPIC_MESSAGES, fromAnthropic, fromOpenAI, OPENAI_CHAT, toAnthropic, toOpenAI } from "../src/formats/index.js";
 import { Client, ContextEngineError, InvalidField, makeUp, newId, type Session, user } from "../src/index.js";
@@ -38,6 +40,13 @@ class Driver {
         return this.connect(asked["target"], asked["settings"]);
       case "call":
         return this.call(asked["rpc"], asked["request"]);
+      case "traced": {
+        const [, traceId = "", spanId = "", flags = ""] = asked["traceparent"].split("-");
+        const traceState = createTraceState(asked["tracestate"]);
+        const span = { traceId, spanId, traceFlags: parseInt(flags, 16), traceState, isRemote: true };
+        const within = trace.setSpanContext(ROOT_CONTEXT, span);
+        return context.with(within, () => this.call(asked["rpc"], asked["request"]));
+      }
       case "session":
         return this.session(asked);
       case "assemble": {
@@ -158,6 +167,20 @@ function told(error: unknown): Asked {
     error: { type: error.name, reason, code: status[code], message, violations, metadata, retry_after: retry },
   };
 }
+
+// What OpenTelemetry's SDK would do: keep the current context through asynchronous calls.
+const current = new AsyncLocalStorage<Context>();
+context.setGlobalContextManager({
+  active: () => current.getStore() ?? ROOT_CONTEXT,
+  with: (within, run, self, ...args) => current.run(within, () => run.apply(self, args)),
+  bind: (_, target) => target,
+  enable() {
+    return this;
+  },
+  disable() {
+    return this;
+  },
+});
 
 const driver = new Driver();
 for await (const line of createInterface({ input: process.stdin })) {

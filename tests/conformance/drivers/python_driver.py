@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from google.protobuf.message import Message as ProtoMessage
+from opentelemetry import trace
 
 from contextengine import AsyncClient, Client, errors, new_id, user
 from contextengine import types as t
@@ -70,6 +71,18 @@ class Driver:
     async def do_call(self, rpc: str, request: str) -> Json:
         call = next(call for call in CALLS if call.name == rpc)
         return {"response": written(await done(self.client.send(call, read(call.request, request))))}
+
+    async def do_traced(self, traceparent: str, tracestate: str, rpc: str, request: str) -> Json:
+        _, trace_id, span_id, flags = traceparent.split("-")
+        span = trace.SpanContext(
+            int(trace_id, 16),
+            int(span_id, 16),
+            is_remote=True,
+            trace_flags=trace.TraceFlags(int(flags, 16)),
+            trace_state=trace.TraceState.from_header([tracestate]),
+        )
+        with trace.use_span(trace.NonRecordingSpan(span)):
+            return await self.do_call(rpc, request)
 
     async def do_session(self, session: Json, method: str, request: str) -> Json:
         name = {"reset": "ResetSession"}.get(method, method.title().replace("_", ""))

@@ -16,6 +16,7 @@ import (
 
 	contextengine "github.com/contextengine/contextengine/clients/go"
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -37,7 +38,10 @@ type asked struct {
 		AgentID   string `json:"agent_id"`
 		SessionID string `json:"session_id"`
 	}
-	RPC      string
+	RPC string
+
+	Traceparent, Tracestate string
+
 	Method   string
 	Request  []byte
 	Delta    *bool
@@ -111,6 +115,12 @@ func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
 		return answer{}, d.connect(a)
 	case "call":
 		return d.call(ctx, a)
+	case "traced":
+		span, err := spanOf(a.Traceparent, a.Tracestate)
+		if err != nil {
+			return nil, err
+		}
+		return d.call(trace.ContextWithRemoteSpanContext(ctx, span), a)
 	case "session":
 		return d.session(ctx, a)
 	case "assemble":
@@ -182,6 +192,24 @@ func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
 		return answer{"id": contextengine.NewID()}, nil
 	}
 	return nil, fmt.Errorf("unknown op %q", a.Op)
+}
+
+// spanOf is the span of a W3C context.
+func spanOf(parent, state string) (trace.SpanContext, error) {
+	var config trace.SpanContextConfig
+	fields := strings.Split(parent, "-")
+	var err error
+	if config.TraceID, err = trace.TraceIDFromHex(fields[1]); err != nil {
+		return trace.SpanContext{}, err
+	}
+	if config.SpanID, err = trace.SpanIDFromHex(fields[2]); err != nil {
+		return trace.SpanContext{}, err
+	}
+	if fields[3] == "01" {
+		config.TraceFlags = trace.FlagsSampled
+	}
+	config.TraceState, err = trace.ParseTraceState(state)
+	return trace.NewSpanContext(config), err
 }
 
 func (d *driver) connect(a asked) error {
