@@ -15,12 +15,13 @@ from tests.integration.assemble.asking import (
     ids_of,
     judged,
     quiet,
+    say,
     settled,
     store,
     talk,
 )
 from tests.integration.assemble.judging import FITS
-from tests.integration.harness import House, budget
+from tests.integration.harness import House, budget, ref
 
 from .summarizers import Counting
 
@@ -145,3 +146,58 @@ async def test_with_a_wide_fan_out_nothing_is_folded(shared: House, session: t.S
     done = await shared.client.compact(session, force=True, budget=budget(2_000))
     assert 3 <= len(done.summaries) < 20
     assert {s.depth for s in done.summaries} == {0}
+
+
+async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_below_another(
+    shared: House, session: t.SessionRef
+) -> None:
+    """The view was full when the first leaf was made. By now there is room for what was evicted then, and no summary that is
+    shown says how full it had been."""
+    await assign(shared, session, "dag", **SMALL)
+    await store(shared, session, [*talk(14, 100), say("last", 100)])
+    await quiet(shared, session)
+    before = await ask(shared, session, budget=budget(4_000))
+    for _ in range(3):
+        assert (await shared.client.compact(session, force=True, budget=budget(50_000))).passes == 1
+    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=12, summary="all of it")
+    host = await shared.client.record_host_change(session, compacted=change)
+    assert len(host.summary.children) == 3
+    warm = await ask(shared, session, budget=budget(4_000))
+    first = min(item.origin.sequence for item in before.items if item.origin.sequence)
+    assert first > 13
+    assert (await shared.client.get_status(session)).view_tokens < warm.budget.cell
+    assert min(item.origin.sequence for item in warm.items if item.origin.sequence) == first
+    shared.forget()
+    assert hashes(await ask(shared, session, budget=budget(4_001))) == hashes(warm)
+
+
+async def test_what_a_session_inherits_is_folded_with_its_own(shared: House, session: t.SessionRef) -> None:
+    """And the session that it continues keeps what it had; taken back, both are as they were."""
+    await assign(shared, session, "dag", **SMALL)
+    await store(shared, session, talk(12, 100))
+    await quiet(shared, session)
+    first = await shared.client.compact(session, force=True, budget=budget(2_600))
+    assert {s.depth for s in first.summaries} == {0}
+    child = ref(f"{session.session_id} child")
+    await assign(shared, child, "dag", **SMALL)
+    await shared.client.bootstrap(child, continues=session)
+    await quiet(shared, child)
+    inherited = hashes(await ask(shared, child, budget=budget(50_000)))
+    await store(shared, child, talk(12, 100, "n"))
+    done = await shared.client.compact(child, force=True, budget=budget(900))
+    parents = [s for s in done.summaries if s.depth]
+    assert {s.id for s in first.summaries} & {below for parent in parents for below in parent.children}
+    reply = await ask(shared, child, budget=budget(50_000))
+    assert reply.items[0].summary.depth >= 1
+    shared.forget()
+    assert hashes(await ask(shared, child, budget=budget(50_001))) == hashes(reply)
+    page = await shared.client.recall.expand(
+        child, summary_ids=[reply.items[0].summary.id], max_depth=10, include_messages=True, max_tokens=50_000
+    )
+    found = [item.origin.sequence for item in page.items if item.origin.WhichOneof("kind") == "sequence"]
+    assert found[0] == 1
+    assert (await shared.client.get_status(session)).generation == first.generation
+    await shared.client.compact(child, undo_to_generation=0)
+    back = await ask(shared, child, budget=budget(50_000))
+    assert hashes(back)[: len(inherited)] == inherited
+    assert ids_of(back.items)[-24:] == ids_of(talk(12, 100, "n"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine
 from contextengine_server.engines.options import DagOptions
+from contextengine_server.sessions.loading import place_summaries
+from contextengine_server.sessions.state import SessionState
 from tests.properties.engines import FLOOR, Told, told
 
 from .test_dag_compaction import TALK, said
@@ -126,13 +129,20 @@ def test_where_only_summaries_can_be_folded_a_compaction_is_due() -> None:
 def test_folding_brings_back_nothing_that_was_evicted() -> None:
     """The summaries that are folded take with them what they knew of the view before them."""
     one = told(said(*TALK, *[("assistant", 300)] * 14))
-    room = 2_896
+    room = 3_444
     evicted = DAG.plan(one.view, room).cut
     for first in (0, 3, 6):
         one.compact(first, first + 2, "[100] leaf")
     assert one.view.raw_from < evicted == DAG.plan(one.view, room).cut
+    leaves = list(one.view.summaries)
     # Below the summary that is all that is left of them, nothing says any more how full the view was.
     one.compact(0, 8, "[10] deep", [s.id for s in one.view.summaries], depth=1)
     assert [s.depth for s in one.view.summaries] == [1]
-    assert one.view.span(evicted - 1, one.view.steps - 1) + one.view.summaries[0].tokens <= room
+    assert one.view.view_tokens() <= room
     assert DAG.plan(one.view, room).cut == evicted
+    # Read from the store it says the same.
+    again = View(one.view.scope)
+    place_summaries(again, [*leaves, *one.view.summaries], SessionState())
+    assert [s.id for s in again.summaries] == [s.id for s in one.view.summaries]
+    assert again.held == one.view.held
+    assert again.leaves == one.view.leaves
