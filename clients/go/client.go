@@ -3,7 +3,6 @@ package contextengine
 import (
 	"crypto/tls"
 	"fmt"
-	"sync"
 	"time"
 
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
@@ -109,7 +108,6 @@ type Client struct {
 	settings settings
 	conn     *grpc.ClientConn
 	queue    *queue
-	sending  sync.Mutex
 }
 
 // New makes a client. It connects at the first call.

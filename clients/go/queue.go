@@ -3,6 +3,7 @@ package contextengine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
@@ -86,21 +87,21 @@ func (q *queue) first(session *pb.SessionRef) *pb.AfterTurnRequest {
 	return nil
 }
 
-// sent takes out an entry that the service has answered.
-func (q *queue) sent(entry *pb.AfterTurnRequest) {
+// sent takes out an entry that the service has answered. False: another call had sent it as well, and was quicker.
+func (q *queue) sent(entry *pb.AfterTurnRequest) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i, found := range q.entries {
-		if found == entry {
-			q.entries = append(q.entries[:i:i], q.entries[i+1:]...)
-			q.messages -= weight(entry)
-			q.bytes -= proto.Size(entry)
-			break
-		}
+	i := slices.Index(q.entries, entry)
+	if i < 0 {
+		return false
 	}
+	q.entries = slices.Delete(q.entries, i, i+1)
+	q.messages -= weight(entry)
+	q.bytes -= proto.Size(entry)
 	if len(q.entries) == 0 && q.spill != nil {
 		q.spill.clear()
 	}
+	return true
 }
 
 // failed takes out an entry that was refused for good. False: sending it again may help.
@@ -109,13 +110,14 @@ func (q *queue) failed(entry *pb.AfterTurnRequest, err error) bool {
 	if !errors.As(err, &cause) || !forGood(cause) {
 		return false
 	}
-	q.mu.Lock()
-	q.rejected = append(q.rejected, Rejected{entry, cause})
-	if len(q.rejected) > maxRejected {
-		q.rejected = q.rejected[1:]
+	if q.sent(entry) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.rejected = append(q.rejected, Rejected{entry, cause})
+		if len(q.rejected) > maxRejected {
+			q.rejected = q.rejected[1:]
+		}
 	}
-	q.mu.Unlock()
-	q.sent(entry)
 	return true
 }
 

@@ -343,14 +343,14 @@ func behind[P any](ctx context.Context, s *Session, call func() (P, error)) (P, 
 // Flush sends what waits, of all sessions, the oldest first.
 func (c *Client) Flush(ctx context.Context) error { return c.flush(ctx, nil) }
 
+// flush sends what waits. Calls need not wait for each other: an entry goes only after the one before it was answered, and one
+// that two calls send is stored once.
 func (c *Client) flush(ctx context.Context, session *pb.SessionRef) error {
 	if c.queue.count(session) == 0 {
 		return nil
 	}
 	ctx, cancel := c.deadline(ctx, "ContextEngine.AfterTurn")
 	defer cancel()
-	c.sending.Lock()
-	defer c.sending.Unlock()
 	for entry := c.queue.first(session); entry != nil; entry = c.queue.first(session) {
 		if _, err := c.ContextEngine.AfterTurn(ctx, entry); err == nil {
 			c.queue.sent(entry)

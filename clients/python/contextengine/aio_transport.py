@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, Iterable
-from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
@@ -56,11 +55,6 @@ class AsyncConnection(Connection):
 
     _library: ClassVar[Any] = grpc.aio
 
-    @cached_property
-    def _sending(self) -> asyncio.Lock:
-        """Held while waiting requests are sent: they keep their order."""
-        return asyncio.Lock()
-
     async def close(self) -> None:
         """Ends calls that run and closes the connection. What waits to be sent stays in the spill file, if there is one."""
         await self._channel.close()
@@ -70,19 +64,19 @@ class AsyncConnection(Connection):
     async def flush(self, session: SessionRef | None = None, *, timeout: float | None = None) -> None:
         """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away.
 
-        What the service refuses for what it is goes to `rejected`.
+        What the service refuses for what it is goes to `rejected`. Calls need not wait for each other: an entry goes only
+        after the one before it was answered, and one that two calls send is stored once.
         """
         if self.queue is None or not self.queue.count(session):
             return
         attempts = Attempts(self.timeout_of(AFTER_TURN, timeout), time.monotonic)
-        async with self._sending:
-            while (entry := self.queue.first(session)) is not None:
-                try:
-                    await self.send(AFTER_TURN, entry, attempts.timeout())
-                except ContextEngineError as error:
-                    self.queue.failed(entry, error)
-                else:
-                    self.queue.sent(entry)
+        while (entry := self.queue.first(session)) is not None:
+            try:
+                await self.send(AFTER_TURN, entry, attempts.timeout())
+            except ContextEngineError as error:
+                self.queue.failed(entry, error)
+            else:
+                self.queue.sent(entry)
 
     async def __aenter__(self) -> Self:
         return self

@@ -67,24 +67,25 @@ class Pending:
         with self._lock:
             return next((entry for entry in self._entries if session in (None, entry.session)), None)
 
-    def sent(self, entry: AfterTurnRequest) -> None:
-        """Takes out an entry that the service has answered."""
+    def sent(self, entry: AfterTurnRequest) -> bool:
+        """Takes out an entry that the service has answered. False: another call had sent it as well, and was quicker."""
         with self._lock:
-            for index, found in enumerate(self._entries):
-                if found is entry:
-                    del self._entries[index]
-                    self._count -= _count(entry)
-                    self._bytes -= entry.ByteSize()
-                    break
+            index = next((index for index, found in enumerate(self._entries) if found is entry), None)
+            if index is None:
+                return False
+            del self._entries[index]
+            self._count -= _count(entry)
+            self._bytes -= entry.ByteSize()
             if not self._entries and self._spill is not None:
                 self._spill.clear()
+        return True
 
     def failed(self, entry: AfterTurnRequest, error: ContextEngineError) -> None:
         """Takes out an entry that was refused for good. Raises the error where sending it again may help."""
         if error.code not in _FOR_GOOD and not isinstance(error, TooLarge):
             raise error
-        self.rejected.append(Rejected(entry, error))
-        self.sent(entry)
+        if self.sent(entry):
+            self.rejected.append(Rejected(entry, error))
 
     def count(self, session: SessionRef | None = None) -> int:
         """How many messages wait, of a session or of all. An entry without messages counts as one."""

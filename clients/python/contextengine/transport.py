@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
@@ -54,11 +52,6 @@ class BlockingConnection(Connection):
 
     _library: ClassVar[Any] = grpc
 
-    @cached_property
-    def _sending(self) -> threading.Lock:
-        """Held while waiting requests are sent: they keep their order."""
-        return threading.Lock()
-
     def close(self) -> None:
         """Ends calls that run and closes the connection. What waits to be sent stays in the spill file, if there is one."""
         self._channel.close()
@@ -68,19 +61,19 @@ class BlockingConnection(Connection):
     def flush(self, session: SessionRef | None = None, *, timeout: float | None = None) -> None:
         """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away.
 
-        What the service refuses for what it is goes to `rejected`.
+        What the service refuses for what it is goes to `rejected`. Calls need not wait for each other: an entry goes only
+        after the one before it was answered, and one that two calls send is stored once.
         """
         if self.queue is None or not self.queue.count(session):
             return
         attempts = Attempts(self.timeout_of(AFTER_TURN, timeout), time.monotonic)
-        with self._sending:
-            while (entry := self.queue.first(session)) is not None:
-                try:
-                    self.send(AFTER_TURN, entry, attempts.timeout())
-                except ContextEngineError as error:
-                    self.queue.failed(entry, error)
-                else:
-                    self.queue.sent(entry)
+        while (entry := self.queue.first(session)) is not None:
+            try:
+                self.send(AFTER_TURN, entry, attempts.timeout())
+            except ContextEngineError as error:
+                self.queue.failed(entry, error)
+            else:
+                self.queue.sent(entry)
 
     def __enter__(self) -> Self:
         return self

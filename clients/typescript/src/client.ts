@@ -67,7 +67,6 @@ export class Client {
   readonly transport: Transport;
   /** What waits for the service to come back. Undefined: nothing ever does. @internal */
   readonly queue: Queue | undefined;
-  private sending: Promise<unknown> = Promise.resolve();
 
   constructor(target = "127.0.0.1:50051", options: ClientOptions = {}) {
     const names = SERVICES.flatMap(({ methods }) => methods.map(nameOf));
@@ -128,13 +127,9 @@ export class Client {
   async flush(session?: SessionRef, options: CallOptions = {}): Promise<void> {
     if (!this.pending(session)) return;
     const deadline = this.transport.deadline(ContextEngine.method.afterTurn, options);
-    // One at a time, so that entries keep their order.
-    const turn = this.sending.then(() => this.sendWaiting(session, deadline, options.signal));
-    this.sending = turn.catch(() => undefined);
-    await turn;
-  }
-
-  private async sendWaiting(session: SessionRef | undefined, deadline: number, signal?: AbortSignal): Promise<void> {
+    const { signal } = options;
+    // Calls need not wait for each other: an entry goes only after the one before it was answered, and one that two calls
+    // send is stored once.
     let entry: AfterTurnRequest | undefined;
     while ((entry = this.queue?.first(session)) !== undefined) {
       try {

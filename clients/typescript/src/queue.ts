@@ -62,24 +62,24 @@ export class Queue {
     return this.entries.find((entry) => isOf(entry, session));
   }
 
-  /** Takes out an entry that the service has answered. */
-  sent(entry: AfterTurnRequest): void {
+  /** Takes out an entry that the service has answered. False: another call had sent it as well, and was quicker. */
+  sent(entry: AfterTurnRequest): boolean {
     const index = this.entries.indexOf(entry);
-    if (index >= 0) {
-      this.entries.splice(index, 1);
-      this.messages -= weight(entry);
-      this.bytes -= size(entry);
-    }
+    if (index < 0) return false;
+    this.entries.splice(index, 1);
+    this.messages -= weight(entry);
+    this.bytes -= size(entry);
     if (!this.entries.length) this.spill?.clear();
+    return true;
   }
 
   /** Takes out an entry that was refused for good. Raises the error where sending it again may help. */
   failed(entry: AfterTurnRequest, error: unknown): void {
     if (!(error instanceof ContextEngineError)) throw error;
     if (!FOR_GOOD.has(error.code) && !(error instanceof TooLarge)) throw error;
+    if (!this.sent(entry)) return;
     this.rejected.push({ request: entry, error });
     if (this.rejected.length > MAX_REJECTED) this.rejected.shift();
-    this.sent(entry);
   }
 
   /** How many messages wait, of a session or of all. */

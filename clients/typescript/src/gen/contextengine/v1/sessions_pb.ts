@@ -712,7 +712,8 @@ export type WatchResponse = Message<"contextengine.v1.WatchResponse"> & {
    * Its name: `session:created`, `session:ingested`, `session:reset`, `session:rewound`, `session:ended`,
    * `session:deleted`, `context:ENGINE_compacted` (`context:dag_compacted` …), `context:ENGINE_degraded` (a summary by
    * another than was asked first: its `reason` is `breaker_open`, `spend_cap`, `summarizer_fallback` or
-   * `summarizers_exhausted`), `context:summary_language_mismatch`, `engine:assigned`, `engine:failed`,
+   * `summarizers_exhausted`), `context:summary_language_mismatch`, `context:dag_expanded` (a tool of recall answered),
+   * `context:integrity` (Doctor looked at the session), `context:compaction_undone`, `engine:assigned`, `engine:failed`,
    * `subagent:prepared`, `subagent:started`, `subagent:rolled_back`, `subagent:ended`, `subagent:expired` (of the child; its
    * parent is in the attributes), `watch:gap`. New names are added.
    *
