@@ -167,3 +167,13 @@ async def test_the_call_that_spawns_is_pending_in_the_parent_and_abandoned_in_th
     assert shown[-1] == "your part"
     assert "result" in shown[2], "a result that says that there is none"
     assert await family.shown(family.parent) == ["do it", "I will delegate.\ncall:sessions_spawn"]
+
+
+async def test_a_parent_that_rotated_meanwhile_still_takes_back_what_it_prepared(family: Family) -> None:
+    client, key = family.house.client, family.key("main")
+    by_key = t.SessionRef(agent_id="agent", session_key=key)
+    await client.ingest(family.session("parent", key=key), user("one"))
+    prepared = await family.prepare(parent=by_key, context_mode=FORK)
+    await client.ingest(family.session("next", key=key), user("two"))
+    assert await family.roll_back(prepared.spawn_token, by_key)
+    assert await family.sessions() == ["next", "parent"]
