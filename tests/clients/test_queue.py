@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import grpc
@@ -67,6 +69,19 @@ def test_it_is_sent_again_in_order(alone: Driver, scripted: Server, session: Jso
     alone.ask("flush")
     assert alone.pending() == 0
     assert [m.id for m in scripted.requests[-1].messages] == ["x"]
+
+
+def test_a_service_that_hangs_is_away_too(alone: Driver, scripted: Server, session: Json) -> None:
+    release = threading.Event()
+    scripted.answers[ASSEMBLE.path] = lambda *_: release.wait(20)
+    alone.connect(scripted.address, timeouts=QUICK)
+    began = time.monotonic()
+    context = alone.assemble(session, step(user("a")))
+    took = time.monotonic() - began
+    release.set()
+    assert context.degraded == {"reason": "DEADLINE_EXCEEDED", "unqueued": 0}
+    assert context.ids == ["a"]
+    assert took < 10 * QUICK["ContextEngine.Assemble"]
 
 
 def test_its_bounds(alone: Driver, session: Json) -> None:
