@@ -40,6 +40,10 @@ Reply = Message | bytes
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
+LAST_WRITE_S = 0.5
+"""How long a part of a stream that is stopped may take to go out: its client may not be reading."""
+
+
 class Pipeline:
     """What every call goes through. `max_message_bytes` holds for each request, each reply and each part of a stream."""
 
@@ -134,7 +138,7 @@ class Pipeline:
                 source = self._requests(context, meter) if meter.rpc.streams_in else self._parse(raw, meter)
                 async with aclosing(work(source, call)) as replies:
                     async for reply in replies:
-                        await context.write(self._encode(reply, meter))
+                        await _write(context, self._encode(reply, meter))
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -220,3 +224,16 @@ class Pipeline:
             f"{rpc.method}: the {what} has {size} bytes, the limit is {self._max_bytes} (max_message_bytes); {advice}",
             metadata={"size": str(size), "limit": str(self._max_bytes)},
         )
+
+
+async def _write(context: Context, reply: bytes) -> None:
+    """Sends a part of a stream. Where the call is stopped meanwhile, the part goes out first: gRPC refuses to send a status into an
+    unfinished write, and the client would wait for the end of its stream for good."""
+    writing = asyncio.ensure_future(context.write(reply))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait([writing], timeout=LAST_WRITE_S)
+        if not writing.done():
+            writing.cancel()
+        raise
