@@ -87,6 +87,8 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     assert head is not None
     store = guarded.app.store
     ground = Ground(store, Indexer(store), lambda head, revision: True, str, none_counted)
+    shared = ref("shared")
+    await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)
     assert (await search(ground, head, Query("zebra"))).hits
     for scope in (Scope("", "agent", "shared"), Scope("alice", "", "shared"), Scope("alice", "agent", "")):
         for query in (Query("zebra"), Query("zebra", regex=True), Query("zebra", retired=True)):
