@@ -364,7 +364,7 @@ func (c *Client) flush(ctx context.Context, session *pb.SessionRef) error {
 // forGood says whether the service will never take what it refused with this error.
 func forGood(err *Error) bool {
 	switch err.Code {
-	case codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange:
+	case codes.InvalidArgument, codes.AlreadyExists, codes.OutOfRange:
 		return true
 	}
 	return err.Reason == ErrTooLarge.Reason

@@ -113,13 +113,14 @@ def test_a_refused_entry_does_not_block_what_follows(alone: Driver, scripted: Se
         if request.messages[0].id == "a":
             failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("TOO_LARGE"))(request, context)
         if request.messages[0].id == "c":
-            failing(grpc.StatusCode.PERMISSION_DENIED, info("PERMISSION_DENIED"))(request, context)
+            failing(grpc.StatusCode.FAILED_PRECONDITION, info("UNKNOWN_ENGINE"))(request, context)
         return t.AfterTurnResponse()
 
     scripted.answers[AFTER_TURN.path] = refuse
     with pytest.raises(Refused) as caught:
         alone.ask("flush", session=session)
-    assert caught.value.error["type"] == "PermissionDenied"
+    # What an operator can mend keeps the entry.
+    assert caught.value.error["type"] == "UnknownEngine"
     assert alone.ask("pending", session=session) == {"pending": 1, "rejected": 1}
 
 

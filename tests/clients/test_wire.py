@@ -98,9 +98,13 @@ def test_what_is_borne(case: Json, alone: Driver, scripted: Server) -> None:
     assert context.degraded == {"reason": case["reason"] or case["code"], "unqueued": 0}
     assert context.ids == ["m"]
     assert alone.pending(session) == alone.pending() == 1
+
+
+def test_nothing_is_borne_where_that_is_turned_off(alone: Driver, scripted: Server) -> None:
+    scripted.answers[ASSEMBLE.path] = failing(grpc.StatusCode.UNKNOWN)
     alone.connect(scripted.address, fallback=False)
     with pytest.raises(Refused):
-        alone.assemble(session, t.AssembleRequest(ingest=[message]))
+        alone.assemble({"agent_id": "a", "session_id": "s"}, t.AssembleRequest())
 
 
 def test_a_handle_says_what_is_wrong(driver: Driver) -> None:

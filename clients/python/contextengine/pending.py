@@ -19,7 +19,6 @@ MAX_REJECTED = 1_000
 _FOR_GOOD = {
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.ALREADY_EXISTS,
-    grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.OUT_OF_RANGE,
 }
 """What a service says of a request that it will never take."""

@@ -10,12 +10,7 @@ export const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_REJECTED = 1_000;
 
 /** What a service says of a request that it will never take. */
-const FOR_GOOD = new Set([
-  status.INVALID_ARGUMENT,
-  status.ALREADY_EXISTS,
-  status.FAILED_PRECONDITION,
-  status.OUT_OF_RANGE,
-]);
+const FOR_GOOD = new Set([status.INVALID_ARGUMENT, status.ALREADY_EXISTS, status.OUT_OF_RANGE]);
 
 /** A queued request that the service refused for what it is. */
 export interface Rejected {
