@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -136,6 +136,10 @@ async def assembled_projection(assembly: Assembly, request: assemble_pb2.Assembl
     """The field `projection` of an AssembleResponse, encoded."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
     context = _assembled(assembly, request.prompt, request.current_message_id)
+    if request.HasField(
+        "live"
+    ):  # the harness counts in its own list, which may hold more than is shown of it, or less
+        context = replace(context, message_count=len(request.live.messages))
     if sum(map(len, assembly.joined.after(0))) > THREADED_CHARS:
         reply = await asyncio.to_thread(_projected, context, request.projection, "projection")
     else:

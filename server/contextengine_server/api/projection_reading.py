@@ -244,5 +244,5 @@ def _count(value: int, field: str) -> None:
 
 
 def list_items(messages: Sequence[pb.Message]) -> list[model.Item]:
-    """The messages of a list, in order."""
-    return [message_in(message) for message in messages]
+    """The messages of a list, in order. Their places count as sequences: a binding tells by them what its thread has seen."""
+    return [message_in(message, message.id or f"list:{at - 1}", at) for at, message in enumerate(messages, 1)]

@@ -226,3 +226,29 @@ async def test_a_harnesss_own_list_is_projected_in_its_assembly(house: House) ->
     reply = await house.client.assemble(session, live=live, projection=options())
     records, _, prompt = jsonl.parse(reply.projection.prompt)
     assert ([record["id"] for record in records][-1], prompt) == ("m4", "not stored")
+
+
+async def test_what_stood_before_the_prompt_is_counted_in_the_harnesss_own_list(house: House) -> None:
+    """One that the store lacks stands in the middle of it: AfterTurn with the whole list begins behind this count."""
+    session = await stored(house)
+    live = [*HISTORY[:1], user("said elsewhere", id="m0"), *HISTORY[1:], user("When?", id="m9")]
+    for asked in (live, live[:-1]):
+        reply = await house.client.assemble(
+            session, live=t.LiveList(messages=asked), prompt=text("When?"), projection=options()
+        )
+        assert reply.projection.pre_prompt_message_count == 5
+
+
+async def test_a_list_hands_over_what_its_thread_has_not_seen(house: House) -> None:
+    asked = [*HISTORY, user("When?", id="m5")]
+    first = await house.client.projection.project(options(), messages=asked, epoch="e")
+    assert (first.action, first.binding.last_sequence) == (Action.PROJECTION_ACTION_START, 5)
+    known = first.binding
+    known.thread_id = "t1"
+    reply = assistant("Today.", id="m6")
+    reply.labels["codex.thread"] = "t1"
+    asked += [reply, user("said elsewhere", id="m7"), user("Thanks", id="m8")]
+    again = await house.client.projection.project(options(binding=known), messages=asked, epoch="e")
+    records, _, prompt = jsonl.parse(again.prompt)
+    assert (again.action_reason, again.binding.last_sequence) == ("matching-thread-bootstrap-binding", 8)
+    assert ([record["id"] for record in records], prompt) == (["m7"], "Thanks")
