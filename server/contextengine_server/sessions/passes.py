@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -104,12 +104,16 @@ def bounded(summary: SummaryResult, target: int, count: Callable[[str], int]) ->
 
 
 def row_of(
-    made: Pass, summary: SummaryResult, head: SessionHead, before: Before, shaper: WireShaper
+    made: Pass,
+    summary: SummaryResult,
+    head: SessionHead,
+    before: Before,
+    shaper: WireShaper,
+    taken: Container[str] = (),
 ) -> SummaryRow:
-    """The summary's row, for a commit that makes this the session's head."""
+    """The summary's row, for a commit that makes this the session's head. `taken`: the ids of others of the same commit."""
     row = SummaryRow(
-        # Derived, so that the same session compacted in the same way gets the same summary, wherever that happens.
-        id=f"s{head.revision}-{blake2b(summary.text.encode('utf-8', 'replace'), digest_size=4).hexdigest()}",
+        id=_id(head.revision, summary.text, taken),
         depth=made.step.depth,
         first_sequence=made.first_sequence,
         last_sequence=made.last_sequence,
@@ -135,6 +139,14 @@ def row_of(
         origin=made.step.origin,
     )
     return replace(row, tokens=summary_cost(row, shaper))
+
+
+def _id(revision: int, text: str, taken: Container[str]) -> str:
+    """Derived, so that the same session compacted in the same way gets the same summary, wherever that happens."""
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=4)
+    while (made := f"s{revision}-{digest.hexdigest()}") in taken:
+        digest.update(b"again")
+    return made
 
 
 def before_of(view: View) -> Before:

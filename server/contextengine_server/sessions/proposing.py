@@ -92,11 +92,10 @@ async def propose(
                 reason = made.reason
                 break
             summary = await summary_for(core, address, engine, made, wanted)
-            ahead = replace(
-                head, revision=head.revision + len(rows) + 1, generation=head.generation + len(rows)
-            )
-            # All of them would be committed at once: what was evicted by then is the same for each.
-            row = row_of(made, summary, ahead, before, core.shaper)
+            # All of them would be committed at once: under one revision, so that no later summary has the id of one that was
+            # taken back; and what was evicted by then is the same for each.
+            ahead = replace(head, revision=head.revision + 1, generation=head.generation + len(rows))
+            row = row_of(made, summary, ahead, before, core.shaper, [one.id for one in rows])
             if not shrinks(made.gain, row.tokens):
                 reason = NO_SMALLER
                 break

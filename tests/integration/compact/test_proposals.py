@@ -44,8 +44,9 @@ async def propose(house: House, session: t.SessionRef, **more: Any) -> t.Compact
     return await house.client.compact(session, force=True, budget=SIZE, propose_only=True, **more)
 
 
-def said(reply: t.CompactResponse) -> list[tuple[int, int, int, int]]:
-    return [(s.first_sequence, s.last_sequence, s.depth, s.tokens) for s in reply.summaries]
+def said(reply: t.CompactResponse) -> list[tuple[int, int, int]]:
+    """Without tokens: an id counts among them, and says under which revision its summary came."""
+    return [(s.first_sequence, s.last_sequence, s.depth) for s in reply.summaries]
 
 
 @pytest.mark.parametrize(("engine", "options"), [("dag", SMALL), ("legacy", {})])
@@ -83,6 +84,18 @@ async def test_what_is_taken_is_what_was_shown(
     assert late.committed
     await shared.client.compact(session, undo_to_generation=0)
     assert ids_of((await ask(shared, session, budget=budget(50_000))).items) == ids_of(talk(40))
+
+
+async def test_what_was_taken_and_undone_can_be_made_again(shared: House, session: t.SessionRef) -> None:
+    """From whichever of its summaries on."""
+    await long(shared, session)
+    proposal = await propose(shared, session)
+    assert len(proposal.summaries) > 4
+    assert (await shared.client.commit_compaction(session, proposal.proposal_id, True)).committed
+    for generation in range(len(proposal.summaries) - 1, -1, -1):
+        await shared.client.compact(session, undo_to_generation=generation)
+        done = await shared.client.compact(session, force=True, budget=SIZE)
+        assert (done.compacted, done.generation) == (True, len(proposal.summaries))
 
 
 async def test_what_is_refused_stays_refused(shared: House, session: t.SessionRef) -> None:
