@@ -310,11 +310,6 @@ def secrets_out(text: str) -> str:
     return clean if clean.count(MARK) > text.count(MARK) else text
 
 
-def _is_text(done: codex.Projected) -> bool:
-    """True where the turn's input is the prompt's text and nothing else."""
-    return not done.turn_input or (len(done.turn_input) == 1 and bool(done.prompt))
-
-
 def _losses(losses: Sequence[Loss]) -> list[pb.ProjectResponse.Loss]:
     return [pb.ProjectResponse.Loss(item_index=loss.index, what=loss.what, rule=loss.rule) for loss in losses]
 

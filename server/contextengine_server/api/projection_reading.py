@@ -145,11 +145,6 @@ def _part(part: pb.Part) -> model.Part | None:
     return None
 
 
-def is_own(item: model.Item) -> bool:
-    """True for an item that the service made."""
-    return item.id.startswith(OWN_PREFIX)
-
-
 def check_options(options: out.ProjectionOptions, field: str) -> str:
     """The renderer's name. Raises InvalidField for what cannot be, naming it under `field`."""
     if options.target not in TARGETS:

@@ -99,15 +99,6 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
     view.held = held_by(summary.before for summary in live)
 
 
-async def load_as_of(store: Store, head: SessionHead, revision: int, shaper: WireShaper) -> View:
-    """The whole view as it was at a revision."""
-    summaries = await _summaries(store, head, shaper, as_of=revision)
-    view = View(scope=head.scope, revision=revision, incarnation=head.incarnation)
-    place_summaries(view, summaries, SessionState.decode(head.state))
-    _fold(view, await _all_rows(store, head, as_of=revision), shaper)
-    return view
-
-
 async def lineage_rows(
     store: Store, head: SessionHead, *, as_of: int | None = None
 ) -> list[tuple[Scope, MessageRow]]:

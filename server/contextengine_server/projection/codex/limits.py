@@ -33,8 +33,6 @@ COMPACTION_SHARE = 0.9
 RETAINED_BYTES = 80_000
 """What survives Codex's own compaction of the user's messages: 20,000 tokens of four bytes."""
 
-ADDITIONAL_CONTEXT_BYTES = 4_000
-"""An entry of `additionalContext` that is not cut: 1,000 tokens of four bytes."""
 
 
 def context_chars(budget: int | None, reserve: int | None = None) -> int:
