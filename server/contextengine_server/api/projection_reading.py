@@ -14,7 +14,6 @@ from contextengine_server.errors import InvalidField
 from contextengine_server.projection import model
 from contextengine_server.projection.codex import task as codex
 from contextengine_server.wire.frames import item_of
-from contextengine_server.wire.reading import OWN_PREFIX
 
 RENDERERS = {out.PROJECTION_TARGET_CODEX: ("jsonl", "openclaw")}
 """By target, its own first. The others have one, of the target's name."""

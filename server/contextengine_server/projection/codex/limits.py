@@ -34,7 +34,6 @@ RETAINED_BYTES = 80_000
 """What survives Codex's own compaction of the user's messages: 20,000 tokens of four bytes."""
 
 
-
 def context_chars(budget: int | None, reserve: int | None = None) -> int:
     """The context's characters for a budget in tokens: what the reserve leaves, at four characters a token.
 
