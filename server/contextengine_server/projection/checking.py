@@ -34,9 +34,16 @@ def run(rules: Sequence[Rule[S]], subject: S, advice: frozenset[str] = frozenset
     ]
 
 
+_NAMES = ("id", "call_id", "tool_call_id", "tool_use_id", "type")
+
+
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The object, or an empty one where it is none: another rule says that."""
-    return value if isinstance(value, Mapping) else {}
+    """The object, or an empty one where it is none: another rule says that. A name in it that is a list or an object becomes its
+    text: it is nobody's name, and rules look names up."""
+    if not isinstance(value, Mapping):
+        return {}
+    odd = {name: str(value[name]) for name in _NAMES if isinstance(value.get(name), list | Mapping)}
+    return {**value, **odd} if odd else value
 
 
 def objects(value: Any) -> list[Mapping[str, Any]]:

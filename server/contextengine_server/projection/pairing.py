@@ -2,6 +2,7 @@
 
 An assembly is lawful already; a list that is projected as it is may be cut anywhere. So a result far behind its call comes up to
 it, a call without one is answered with an error that says so, and a result without a call becomes a note of the user's role.
+Calls are the model's: one in a message of another role is shown as text.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def pair(items: Sequence[Item], losses: list[Loss]) -> list[Said]:
         own: list[Part] = []
         answers: list[Answered] = []
         for place, part in enumerate(item.parts):
-            if isinstance(part, Call):
+            if isinstance(part, Call) and item.role is not Role.ASSISTANT:
+                losses.append(Loss(index, "a call that no model made: shown as text", "pairs"))
+                own.append(Text(f"[Tool call {part.id!r} of {part.name}]\n{part.arguments}"))
+            elif isinstance(part, Call):
                 own.append(part)
                 answers.append(_answered(items, index, place, part, found, losses))
             elif isinstance(part, Result):
@@ -70,7 +74,7 @@ def _matches(items: Sequence[Item]) -> _Matches:
     open_calls: dict[str, list[tuple[int, int]]] = {}
     for index, item in enumerate(items):
         for place, part in enumerate(item.parts):
-            if isinstance(part, Call):
+            if isinstance(part, Call) and item.role is Role.ASSISTANT:
                 waiting = open_calls.setdefault(part.id, [])
                 # An id used again ends the wait of the earlier message; calls of one message wait side by side.
                 waiting[:] = [at for at in waiting if at[0] == index]

@@ -71,7 +71,8 @@ def made_here(task: ProviderTask, item: Item, family: str) -> bool:
     producer = item.provider.lower()
     names = FAMILIES[family]
     same = producer == provider or (producer in names and provider in names)
-    return bool(item.model) and item.model == task.model and same and provider in names
+    made = item.role is Role.ASSISTANT and bool(item.model)
+    return made and item.model == task.model and same and provider in names
 
 
 def media_url(part: Image | File) -> str:

@@ -112,5 +112,17 @@ def broken() -> dict[str, list[Item]]:
             assistant("", call("c1")),
             Item(Role.USER, (Text("before"), result("c1"), Text("after"))),
         ],
+        "thinking that no model made": [
+            Item(Role.USER, (SIGNED, Text("u")), **CLAUDE),
+            Item(Role.USER, (SIGNED, Text("u")), provider="openai", model=MODELS["openai-responses"]),
+            user("x"),
+        ],
+        "calls that no model made": [
+            Item(Role.USER, (Text("I ran"), call("c1"))),
+            tool(result("c1")),
+            Item(Role.CUSTOM, (call("c2"), result("c2")), custom_role="bash"),
+            Item(Role.DEVELOPER, (call("c3"),)),
+            user("x"),
+        ],
         "a lone surrogate in arguments": [user("x"), assistant("", call("c1", "t", '{"a": "\\ud800"}'))],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -415,8 +415,32 @@ def test_a_request_that_goes_on_from_a_response_may_answer_its_calls():
 
 
 @pytest.mark.parametrize(
-    "body", [None, 1, "text", [1], {}, {"messages": 1}, {"input": [None]}, {"contents": [[]]}]
+    "body",
+    [
+        *[None, 1, "text", [1], {}, {"messages": 1}, {"input": [None]}, {"contents": [[]]}],
+        {"messages": [], "input": [], "contents": [], "items": []},
+    ],
 )
 @pytest.mark.parametrize("name", BREAKS)
 def test_whatever_is_judged_is_answered(name, body):
     BREAKS[name][1](body)
+
+
+def every_place(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield at
+    for key, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from every_place(inner, (*at, key))
+
+
+@pytest.mark.parametrize("odd", [None, 1, "x", [], {}, [None], [[]], {"a": 1}], ids=str)
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_file_with_an_odd_value_anywhere_is_judged(name, odd):
+    """What is checked may come from anywhere: no value in it, and no member that it lacks, is more than a finding."""
+    body, validate, _ = BREAKS[name]
+    for *way, last in (place for place in every_place(body) if place):
+        for change in (put(*way, last, value=odd), drop(*way, last)):
+            broken = copy.deepcopy(body)
+            change(broken)
+            validate(broken)

@@ -63,7 +63,7 @@ def _add(
         )
     # Thinking begins a turn; behind another message of the model it would stand in the middle of one.
     begins = not turns or turns[-1][0] != "assistant"
-    blocks = _thinking(said, losses, kept and begins) if role == "assistant" else []
+    blocks = _thinking(said, losses, kept and begins)
     calls = [at for at, part in enumerate(said.parts) if isinstance(part, Call)]
     if calls and any(not isinstance(part, Call) for part in said.parts[calls[0] :]):
         losses.append(Loss(said.index, "what stood behind a call: before it here", "A6"))

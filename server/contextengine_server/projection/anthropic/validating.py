@@ -90,7 +90,7 @@ def a2_prefill(subject: Subject) -> Iterator[Said]:
 def a3(subject: Subject) -> Iterator[Said]:
     """Each tool_use of a message has its tool_result in the next [anthropics/claude-code#8612, #8210]."""
     turns = subject.turns
-    for (path, role, blocks), following in zip(turns, [*turns[1:], ("", "", [])], strict=True):
+    for (path, role, blocks), following in zip(turns, [*turns, ("", "", [])][1:], strict=True):
         answered = [block.get("tool_use_id") for block in following[2] if block.get("type") == "tool_result"]
         for block in blocks:
             if role == "assistant" and block.get("type") == "tool_use" and block.get("id") not in answered:
@@ -227,7 +227,9 @@ def a14(subject: Subject) -> Iterator[Said]:
     for path, block in _of_type(subject, "image"):
         source = block.get("source")
         kind = source.get("type") if isinstance(source, Mapping) else None
-        typed = kind == "base64" and source["media_type"] in IMAGES if isinstance(source, Mapping) else False
+        typed = (
+            kind == "base64" and source.get("media_type") in IMAGES if isinstance(source, Mapping) else False
+        )
         if not typed and kind not in ("url", "file"):
             yield path, f"the source is no {', '.join(IMAGES)}, no url and no file"
     if subject.whole is not None and "model" in subject.whole and not subject.whole.get("max_tokens"):

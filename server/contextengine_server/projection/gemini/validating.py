@@ -114,7 +114,7 @@ def g4(subject: Subject) -> Iterator[Said]:
 def g5(subject: Subject) -> Iterator[Said]:
     """There are as many results as the turn before has calls, in one content [gemini-cli#3814, #16543]."""
     turns = subject.turns
-    for (path, _, parts), following in zip(turns, [*turns[1:], ("", "", [])], strict=True):
+    for (path, _, parts), following in zip(turns, [*turns, ("", "", [])][1:], strict=True):
         wanted, found = len(_calls(parts)), len(_responses(following[2]))
         if wanted and wanted != found:
             yield path, f"{wanted} calls are followed by {found} results"

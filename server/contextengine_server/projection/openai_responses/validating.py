@@ -143,7 +143,7 @@ def r8(subject: Subject) -> Iterator[Said]:
     """Reasoning is directly followed by what it produced, a message of the assistant or a call
     [continue#8933, #11994; vercel/ai#7099; openai-agents-python#1611]."""
     items = subject.numbered
-    for (path, item), following in zip(items, [*items[1:], ("", {})], strict=True):
+    for (path, item), following in zip(items, [*items, ("", {})][1:], strict=True):
         if item.get("type") != "reasoning":
             continue
         behind = following[1]
