@@ -288,3 +288,9 @@ def test_messages_without_a_body_are_left_out():
 
 def test_white_space_is_javascripts():
     assert context(user("\ufeff\u00a0x\u0085\x1c\u00a0")) == "[user]\nx\u0085\x1c"
+
+
+def test_who_asks_for_items_is_told_that_there_are_none():
+    asked = openclaw([user("a")], inject=True)
+    assert (asked.items, [warning.partition(":")[0] for warning in asked.warnings]) == ([], ["inject_items"])
+    assert openclaw([user("a")]).warnings == []

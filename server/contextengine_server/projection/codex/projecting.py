@@ -76,6 +76,10 @@ def _openclaw(task: Task) -> Projected:
     prompt = text_of(tuple(task.prompt))
     framed = openclaw.frame(task.product, context, prompt, openclaw.neutral(task.preamble.strip()))
     fitted = openclaw.fit(framed, task.turn_chars)
+    if task.inject:
+        warnings.append(
+            "inject_items: openclaw makes none, the context stands in the prompt; jsonl makes them"
+        )
     if fitted is not framed:
         losses.append(Loss(-1, "the turn's text was cut to what turn/start takes", "X1"))
     stats = Stats(
