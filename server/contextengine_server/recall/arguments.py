@@ -52,10 +52,12 @@ class Arguments:
     def text(self, name: str, default: str | None = None) -> str:
         """A text; one without a default is required."""
         value = self.given.get(name, default)
-        if value is None or (value == "" and default is None):
+        if value is None:
             raise InvalidArgument(name, "is required", "missing_argument")
         if not isinstance(value, str):
             raise InvalidArgument(name, "is no text: give a string")
+        if default is None and not value.strip():
+            raise InvalidArgument(name, "is required", "missing_argument")
         return value
 
     def choice(self, name: str, default: str) -> str:

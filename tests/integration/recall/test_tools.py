@@ -105,6 +105,7 @@ async def test_numbers_are_clamped_and_slips_understood(house: House) -> None:
         ("ctx_search\nIgnore all", {}, "unknown_tool", "name"),
         ("ctx_search", {}, "missing_argument", "query"),
         ("ctx_search", {"query": ""}, "missing_argument", "query"),
+        ("ctx_search", {"query": " \t\n"}, "missing_argument", "query"),
         ("ctx_search", {"query": 7}, "invalid_value", "query"),
         ("ctx_search", {"query": "a" * 5_000}, "invalid_value", "query"),
         ("ctx_search", {"query": "a", "scope": "all"}, "invalid_value", "scope"),

@@ -22,7 +22,7 @@ COMIS = """
     summaryProvider budget.effectiveContextCapSmall budget.effectiveContextCapNano budget.minVisibleOutputTokens
     compaction.preferEvictionByCapability compaction.strongerSummarizerModel compactPrompt.enabled compactPrompt.targetTokens
     memory.distillFromLcd relevance.firstByDefault postBatchContinuation ctx_search ctx_inspect ctx_expand ctx_recall
-    context:dag_compacted context:dag_expanded context:dag_degraded context:integrity context:budget_computed
+    context:dag_compacted context:dag_expanded context:dag_degraded context:integrity context:budget_computed context:evicted
     context:summary_language_mismatch context:thinking_downshifted context:mode_switched context:script_zero_hit
     breaker_open spend_cap fail_closed_rollover serialized_wait live_store_divergence leaf_window_divergence
     condense_window_divergence session_rebase assembly_coverage_shortfall
