@@ -149,8 +149,9 @@ ratio where it can be: absolute numbers tell more of a machine than of a program
 - **Replies are checked**: no call may fail, replies have the size they should have, and what was to be stored is counted
   afterwards in the revision of every session.
 - h2load sends one fixed body a process. A load on 64 sessions is therefore 64 processes with a call in flight each. Messages carry no
-  ids, so each call stores new ones. A step's `known_context_hash` is that of the turn's beginning: the delta grows with the
-  turn by two messages a step, so our replies are larger than the floor's 2 KB, not smaller (their mean is given).
+  ids, so each call stores new ones. Where requests must differ, a small Go program (`tests/bench/stepper`) drives both sides: a
+  step names the list of the reply before it, so that the answer is its delta, and what is *planned anew* is asked for in words
+  that nobody has asked in before. The same request again is answered from memory.
 - Sessions of *warm*, *step* and *ingest* hold 200 messages of 440 bytes, a context of 100 KB, unless named otherwise.
 """
 
