@@ -271,7 +271,8 @@ def _export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitSta
     """Sends metrics, once every room has registered its own."""
     wanted = settings.telemetry.metrics
     if wanted.endpoint:
-        from contextengine_server.telemetry.export import OtlpOptions, start_metrics
+        from contextengine_server.telemetry.export import OtlpOptions
+        from contextengine_server.telemetry.metrics_export import start_metrics
 
         end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
         stack.push_async_callback(asyncio.to_thread, end)

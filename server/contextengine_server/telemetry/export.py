@@ -1,4 +1,4 @@
-"""OpenTelemetry: where spans and metrics leave the process over OTLP.
+"""OpenTelemetry: where spans leave the process over OTLP; `metrics_export` does the same for metrics.
 
 OpenTelemetry is imported inside the functions below, and so only where something is exported: it takes a third of a
 second.
@@ -6,23 +6,18 @@ second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from contextengine_server.telemetry.metrics import Counter, Gauge, Histogram, Metric, Metrics
 from contextengine_server.telemetry.tracing import Sink, Span, Tracer
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Observation
-    from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import SpanProcessor
 
 SERVICE_NAME = "contextengine"
 SCOPE = "contextengine_server"
-METRICS_INTERVAL_MS = 15_000
 EXPORT_TIMEOUT_S = 3
 """For one export, retries included. It also bounds how long the last one holds up the end of the process."""
 
@@ -53,7 +48,7 @@ def start_tracing(ratio: float, options: OtlpOptions) -> tuple[Tracer, Callable[
         max_export_batch_size=2_048,
         schedule_delay_millis=1_000,
     )
-    return Tracer(ratio, span_sink(processor, _resource(options))), processor.shutdown
+    return Tracer(ratio, span_sink(processor, resource_of(options))), processor.shutdown
 
 
 def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sink:
@@ -101,85 +96,8 @@ def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sin
     return sink
 
 
-def start_metrics(
-    metrics: Metrics, options: OtlpOptions, interval_ms: int = METRICS_INTERVAL_MS
-) -> Callable[[], None]:
-    """Exports `metrics` over OTLP gRPC at intervals. Answers what flushes and ends the export.
-
-    Call it when all metrics are registered: those that come later under a new name are not exported.
-    """
-    from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-
-    exporter = OTLPMetricExporter(
-        endpoint=options.endpoint,
-        insecure=options.endpoint.startswith("http://"),
-        headers=dict(options.headers) or None,
-        timeout=EXPORT_TIMEOUT_S,
-    )
-    provider = MeterProvider(
-        metric_readers=[PeriodicExportingMetricReader(exporter, export_interval_millis=interval_ms)],
-        resource=_resource(options),
-        shutdown_on_exit=False,
-    )
-    observe_metrics(metrics, provider)
-    return provider.shutdown
-
-
-def observe_metrics(metrics: Metrics, provider: MeterProvider) -> None:
-    """Registers observable instruments that read `metrics` when they are collected.
-
-    OpenTelemetry has no observable histogram, so one becomes three counters: `.count`, `.sum`, and `.bucket` with the
-    cumulative count under each upper bound in the attribute `le`.
-    """
-    meter = provider.get_meter(SCOPE)
-    for name, same in groupby(sorted(metrics, key=lambda metric: metric.name), lambda metric: metric.name):
-        first = next(same)
-        if isinstance(first, Histogram):
-            for suffix, unit in (("count", "1"), ("sum", first.unit), ("bucket", "1")):
-                meter.create_observable_counter(
-                    f"{name}.{suffix}", [_reader(metrics, name, suffix)], unit, first.description
-                )
-        elif isinstance(first, Counter):
-            meter.create_observable_counter(name, [_reader(metrics, name)], first.unit, first.description)
-        else:
-            meter.create_observable_gauge(name, [_reader(metrics, name)], first.unit, first.description)
-
-
-def _reader(
-    metrics: Metrics, name: str, part: str = "value"
-) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    from opentelemetry.metrics import Observation
-
-    def read(options: CallbackOptions) -> Iterable[Observation]:
-        # Looked up at each collection, so that labels which came up since are there.
-        for metric in metrics:
-            if metric.name == name:
-                for value, extra in _values(metric, part):
-                    yield Observation(value, {**dict(metric.labels), **extra})
-
-    return read
-
-
-def _values(metric: Metric, part: str) -> Iterable[tuple[float, dict[str, str]]]:
-    match metric:
-        case Counter():
-            yield metric.value, {}
-        case Gauge():
-            yield metric.read(), {}
-        case Histogram() if part == "count":
-            yield metric.count, {}
-        case Histogram() if part == "sum":
-            yield metric.total, {}
-        case Histogram():
-            running = 0
-            for bound, bucket in zip((*map(repr, metric.bounds), "+Inf"), metric.buckets, strict=True):
-                running += bucket
-                yield running, {"le": bound}
-
-
-def _resource(options: OtlpOptions) -> Resource:
+def resource_of(options: OtlpOptions) -> Resource:
+    """Who sends: the service, its version, and what the options add."""
     from opentelemetry.sdk.resources import Resource as SdkResource
 
     return SdkResource.create({"service.name": SERVICE_NAME, **options.resource})

@@ -12,8 +12,9 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from contextengine_proto.v1 import assemble_pb2
-from contextengine_server.telemetry.export import OtlpOptions, start_metrics, start_tracing
+from contextengine_server.telemetry.export import OtlpOptions, start_tracing
 from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.telemetry.metrics_export import start_metrics
 from tests.integration.api_infra.house import house, nothing
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

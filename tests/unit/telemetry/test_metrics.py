@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.sdk.resources import Resource
 
-from contextengine_server.telemetry.export import observe_metrics
 from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.telemetry.metrics_export import metrics_data
 
 
 def test_a_snapshot_has_everything_by_name_and_labels():
@@ -42,35 +42,26 @@ def test_a_name_is_one_kind_of_metric():
         metrics.histogram("messages", "Messages stored")
 
 
-def test_opentelemetry_reads_what_was_counted():
+def test_opentelemetry_gets_what_was_counted():
     metrics = Metrics()
     metrics.counter("calls", "Calls", {"status": "OK"}).inc(2)
+    metrics.counter("calls", "Calls", {"status": "ABORTED"}).inc()
     metrics.gauge("depth", lambda: 1.5, "Depth")
     latency = metrics.histogram("latency", "How long", bounds=(1.0, 2.0))
-    reader = InMemoryMetricReader()
-    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
-    observe_metrics(metrics, provider)
-    # Labels that come up after the instruments were made are read too.
-    metrics.counter("calls", "Calls", {"status": "ABORTED"}).inc()
     latency.observe(0.5)
     latency.observe(7.0)
-    data = reader.get_metrics_data()
-    assert data
-    found = {
-        (metric.name, *sorted(dict(point.attributes or {}).items())): point.value  # type: ignore[union-attr]
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        for point in metric.data.data_points
-    }
-    provider.shutdown()
-    assert found == {
-        ("calls", ("status", "OK")): 2,
-        ("calls", ("status", "ABORTED")): 1,
-        ("depth",): 1.5,
-        ("latency.count",): 2,
-        ("latency.sum",): 7.5,
-        ("latency.bucket", ("le", "1.0")): 1,
-        ("latency.bucket", ("le", "2.0")): 1,
-        ("latency.bucket", ("le", "+Inf")): 2,
-    }
+    raw = encode_metrics(metrics_data(metrics, Resource.create({"service.name": "one"}), 5))
+    (resource,) = raw.resource_metrics
+    assert "one" in {pair.value.string_value for pair in resource.resource.attributes}
+    calls, depth, durations = resource.scope_metrics[0].metrics
+    assert [(point.attributes[0].value.string_value, point.as_int) for point in calls.sum.data_points] == [
+        ("OK", 2),
+        ("ABORTED", 1),
+    ]
+    assert calls.sum.is_monotonic
+    assert [point.as_double for point in depth.gauge.data_points] == [1.5]
+    (point,) = durations.histogram.data_points
+    assert (point.count, point.sum, list(point.bucket_counts)) == (2, 7.5, [1, 0, 1])
+    assert list(point.explicit_bounds) == [1.0, 2.0]
+    assert point.start_time_unix_nano == 5 < point.time_unix_nano
+    assert not point.HasField("max")
