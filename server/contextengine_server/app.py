@@ -262,7 +262,9 @@ def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
         return Tracer()
     from contextengine_server.telemetry.export import OtlpOptions, start_tracing
 
-    tracer, end = start_tracing(traces.sample_ratio, OtlpOptions(traces.endpoint))
+    tracer, end = start_tracing(
+        traces.sample_ratio, OtlpOptions(traces.endpoint), parent_based=traces.parent_based
+    )
     stack.push_async_callback(asyncio.to_thread, end)
     return tracer
 

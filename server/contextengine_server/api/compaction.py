@@ -17,11 +17,12 @@ from contextengine_server.sessions.compacting import Compacted, Wanted, next_ste
 from contextengine_server.sessions.compacting import compact as run
 from contextengine_server.sessions.core import Address, SessionCore
 from contextengine_server.sessions.proposing import Answer, Proposal, decide, propose
+from contextengine_server.sessions.spans import compacted
 from contextengine_server.sessions.undoing import undo
 from contextengine_server.sessions.warm import Session
 from contextengine_server.sessions.writing import Request, checked, request_of
 from contextengine_server.store.interface import SessionHead, StoredReply
-from contextengine_server.summarize.observing import under
+from contextengine_server.telemetry.tracing import under
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.shaping import summary_info
 
@@ -78,15 +79,15 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
         if request.propose_only:
             reach = engine.reach(cell(available))
             async with session.compaction:
-                proposal = await propose(core, address, engine, wanted, reach)
+                with call.trace.span("compact") as span, under(span):
+                    proposal = await propose(core, address, engine, wanted, reach)
+                    compacted(span, proposal.done)
             reply = await _proposed(core, session, engine, request, wanted, proposal)
             await _remember(core, address, asked, reply)
             return reply
         if request.no_wait:
             if not session.compaction.locked():
-                await queue_compaction(
-                    core, address.scope, available, call.trace.traceparent() or "", asked=wanted
-                )
+                await queue_compaction(core, address.scope, available, call.trace.traceparent(), asked=wanted)
             return _deferred(session, "deferred to background")
         joining = session.compaction.locked()
         generation, tokens = core.require(session).generation, session.view.view_tokens()
@@ -102,6 +103,7 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
                 _require_revision(request, core.require(session))
                 with call.trace.span("compact") as span, under(span):
                     done = await run(core, address, engine, wanted)
+                    compacted(span, done)
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries])
             reply = await _reply(core, session, done, factor)
@@ -117,8 +119,7 @@ async def commit_compaction(
     proposal_id = required(request.proposal_id, "proposal_id", "Compact{propose_only} answered it")
     async with core.session(address.scope, lock=True) as session:
         core.require(session)
-        with call.trace.span("commit"):
-            answer = await decide(core, session, proposal_id, request.accept)
+        answer = await decide(core, session, proposal_id, request.accept)
         if answer is Answer.REFUSED and request.refuse_reason:
             log.info("proposal refused", session=session.scope.session, why=request.refuse_reason[:200])
         return pb.CommitCompactionResponse(

@@ -98,17 +98,16 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         selected = await self.core.select(address.scope)
         asked = request_of(request_id(request.request_id), "Ingest", [message])
         await self.core.count([message])
-        with call.trace.span("commit"):
-            async with self.core.session(address.scope, lock=True) as session:
-                written = await append(
-                    self.core,
-                    session,
-                    address,
-                    [message],
-                    field_name="message",
-                    refuse_conflicts=True,
-                    request=asked,
-                )
+        async with self.core.session(address.scope, lock=True) as session:
+            written = await append(
+                self.core,
+                session,
+                address,
+                [message],
+                field_name="message",
+                refuse_conflicts=True,
+                request=asked,
+            )
         return life.IngestResponse(
             stored=replies.stored_messages(written.stored)[0],
             revision=written.revision,
@@ -124,11 +123,10 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         selected = await self.core.select(address.scope)
         asked = request_of(request_id(request.request_id), "IngestBatch", messages)
         await self.core.count(messages)
-        with call.trace.span("commit"):
-            async with self.core.session(address.scope, lock=True) as session:
-                written = await append(
-                    self.core, session, address, messages, refuse_conflicts=True, request=asked
-                )
+        async with self.core.session(address.scope, lock=True) as session:
+            written = await append(
+                self.core, session, address, messages, refuse_conflicts=True, request=asked
+            )
         return life.IngestBatchResponse(
             stored=replies.stored_messages(written.stored),
             revision=written.revision,
@@ -141,6 +139,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         question = call.caller.tenant, call.raw
         known = await self.answers.again(question)
         if known is not None:
+            call.trace.set("contextengine.reply.repeated", True)
             core.meters.assembled[known.outcome].value += 1
             core.meters.tokens_sent.value += known.tokens
             core.meters.tokens_reused.value += known.reused
@@ -177,7 +176,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         )
         assembly = await assemble(core, wanted)
         # Written before anything is waited for: a commit of the session would change the view under the reply.
-        with call.trace.span("reply"):
+        with call.trace.span("reply") as span:
             reply, reused = replies.encode(
                 assembly,
                 request.known_context_hash,
@@ -185,6 +184,12 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 explained=request.explain,
                 tools=request.tools,
             )
+            outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
+            span.set("contextengine.outcome", outcome)
+            span.set("contextengine.reply.bytes", len(reply))
+            span.set("contextengine.reply.items", assembly.joined.total)
+            span.set("contextengine.reply.tokens", assembly.tokens)
+            span.set("contextengine.reply.reused_tokens", reused)
         announce(core, assembly)
         stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
@@ -200,7 +205,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 core,
                 assembly.view.scope,
                 assembly.available,
-                call.trace.traceparent() or "",
+                call.trace.traceparent(),
                 measured=None if wanted.measured is None else round(wanted.measured / assembly.budget.factor),
             )
         return reply
@@ -241,11 +246,10 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             else None,
             budget=await budget_spec(core, request.budget),
             measured=request.current_token_count if request.HasField("current_token_count") else None,
-            cause=call.trace.traceparent() or "",
+            cause=call.trace.traceparent(),
         )
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        with call.trace.span("commit"):
-            done = await turning.after_turn(core, address, turn)
+        done = await turning.after_turn(core, address, turn)
         duplicate = done.written.repeated or (
             bool(new) and not any(s.disposition == 1 for s in done.written.stored)
         )

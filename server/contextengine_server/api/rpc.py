@@ -32,7 +32,7 @@ from contextengine_server.api.call import Call, Context, Meter
 from contextengine_server.api.contract import Rpc
 from contextengine_server.errors import MalformedRequest, TooLarge
 from contextengine_server.telemetry.metrics import Metrics
-from contextengine_server.telemetry.tracing import Tracer
+from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
 __all__ = ["Call", "Pipeline", "Reply"]
 
@@ -160,6 +160,9 @@ class Pipeline:
         rpc = call.rpc
         self._admission.enter(call, rpc.long_lived)
         call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
+        if call.trace.sampled:
+            # Each call has a task of its own, so that nothing need be put back.
+            CURRENT.set(call.trace)
         call.caller = self._authenticator.caller(call.metadata)
         if rpc.operator_only:
             authorize(call.caller, rpc.method)

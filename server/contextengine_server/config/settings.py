@@ -291,6 +291,10 @@ class TracesSettings(Group):
     sample_ratio: Ratio = Field(
         0.01, ge=0, le=1, description="Share of calls traced where the caller brings no decision of its own."
     )
+    parent_based: bool = Field(
+        True,
+        description="Follow the decision of a caller that brings one. Off: the ratio decides of every call.",
+    )
 
 
 class MetricsSettings(Group):

@@ -45,7 +45,7 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
     # What a warm session must hold is asked of it below: with the room to spare it would be read again for every larger budget.
     known = warm is not None and warm.head is not None
     reach = None if call.whole else 0 if known else _first_reach(core, call, selected.engine)
-    async with core.session(address.scope, reach, lock=storing, trace=call.trace) as session:
+    async with core.session(address.scope, reach, lock=storing) as session:
         await _hold(core, call, session, selected.engine, locked=storing)
         if call.live is not None:
             return await _assemble_live(core, call, address, session, selected)
@@ -106,17 +106,16 @@ async def _store(
 ) -> list[Stored]:
     """Stores what is new, from `start` on. The request's identity is all that it carries, since what of a list is new depends
     on what is stored."""
-    with call.trace.span("commit"):
-        written = await append(
-            core,
-            session,
-            address,
-            carried[start:],
-            field_name="ingest" if call.live is None else "live.messages",
-            first_index=start,
-            refuse_conflicts=False,
-            request=request_of(call.request_id, "Assemble", carried),
-        )
+    written = await append(
+        core,
+        session,
+        address,
+        carried[start:],
+        field_name="ingest" if call.live is None else "live.messages",
+        first_index=start,
+        refuse_conflicts=False,
+        request=request_of(call.request_id, "Assemble", carried),
+    )
     if call.whole:
         await core.fresh(session, None)
     return written.stored

@@ -13,13 +13,13 @@ import structlog
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import Debt, StoreUnavailable
-from contextengine_server.summarize.observing import under
-from contextengine_server.telemetry.tracing import Tracer
+from contextengine_server.telemetry.tracing import CURRENT, Tracer, under
 
 from .budgeting import BudgetSpec, budget_of, target
 from .compacting import MAX_PASSES, Wanted, compact
 from .core import Address, SessionCore
 from .shortening import end
+from .spans import compacted, name_scope
 from .summarizing import MAX_FOCUS
 from .warm import Owed, Session
 
@@ -110,7 +110,8 @@ class Background:
         outcome = "cancelled"
         try:
             # Linked to the call that caused it, which did not wait.
-            with self.tracer.background("compact", debt.cause or None) as span, under(span):
+            with self.tracer.background("compact", debt.cause) as span, under(span):
+                name_scope(span, debt.scope)
                 more = await self._within_deadline(debt)
         except asyncio.CancelledError:
             await store.release_debt(debt, done=False)
@@ -185,6 +186,7 @@ class Background:
                 return False
             async with session.compaction:
                 done = await compact(core, Address(scope), engine, wanted)
+                compacted(CURRENT.get(), done)
         return not asked and len(done.summaries) >= PASSES
 
     async def _sweep(self, idle_ms: int) -> None:
@@ -239,5 +241,6 @@ async def queue_compaction(
         if session is not None:
             session.owed = None
         raise
+    CURRENT.get().set("contextengine.compaction.queued", True)
     core.wake_background()
     return True

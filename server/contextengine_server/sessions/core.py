@@ -36,7 +36,7 @@ from contextengine_server.store.interface import (
     StoreUnavailable,
 )
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, Summarizer, SummaryRequest
-from contextengine_server.telemetry.tracing import NO_TRACE, Trace
+from contextengine_server.telemetry.tracing import CURRENT
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import WireShaper
@@ -46,6 +46,7 @@ from .loading import load
 from .meters import Meters
 from .rows import entry_of, summary_overhead
 from .selection import Selected, Selection
+from .spans import loaded, name_scope
 from .state import SessionState
 from .warm import Session, WarmSessions
 
@@ -147,6 +148,11 @@ class SessionCore:
     async def address(self, tenant: str, ref: Ref) -> Address:
         """The session that a request names. Raises InvalidField."""
         self._check(ref)
+        address = await self._found(tenant, ref)
+        name_scope(CURRENT.get(), address.scope)
+        return address
+
+    async def _found(self, tenant: str, ref: Ref) -> Address:
         if not ref.key:
             return Address(Scope(tenant, ref.agent, ref.session))
         current = await self.store.current_session(tenant, ref.agent, ref.key)
@@ -182,7 +188,7 @@ class SessionCore:
 
     @asynccontextmanager
     async def session(
-        self, scope: Scope, reach: int | None = 0, *, lock: bool = False, trace: Trace = NO_TRACE
+        self, scope: Scope, reach: int | None = 0, *, lock: bool = False
     ) -> AsyncIterator[Session]:
         """The session as the store has it now, with a window of at least `reach` uncovered tokens; None: all of it.
 
@@ -192,15 +198,19 @@ class SessionCore:
         try:
             if lock:
                 async with session.lock:
-                    with trace.span("load"):
+                    with CURRENT.get().span("load") as span:
+                        known = session.head
                         await self.fresh(session, reach)
+                        loaded(span, session, known)
                     yield session
             else:
-                with trace.span("load"):
+                with CURRENT.get().span("load") as span:
+                    known = session.head
                     head = await self.store.head(scope)
                     if not self._current(session, head) or not session.holds(reach):
                         async with session.lock:
                             await self.fresh(session, reach)
+                    loaded(span, session, known)
                 yield session
         finally:
             self.warm.leave(session)
@@ -301,10 +311,14 @@ class SessionCore:
 
     async def commit(self, commit: Commit) -> None:
         """Writes a change. A lost race and known ids are the caller's to handle."""
-        try:
-            await self.store.commit(commit)
-        except StoreUnavailable as error:
-            raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
+        with CURRENT.get().span("commit") as span:
+            span.set("contextengine.commit.revision", commit.head.revision)
+            span.set("contextengine.commit.messages", len(commit.messages))
+            span.set("contextengine.commit.summaries", len(commit.summaries))
+            try:
+                await self.store.commit(commit)
+            except StoreUnavailable as error:
+                raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
 
     async def lost_race(self, session: Session, tries: int) -> None:
         """Reads the session again after another writer won; gives up after a while."""

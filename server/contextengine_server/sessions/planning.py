@@ -56,7 +56,8 @@ def finish(
     engine = engine or selected.engine
     aim = call.aim or target(session, call.model, call.provider)
     budget = call.granted or budget_of(call.budget, aim, core.defaults)
-    with call.trace.span("plan"):
+    with call.trace.span("plan") as span:
+        span.set("contextengine.engine", engine.id)
         kept_free = core.text_tokens(engine.addition(view.summaries))
         room_cell = cell(max(0, budget.reference - kept_free))
         plan = engine.plan(view, room_cell, call.prompt_tokens)
@@ -65,6 +66,9 @@ def finish(
         addition = engine.addition([s.summary for s in plan.segments if isinstance(s, Summarized)])
         addition_tokens = core.text_tokens(addition)
         room = max(0, budget.reference - addition_tokens)
+        span.set("contextengine.plan.budget", room)
+        span.set("contextengine.plan.tokens", tokens)
+        span.set("contextengine.plan.segments", len(plan.segments))
     with call.trace.span("laws"):
         for_items = room_cell - call.prompt_tokens
         case = Case(plan, view, for_items, tokens, engine.declared, aim.provider in REASONING_OPTIONAL)

@@ -28,7 +28,7 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.language import language_of, written_in
-from contextengine_server.summarize.observing import TRACE, under
+from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.reading import texts_of
 
 from .core import SessionCore
@@ -108,7 +108,7 @@ async def summarize(
     """
     request = summary_request(core, scope, engine, step, entries, gain, focus, children=children)
     began_ms = core.clock_ms()
-    with TRACE.get().span("summarize") as span:
+    with CURRENT.get().span("summarize") as span:
         with under(span):
             result = await core.summarizer.summarize(request)
         span.set("contextengine.summarizer", result.summarizer)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from contextengine_server.store.interface import SessionHead
+from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.reading import Incoming
 
 from .background import PASSES, available_of, queue_compaction
@@ -16,6 +17,7 @@ from .budgeting import BudgetSpec
 from .compacting import Wanted, compact
 from .core import Address, SessionCore
 from .modelling import Report, note_usage
+from .spans import compacted
 from .state import SessionState
 from .writing import Request, Written, append
 
@@ -94,6 +96,7 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         return TurnDone(written, queued)
     async with core.session(address.scope) as session, session.compaction:
         wanted = Wanted(available, to_threshold=True, measured=measured, passes=PASSES)
-        await compact(core, address, engine, wanted)
+        with CURRENT.get().span("compact") as span, under(span):
+            compacted(span, await compact(core, address, engine, wanted))
         written.revision = session.revision
     return TurnDone(written, queued=False)

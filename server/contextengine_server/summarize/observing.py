@@ -5,32 +5,16 @@ No text of prompts or answers is in any of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 from contextengine_server.telemetry.metrics import TOKENS, Histogram, Metrics
-from contextengine_server.telemetry.tracing import NO_TRACE, Trace
-
-TRACE: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
-"""The span under which a summary is made. A summary is slow, and passes many hands that need not know of traces."""
+from contextengine_server.telemetry.tracing import CURRENT, Trace
 
 _DURATION = "gen_ai.client.operation.duration"
 _USAGE = "gen_ai.client.token.usage"
-
-
-@contextmanager
-def under(span: Trace) -> Iterator[Trace]:
-    """What is observed within is part of this span."""
-    token = TRACE.set(span)
-    try:
-        yield span
-    finally:
-        TRACE.reset(token)
 
 
 class ModelCalls:
@@ -47,7 +31,7 @@ class ModelCalls:
 
     def call(self, model: str, max_tokens: int) -> ModelCall:
         """One call; use it as a context manager."""
-        span = TRACE.get().span(f"chat {model}".strip(), "client")
+        span = CURRENT.get().span(f"chat {model}".strip(), "client")
         span.set("gen_ai.operation.name", "chat")
         span.set("gen_ai.provider.name", self._provider)
         span.set("gen_ai.request.max_tokens", max_tokens)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from contextengine_server.telemetry.tracing import Sink, Span, Tracer
@@ -32,7 +33,9 @@ class OtlpOptions:
     """Further resource attributes, `service.instance.id` for example."""
 
 
-def start_tracing(ratio: float, options: OtlpOptions) -> tuple[Tracer, Callable[[], None]]:
+def start_tracing(
+    ratio: float, options: OtlpOptions, *, parent_based: bool = True
+) -> tuple[Tracer, Callable[[], None]]:
     """A tracer that exports over OTLP gRPC, and what flushes and ends the export (in seconds: not on the loop)."""
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -48,7 +51,8 @@ def start_tracing(ratio: float, options: OtlpOptions) -> tuple[Tracer, Callable[
         max_export_batch_size=2_048,
         schedule_delay_millis=1_000,
     )
-    return Tracer(ratio, span_sink(processor, resource_of(options))), processor.shutdown
+    sink = span_sink(processor, resource_of(options))
+    return Tracer(ratio, sink, parent_based=parent_based), processor.shutdown
 
 
 def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sink:
@@ -60,7 +64,7 @@ def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sin
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-    from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+    from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
     described = resource or SdkResource.create({"service.name": SERVICE_NAME})
     scope = InstrumentationScope(SCOPE)
@@ -73,14 +77,15 @@ def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sin
 
     def sink(span: Span) -> None:
         parent = links = None
+        state = TraceState.from_header([span.state]) if span.state else None
         if span.parent_id:
-            parent = SpanContext(span.trace_id, span.parent_id, span.parent_remote, sampled)
+            parent = SpanContext(span.trace_id, span.parent_id, span.parent_remote, sampled, state)
         if span.link is not None:
             links = [Link(SpanContext(span.link.trace_id, span.link.span_id, True, sampled))]
         processor.on_end(
             ReadableSpan(
                 name=span.name,
-                context=SpanContext(span.trace_id, span.span_id, False, sampled),
+                context=SpanContext(span.trace_id, span.span_id, False, sampled, state),
                 parent=parent,
                 resource=described,
                 attributes=span.attributes,
@@ -100,4 +105,5 @@ def resource_of(options: OtlpOptions) -> Resource:
     """Who sends: the service, its version, and what the options add."""
     from opentelemetry.sdk.resources import Resource as SdkResource
 
-    return SdkResource.create({"service.name": SERVICE_NAME, **options.resource})
+    described = {"service.name": SERVICE_NAME, "service.version": version("contextengine-server")}
+    return SdkResource.create({**described, **options.resource})

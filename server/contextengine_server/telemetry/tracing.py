@@ -1,15 +1,18 @@
 """Tracing with a cheap hot path: whether an rpc is traced is decided once, before any span object exists.
 
 Where the answer is no, the rpc carries `NO_TRACE`, one shared object that does nothing. Where it is yes, spans are opened
-by hand: they are handed over explicitly (a context variable is too dear for each call) and turned into OpenTelemetry's
-only when they end. Times are nanoseconds since 1970 UTC.
+by hand and turned into OpenTelemetry's only when they end. The hot path hands its span over explicitly; what passes many
+hands, a commit or a summary, finds it in `CURRENT`, which is set for sampled work alone. Times are nanoseconds since 1970 UTC.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
@@ -25,12 +28,17 @@ SERVER_ERRORS = frozenset(
 """The status codes that make a server span an error, by OpenTelemetry's semantic conventions for gRPC."""
 
 
+MAX_STATE_CHARS = 512
+"""A `tracestate` longer than this is not passed on: what W3C asks everyone to pass on at least."""
+
+
 class Parent(NamedTuple):
-    """What a W3C `traceparent` says."""
+    """What a W3C `traceparent` says, and the `tracestate` beside it."""
 
     trace_id: int
     span_id: int
     sampled: bool
+    state: str = ""
 
 
 class Trace:
@@ -47,9 +55,9 @@ class Trace:
     def set(self, key: str, value: Value) -> None:
         """Sets an attribute. Never text of messages."""
 
-    def traceparent(self) -> str | None:
-        """This span as a W3C traceparent, for linking background work. None where nothing is traced."""
-        return None
+    def traceparent(self) -> str:
+        """This span as a W3C traceparent, for linking background work. Empty where nothing is traced."""
+        return ""
 
     def ids(self) -> Mapping[str, str]:
         """`trace_id` and `span_id` for a log line. Empty where nothing is traced."""
@@ -69,6 +77,19 @@ class Trace:
 
 NO_TRACE = Trace()
 
+CURRENT: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
+"""The span that the current task works for: of a sampled rpc, or of background work."""
+
+
+@contextmanager
+def under(span: Trace) -> Iterator[Trace]:
+    """What is observed within is part of this span."""
+    token = CURRENT.set(span)
+    try:
+        yield span
+    finally:
+        CURRENT.reset(token)
+
 
 class Span(Trace):
     """A span of a sampled trace. Handed to `sink` when it ends, once."""
@@ -85,6 +106,7 @@ class Span(Trace):
         "sink",
         "span_id",
         "start",
+        "state",
         "trace_id",
     )
 
@@ -100,9 +122,11 @@ class Span(Trace):
         parent_id: int = 0,
         parent_remote: bool = False,
         link: Parent | None = None,
+        state: str = "",
     ) -> None:
         self.sink, self.name, self.kind, self.trace_id = sink, name, kind, trace_id
         self.parent_id, self.parent_remote, self.link = parent_id, parent_remote, link
+        self.state = state
         self.span_id = random.getrandbits(64) or 1
         self.attributes: dict[str, Value] = {}
         self.error = False
@@ -110,7 +134,7 @@ class Span(Trace):
         self.start = time.time_ns()
 
     def span(self, name: str, kind: Kind = "internal") -> Span:
-        return Span(self.sink, name, kind, self.trace_id, parent_id=self.span_id)
+        return Span(self.sink, name, kind, self.trace_id, parent_id=self.span_id, state=self.state)
 
     def set(self, key: str, value: Value) -> None:
         self.attributes[key] = value[:MAX_VALUE_CHARS] if isinstance(value, str) else value
@@ -151,11 +175,15 @@ Sink = Callable[[Span], None]
 class Tracer:
     """Decides what is traced. `ratio` is the share, 0 to 1, of the rpcs that come without a decision of their caller.
 
+    `parent_based`: a caller's decision is followed, either way. Else the ratio decides of every rpc, by its trace id, so that
+    services with the same ratio decide alike; the caller's trace is continued all the same.
+
     Without a `sink` tracing is off: `on` is False and everything answers `NO_TRACE`.
     """
 
-    def __init__(self, ratio: float = 0.0, sink: Sink | None = None) -> None:
+    def __init__(self, ratio: float = 0.0, sink: Sink | None = None, *, parent_based: bool = True) -> None:
         self.ratio = ratio
+        self.parent_based = parent_based
         self._sink = sink
         self.on = sink is not None
 
@@ -164,44 +192,62 @@ class Tracer:
     ) -> Trace:
         """The server span of an rpc, or `NO_TRACE`.
 
-        `method` is `package.Service/Name`. A caller's traceparent decides (W3C: parent-based), else the ratio. `peer`
-        is asked only where the answer is yes.
+        `method` is `package.Service/Name`. `peer` is asked only where the answer is yes.
         """
         if self._sink is None:
             return NO_TRACE
-        parent = None
-        for key, value in metadata:
-            if key == "traceparent":
-                parent = parse_traceparent(value)
-                break
+        parent = _caller(metadata)
         if parent is None:
             if random.random() >= self.ratio:
                 return NO_TRACE
             span = Span(self._sink, method, "server", _new_trace_id())
-        elif parent.sampled:
+        elif parent.sampled if self.parent_based else _low_64(parent.trace_id) < self.ratio:
             span = Span(
-                self._sink, method, "server", parent.trace_id, parent_id=parent.span_id, parent_remote=True
+                self._sink,
+                method,
+                "server",
+                parent.trace_id,
+                parent_id=parent.span_id,
+                parent_remote=True,
+                state=parent.state,
             )
         else:
             return NO_TRACE
         span.attributes = {"rpc.system.name": "grpc", "rpc.method": method, **_peer_attributes(peer())}
         return span
 
-    def background(self, name: str, link_traceparent: str | None = None) -> Trace:
+    def background(self, name: str, cause: str) -> Trace:
         """A trace of its own for work that an rpc caused and does not wait for, linked to it.
 
-        Traced where the rpc was; work without a known cause, by the ratio. Use it as a context manager.
+        `cause` is the rpc's `traceparent()`, empty where it was not traced: then this is not either. Use it as a context
+        manager.
         """
-        if self._sink is None:
-            return NO_TRACE
-        link = None if link_traceparent is None else parse_traceparent(link_traceparent)
-        if not link.sampled if link else random.random() >= self.ratio:
+        link = parse_traceparent(cause) if self._sink is not None else None
+        if self._sink is None or link is None or not link.sampled:
             return NO_TRACE
         return Span(self._sink, name, "internal", _new_trace_id(), link=link)
 
 
+def _caller(metadata: Iterable[tuple[str, str | bytes]]) -> Parent | None:
+    """The caller's span. None where none is named: then it has decided nothing."""
+    parent, state = None, ""
+    for key, value in metadata:
+        if key == "traceparent":
+            parent = parse_traceparent(value)
+        elif key == "tracestate" and isinstance(value, str):
+            state = f"{state},{value}" if state else value
+    if parent is None or not state or len(state) > MAX_STATE_CHARS or not _STATE.fullmatch(state):
+        return parent
+    return parent._replace(state=state)
+
+
+def _low_64(trace_id: int) -> float:
+    """Where a trace id stands between 0 and 1, as OpenTelemetry's sampler by ratio has it."""
+    return (trace_id & 0xFFFF_FFFF_FFFF_FFFF) / 2**64
+
+
 def parse_traceparent(value: str | bytes) -> Parent | None:
-    """Reads a W3C traceparent. None where it is not one: then the caller has decided nothing."""
+    """Reads a W3C traceparent. None where it is not one."""
     if (
         not isinstance(value, str)
         or len(value) < 55
@@ -220,6 +266,8 @@ def parse_traceparent(value: str | bytes) -> Parent | None:
     return Parent(trace_id, span_id, bool(int(fields[3], 16) & 1))
 
 
+_MEMBER = r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+_STATE = re.compile(rf"\s*{_MEMBER}\s*(,\s*{_MEMBER}\s*)*", re.ASCII)
 _LOWER_HEX = frozenset("0123456789abcdef")
 
 

@@ -7,14 +7,23 @@ import sys
 
 import pytest
 
-from contextengine_server.telemetry.tracing import MAX_VALUE_CHARS, NO_TRACE, Span, Tracer, parse_traceparent
+from contextengine_server.telemetry.tracing import (
+    CURRENT,
+    MAX_VALUE_CHARS,
+    NO_TRACE,
+    Parent,
+    Span,
+    Tracer,
+    parse_traceparent,
+    under,
+)
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def test_a_traceparent_is_read():
     parent = parse_traceparent(TRACEPARENT)
-    assert parent == (0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, True)
+    assert parent == Parent(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, sampled=True)
     unsampled = parse_traceparent(TRACEPARENT[:-2] + "00")
     assert unsampled
     assert not unsampled.sampled
@@ -56,13 +65,14 @@ def test_where_nothing_is_sampled_nothing_is_made():
         Tracer().begin("a.B/C", [("traceparent", TRACEPARENT)], lambda: "x"),
         tracer.begin("a.B/C", [("traceparent", TRACEPARENT[:-2] + "00")], peer),
         tracer.begin("a.B/C", [], peer),
-        tracer.background("compact"),
+        tracer.background("compact", ""),
+        Tracer().background("compact", TRACEPARENT),
     ):
         assert trace is NO_TRACE
         with trace.span("load") as inner:
             inner.set("key", 1)
         assert inner is NO_TRACE
-        assert trace.traceparent() is None
+        assert trace.traceparent() == ""
         assert trace.ids() == {}
     assert not asked
 
@@ -74,7 +84,53 @@ def test_background_work_is_traced_where_its_cause_was():
     assert linked.link == parse_traceparent(TRACEPARENT)
     always = Tracer(1.0, lambda span: None)
     assert always.background("compact", TRACEPARENT[:-2] + "00") is NO_TRACE
-    assert always.background("compact").sampled
+    assert always.background("compact", "") is NO_TRACE
+
+
+@pytest.mark.parametrize("flag", ["00", "01"])
+def test_where_callers_do_not_decide_the_ratio_does_by_the_trace_id(flag):
+    spans: list[Span] = []
+
+    def begin(ratio: float, low: int) -> bool:
+        parent = f"00-{'a' * 16}{low:016x}-b7ad6b7169203331-{flag}"
+        tracer = Tracer(ratio, spans.append, parent_based=False)
+        trace = tracer.begin("a.B/C", [("traceparent", parent)], str)
+        trace.finish("OK")
+        return trace.sampled
+
+    assert begin(0.25, 0x3FFF_FFFF_FFFF_0000)
+    assert not begin(0.25, 0x4000_0000_0000_0000)
+    assert not begin(0.0, 1)
+    assert begin(1.0, 0xFFFF_FFFF_FFFF_0000)
+    assert {span.parent_id for span in spans} == {0xB7AD6B7169203331}, "the trace is continued"
+
+
+@pytest.mark.parametrize(
+    ("headers", "kept"),
+    [
+        (["vendor=abc"], "vendor=abc"),
+        (["a=1", "b@c=x y"], "a=1,b@c=x y"),
+        ([], ""),
+        (["what a user said"], ""),
+        (["a=1,"], ""),
+        (["a=" + "x" * 250, "b=" + "x" * 256, "c=1"], ""),
+    ],
+)
+def test_the_callers_tracestate_goes_on(headers, kept):
+    spans: list[Span] = []
+    metadata = [("tracestate", header) for header in headers] + [("traceparent", TRACEPARENT)]
+    trace = Tracer(0.0, spans.append).begin("a.B/C", metadata, str)
+    with trace.span("load"):
+        pass
+    trace.finish("OK")
+    assert [span.state for span in spans] == [kept, kept]
+
+
+def test_the_current_span_is_there_within_alone():
+    trace = Tracer(1.0, lambda span: None).begin("a.B/C", [], str)
+    with under(trace):
+        assert CURRENT.get() is trace
+    assert CURRENT.get() is NO_TRACE
 
 
 def test_a_span_is_handed_over_once_and_carries_no_long_text():
@@ -96,8 +152,8 @@ def test_a_span_is_handed_over_once_and_carries_no_long_text():
     assert served.attributes["network.peer.port"] == 4000
     assert served.attributes["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
     assert served.error
-    parent = parse_traceparent(trace.traceparent() or "")
-    assert parent == (served.trace_id, served.span_id, True)
+    parent = parse_traceparent(trace.traceparent())
+    assert parent == Parent(served.trace_id, served.span_id, sampled=True)
 
 
 def test_opentelemetry_is_imported_only_where_something_is_exported():
