@@ -56,6 +56,8 @@ var (
 	ErrCorruptRow           = Kind{"CorruptRow", "CORRUPT_ROW"}
 	ErrPositionLost         = Kind{"PositionLost", "POSITION_LOST"}
 	ErrProjectionImpossible = Kind{"ProjectionImpossible", "PROJECTION_IMPOSSIBLE"}
+	ErrSpawnEnded           = Kind{"SpawnEnded", "SPAWN_ENDED"}
+	ErrSpawnLimit           = Kind{"SpawnLimit", "SPAWN_LIMIT"}
 	// ErrQueueFull: the service is away and the client's queue holds all that it may. Raised by the client itself.
 	ErrQueueFull = Kind{"QueueFull", "QUEUE_FULL"}
 )
@@ -67,7 +69,8 @@ var byReason = func() map[string]Kind {
 		ErrRowNotFound, ErrMessageConflict, ErrRequestIDReused, ErrSessionExists, ErrUnknownEngine, ErrRevisionMismatch,
 		ErrHasDependents, ErrLostRace, ErrTooLarge, ErrOverloaded, ErrBudgetSpent, ErrDraining, ErrStoreUnavailable,
 		ErrUnauthenticated, ErrPermissionDenied, ErrEngineFailed, ErrNotYetServed, ErrDefect, ErrDeadlinePassed,
-		ErrSessionReplaced, ErrCorruptRow, ErrPositionLost, ErrProjectionImpossible, ErrQueueFull,
+		ErrSessionReplaced, ErrCorruptRow, ErrPositionLost, ErrProjectionImpossible, ErrSpawnEnded,
+		ErrSpawnLimit, ErrQueueFull,
 	} {
 		found[kind.Reason] = kind
 	}

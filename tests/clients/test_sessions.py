@@ -9,7 +9,7 @@ import pytest
 
 from contextengine import types as t
 from tests.clients.conftest import running
-from tests.clients.drivers import NAMED, Driver, Json, Refused
+from tests.clients.drivers import NAMED, Driver, Json
 from tests.clients.vectors import parsed, vectors
 
 ROOM = t.Budget(message_tokens=4_000)
@@ -120,12 +120,7 @@ def test_subagents_go_through_every_client(driver: Driver, session: Json) -> Non
         request = t.PrepareSubagentSpawnRequest(parent=parent, child=child, request_id=f"{name}-1")
         return driver.call("ContextEngine.PrepareSubagentSpawn", request, t.PrepareSubagentSpawnResponse)
 
-    try:
-        spawned, taken_back = prepare("one"), prepare("two")
-    except Refused as refused:
-        if refused.error["type"] == "NotYetServed":
-            pytest.skip("the server does not serve subagents yet")
-        raise
+    spawned, taken_back = prepare("one"), prepare("two")
     assert spawned.spawn_token
     assert prepare("one").spawn_token == spawned.spawn_token
     rollback = t.RollbackSubagentSpawnRequest(spawn_token=taken_back.spawn_token, parent=parent)

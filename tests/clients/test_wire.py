@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2
 
 from contextengine import types as t
 from contextengine.calls import ASSEMBLE, GET_STATUS
+from contextengine_proto.v1.errors_pb2 import ErrorReason
 from tests.clients.drivers import Driver, Json, Refused, written
 from tests.clients.vectors import parsed, vectors
 from tests.unit.client.conftest import Server
@@ -51,6 +52,14 @@ def test_messages_come_back_byte_for_byte(way: str, driver: Driver, session: Jso
     verbatim = [m for m in messages if m.id in shown and not shown[m.id].form]
     assert len(verbatim) > 10
     assert [shown[m.id].message for m in verbatim] == verbatim
+
+
+def test_the_vectors_hold_every_reason() -> None:
+    served = {name.removeprefix("ERROR_REASON_") for name in ErrorReason.DESCRIPTOR.values_by_name} - {
+        "UNSPECIFIED"
+    }
+    assert {case["reason"] for case in ERRORS if case["reason"]} - served == {"A_LATER_ONE"}
+    assert served <= {case["reason"] for case in ERRORS}
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["reason"] or case["code"])

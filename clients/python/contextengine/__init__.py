@@ -19,6 +19,7 @@ from .client import Client
 from .deltas import Assembly, DeltaMismatch
 from .errors import ContextEngineError
 from .ids import new_id, with_ids
+from .lending import Lending
 from .messages import assistant, system, text_of, tool_call, tool_result, user
 from .session import Session
 from .transport import Stream
@@ -32,6 +33,7 @@ __all__ = [
     "Client",
     "ContextEngineError",
     "DeltaMismatch",
+    "Lending",
     "Message",
     "Session",
     "SessionRef",

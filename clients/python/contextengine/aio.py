@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from typing import Unpack
 
 from . import calls, fields
 from . import types as t
+from .aio_lending import AsyncLending
 from .aio_session import AsyncSession
 from .aio_transport import AsyncConnection, AsyncStream
-from .requests import import_requests
+from .lending import Completion, Job
+from .requests import build, import_requests
 
 
 class AsyncClient(AsyncConnection):
@@ -270,3 +272,14 @@ class AsyncRuntime(_Service):
     ) -> AsyncStream[t.AttachResponse]:
         """Opens the stream. `requests` is read as they come: a Hello first, then an answer for each job."""
         return self._connection.stream_stream(calls.ATTACH, requests, **more)
+
+    async def lend(
+        self, complete: Callable[[Job], Awaitable[str | Completion]], **hello: Unpack[fields.Lend]
+    ) -> None:
+        """Lends a model until it is cancelled: each job is given to `complete`, which answers a text.
+
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is told to the server as
+        a failure that may pass; a job that is no longer wanted is cancelled. A stream that breaks is opened anew, and
+        answers that were not received go out again. Raises the ContextEngineError that no new stream would mend.
+        """
+        await AsyncLending(self._connection, complete, build(t.AttachRequest.Hello, hello)).run()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Unpack
 
 from . import calls, fields
 from . import types as t
+from .lending import Completion, Job, Lending
 from .refs import session_ref
-from .requests import import_requests
+from .requests import build, import_requests
 from .session import Session
 from .transport import BlockingConnection, Stream
 
@@ -253,3 +254,11 @@ class Runtime(_Service):
     ) -> Stream[t.AttachResponse]:
         """Opens the stream. `requests` is read in a thread of its own: a Hello first, then an answer for each job."""
         return self._connection.stream_stream(calls.ATTACH, requests, **more)
+
+    def lend(self, complete: Callable[[Job], str | Completion], **hello: Unpack[fields.Lend]) -> Lending:
+        """Lends a model in threads until the answer's `stop`: each job is given to `complete`, which answers a text.
+
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is told to the server as
+        a failure that may pass. A stream that breaks is opened anew, and answers that were not received go out again.
+        """
+        return Lending(self._connection, complete, build(t.AttachRequest.Hello, hello))

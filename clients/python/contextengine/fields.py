@@ -315,3 +315,13 @@ class Project(Read, total=False):
     prompt: Sequence[t.Part]
     system_prompt_addition: str
     epoch: str
+
+
+class Lend(TypedDict, total=False):
+    """Of AttachRequest.Hello."""
+
+    host_id: str
+    agent_id: str
+    models: Sequence[str]
+    max_concurrent_jobs: int
+    max_input_tokens: int

@@ -1,6 +1,7 @@
 /** The driver of the TypeScript client; see tests/conformance/protocol.md. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { status } from "@grpc/grpc-js";
@@ -25,6 +26,9 @@ function written<Desc extends DescMessage>(schema: Desc, message: MessageShape<D
 class Driver {
   private client!: Client;
   private handles = new Map<string, Session>();
+  private lending: Promise<void> | undefined;
+  private stop = new AbortController();
+  private jobs = 0;
 
   private handle({ agent_id: agentId, session_id: sessionId }: Asked): Session {
     const key = `${agentId}/${sessionId}`;
@@ -85,6 +89,21 @@ class Driver {
         }
         return { messages };
       }
+      case "watch": {
+        const events: string[] = [];
+        for await (const event of this.handle(session).watch(asked["resume_position"])) {
+          events.push(written(t.WatchResponseSchema, event));
+          if (events.length === asked["count"]) break;
+        }
+        return { events };
+      }
+      case "lend":
+        this.lend(asked);
+        return {};
+      case "lent":
+        this.stop.abort();
+        await this.lending;
+        return { jobs: this.jobs };
       case "fallback":
         return {
           response: written(
@@ -112,6 +131,19 @@ class Driver {
         return { id: newId() };
     }
     throw new Error(`unknown op ${asked["op"]}`);
+  }
+
+  private lend({ hello, text, delay, failures }: Asked): void {
+    this.jobs = 0;
+    this.stop = new AbortController();
+    const complete = async (_: t.AttachResponse_Job, signal: AbortSignal) => {
+      if (++this.jobs <= failures) throw new Error("not this one");
+      await sleep(delay * 1000, undefined, { signal });
+      return text as string;
+    };
+    const { $typeName, $unknown, ...fields } = read(t.AttachRequest_HelloSchema, hello);
+    this.lending = this.client.lend(complete, { ...fields, signal: this.stop.signal });
+    this.lending.catch(() => undefined); // told by `lent`
   }
 
   private connect(target: string, settings: Asked): Asked {

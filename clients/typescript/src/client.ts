@@ -2,11 +2,14 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ChannelCredentials, type ChannelOptions, credentials } from "@grpc/grpc-js";
 
 import { isLoopback, serviceConfig } from "./calls.js";
+import { type Complete, Lending } from "./lending.js";
 import { MAX_BYTES, MAX_MESSAGES, Queue, type Rejected } from "./queue.js";
 import { Session } from "./session.js";
 import { type CallOptions, nameOf, type Rpcs, Transport } from "./transport.js";
 import {
   type AfterTurnRequest,
+  type AttachRequest_HelloSchema,
+  type AttachResponse_Job,
   ContextEngine,
   Engines,
   Projection,
@@ -48,6 +51,14 @@ export interface ClientOptions {
   /** Further gRPC channel options; they win over those set here. */
   channelOptions?: ChannelOptions;
 }
+
+/** How a model is lent: the harness, what it lends and how much at once, and when to end. */
+export type LendOptions = MessageInitShape<typeof AttachRequest_HelloSchema> & {
+  /** Ends the lending. */
+  signal?: AbortSignal;
+  /** Is told of each job that `complete` failed on. By default it goes to the console. */
+  failed?: (job: AttachResponse_Job, error: unknown) => void;
+};
 
 /** A client of one server. Connects at the first call. Close it when done. */
 export class Client {
@@ -111,6 +122,23 @@ export class Client {
   session(ref: MessageInitShape<typeof SessionRefSchema>): Session {
     if (!ref.sessionId && !ref.sessionKey) throw new RangeError("a session needs sessionId or sessionKey");
     return new Session(this, create(SessionRefSchema, ref));
+  }
+
+  /**
+   * Lends a model to the server until the signal is aborted: each job is given to `complete`, which answers a text, or a
+   * completion that says more. What it raises is told to the server as a failure that may pass, and to `failed` here. A
+   * stream that breaks is opened anew, and answers that were not received go out again. Raises the error that no new stream
+   * would mend.
+   */
+  async lend(
+    complete: Complete,
+    {
+      signal = new AbortController().signal,
+      failed = (job, error) => console.warn(`contextengine: the lent model failed on job ${job.jobId}`, error),
+      ...hello
+    }: LendOptions = {},
+  ): Promise<void> {
+    await new Lending(this.runtime, hello, complete, failed).run(signal);
   }
 
   /** How many messages wait for the service to come back, of a session or of all. */

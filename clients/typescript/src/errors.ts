@@ -103,6 +103,10 @@ export class CorruptRow extends ContextEngineError {}
 export class PositionLost extends ContextEngineError {}
 /** What a projection may not cut exceeds the target's limit. */
 export class ProjectionImpossible extends ContextEngineError {}
+/** The spawn that a token names is over; `metadata` has why. */
+export class SpawnEnded extends ContextEngineError {}
+/** A child would be too deep, or its parent has too many live ones; `metadata` has which, and the limit. */
+export class SpawnLimit extends ContextEngineError {}
 /** The service is away and the client's queue holds all that it may. Raised by the client itself. */
 export class QueueFull extends ContextEngineError {}
 
@@ -135,6 +139,8 @@ const BY_REASON: Record<string, typeof ContextEngineError> = {
   CORRUPT_ROW: CorruptRow,
   POSITION_LOST: PositionLost,
   PROJECTION_IMPOSSIBLE: ProjectionImpossible,
+  SPAWN_ENDED: SpawnEnded,
+  SPAWN_LIMIT: SpawnLimit,
 };
 
 /** Failures that never reached the service, and so carry no reason. */

@@ -11,10 +11,11 @@
  * `@contextengine/client/formats`.
  */
 export { Assembly, type Degraded, DeltaMismatch } from "./assembly.js";
-export { Client, type ClientOptions } from "./client.js";
+export { Client, type ClientOptions, type LendOptions } from "./client.js";
 export * from "./errors.js";
 export { FALLBACK_REASON, makeUp } from "./fallback.js";
 export { newId, withIds } from "./ids.js";
+export { type Answer, type Complete } from "./lending.js";
 export { assistant, system, text, textOf, toolCall, toolResult, user } from "./messages.js";
 export { type Rejected } from "./queue.js";
 export { Session } from "./session.js";

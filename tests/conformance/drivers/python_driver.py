@@ -8,6 +8,7 @@ import inspect
 import itertools
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -44,6 +45,8 @@ class Driver:
         self.kind = kind
         self.client: Any = None
         self.handles: dict[tuple[str, str], Any] = {}
+        self.lending: Any = None
+        self.jobs = 0
 
     async def answer(self, asked: Json) -> Json:
         try:
@@ -126,6 +129,48 @@ class Driver:
     async def do_export(self, session: Json) -> Json:
         rows = [row async for row in each(self.handle(session).export())]
         return {"messages": [written(row.message.message) for row in rows if row.HasField("message")]}
+
+    async def do_watch(self, session: Json, resume_position: str, count: int) -> Json:
+        stream = self.handle(session).watch(resume_position=resume_position)
+        events: list[str] = []
+        async for event in each(stream):
+            events.append(written(event))
+            if len(events) == count:
+                break
+        stream.cancel()
+        return {"events": events}
+
+    async def do_lend(self, hello: str, text: str, delay: float, failures: int) -> Json:
+        def begun() -> None:
+            self.jobs += 1
+            if self.jobs <= failures:
+                raise ValueError("not this one")
+
+        async def complete_async(job: object) -> str:
+            begun()
+            await asyncio.sleep(delay)
+            return text
+
+        def complete(job: object) -> str:
+            begun()
+            time.sleep(delay)
+            return text
+
+        self.jobs = 0
+        fields = fields_of(read(t.AttachRequest.Hello, hello))
+        if self.kind is AsyncClient:
+            self.lending = asyncio.ensure_future(self.client.runtime.lend(complete_async, **fields))
+        else:
+            self.lending = self.client.runtime.lend(complete, **fields)
+        return {}
+
+    async def do_lent(self) -> Json:
+        if self.kind is Client:
+            self.lending.stop()
+            self.lending.wait()
+        elif not self.lending.cancel():
+            await self.lending
+        return {"jobs": self.jobs}
 
     async def do_fallback(self, request: str, held: list[str], last: str | None, later: list[str]) -> Json:
         response = make_up(

@@ -53,6 +53,14 @@ type asked struct {
 	Format   string
 	In       string
 	Out      [][]byte
+
+	ResumePosition string `json:"resume_position"`
+	Count          int
+
+	Hello    []byte
+	Text     string
+	Delay    float64
+	Failures int64
 }
 
 type answer map[string]any
@@ -60,6 +68,7 @@ type answer map[string]any
 type driver struct {
 	client  *contextengine.Client
 	handles map[string]*contextengine.Session
+	lending *lending
 }
 
 func main() {
@@ -168,6 +177,23 @@ func (d *driver) answer(ctx context.Context, a asked) (answer, error) {
 			}
 		}
 		return answer{"messages": encoded(messages)}, nil
+	case "watch":
+		events := []*pb.WatchResponse{}
+		for event, err := range d.handle(a).Watch(ctx, &pb.WatchRequest{ResumePosition: a.ResumePosition}) {
+			if err != nil {
+				return nil, err
+			}
+			if events = append(events, event); len(events) == a.Count {
+				break
+			}
+		}
+		return answer{"events": encoded(events)}, nil
+	case "lend":
+		d.lending = lend(ctx, d.client, a)
+		return answer{}, nil
+	case "lent":
+		jobs, err := d.lending.end()
+		return answer{"jobs": jobs}, err
 	case "fallback":
 		request := &pb.AssembleRequest{}
 		read(a.Request, request)
