@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from contextengine_server import exporting
 from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
@@ -73,6 +74,8 @@ class App:
     metrics: Metrics
     address: str
     """Where it listens, with the port that was bound."""
+    scraped: str
+    """Where Prometheus finds the metrics, with the port that was bound; empty: nowhere."""
 
 
 def now_ms() -> int:
@@ -129,7 +132,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             Meters(metrics),
         )
         core.summary_capacity, core.attached = models.capacity, harnesses.count
-        _watch(core, metrics)
+        exporting.watch(core, metrics)
         background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
         indexer = Indexer(store)
         sweeper = Sweeper(core)
@@ -158,17 +161,19 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         server.on_drain("children", sweeper.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
+        await exporting.sample(settings, core, metrics, stack)
+        scraped = exporting.scrape(settings, metrics, stack)
         port = await server.start()
         stack.push_async_callback(server.drain, settings.server.drain_grace)
         stack.callback(core.events.close)
         background.start()
         indexer.start()
         sweeper.start()
-        _export(settings, metrics, stack)
+        exporting.export(settings, metrics, stack)
         address = settings.server.address
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
-        yield App(settings, server, core, store, background, registry, metrics, address)
+        yield App(settings, server, core, store, background, registry, metrics, address, scraped)
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -269,17 +274,6 @@ def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
     return tracer
 
 
-def _export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> None:
-    """Sends metrics, once every room has registered its own."""
-    wanted = settings.telemetry.metrics
-    if wanted.endpoint:
-        from contextengine_server.telemetry.export import OtlpOptions
-        from contextengine_server.telemetry.metrics_export import start_metrics
-
-        end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
-        stack.push_async_callback(asyncio.to_thread, end)
-
-
 def _models(
     settings: Settings,
     harnesses: Harnesses,
@@ -309,16 +303,6 @@ def _chain(settings: Settings, models: Models, pool: WorkerPool, counter: TokenC
     if "extractive" in settings.summarizer.order:
         chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding))
     return SummarizerChain(chain, counter.count_text)
-
-
-def _watch(core: SessionCore, metrics: Metrics) -> None:
-    metrics.gauge("contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions")
-    metrics.gauge(
-        "contextengine.sessions.warm.size",
-        lambda: core.warm.bytes,
-        "Bytes of warm sessions, about",
-        unit="By",
-    )
 
 
 def _idle_ms(settings: Settings) -> int | None:

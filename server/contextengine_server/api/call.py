@@ -12,7 +12,7 @@ import grpc
 from contextengine_server.api.auth import LOCAL_OPERATOR, Caller
 from contextengine_server.api.contract import Rpc
 from contextengine_server.errors import DomainError
-from contextengine_server.telemetry.metrics import Counter, Metrics
+from contextengine_server.telemetry.metrics import Histogram, Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -73,26 +73,29 @@ class Call:
 class Meter:
     """The metrics of one rpc."""
 
-    __slots__ = ("_by_status", "_metrics", "latency", "received", "rpc", "sent")
+    __slots__ = ("_by_status", "_metrics", "received", "rpc", "sent")
 
     def __init__(self, metrics: Metrics, rpc: Rpc) -> None:
         self._metrics, self.rpc = metrics, rpc
         label = {"rpc.method": rpc.method}
-        self.latency = metrics.histogram(
-            "contextengine.rpc.duration", "From a call's arrival to its reply", label
-        )
-        self.received = metrics.counter("contextengine.rpc.request.size", "Bytes of requests", label, "By")
-        self.sent = metrics.counter("contextengine.rpc.response.size", "Bytes of replies", label, "By")
-        self._by_status: dict[str, Counter] = {}
-        self._counter("OK")
+        self.received = metrics.counter("contextengine.rpc.received", "Bytes of requests", label, "By")
+        self.sent = metrics.counter("contextengine.rpc.sent", "Bytes of replies", label, "By")
+        self._by_status: dict[str, Histogram] = {}
+        self._latency("OK")
 
     def done(self, status: str, seconds: float) -> None:
         """Counts a call by the name of its gRPC status."""
-        (self._by_status.get(status) or self._counter(status)).value += 1
-        self.latency.observe(seconds)
+        (self._by_status.get(status) or self._latency(status)).observe(seconds)
 
-    def _counter(self, status: str) -> Counter:
-        labels = {"rpc.method": self.rpc.method, "rpc.response.status_code": status}
-        counter = self._metrics.counter("contextengine.rpc.calls", "Calls answered", labels)
-        self._by_status[status] = counter
-        return counter
+    def _latency(self, status: str) -> Histogram:
+        # The name and the labels are OpenTelemetry's for servers of rpcs.
+        labels = {
+            "rpc.system.name": "grpc",
+            "rpc.method": self.rpc.method,
+            "rpc.response.status_code": status,
+        }
+        latency = self._metrics.histogram(
+            "rpc.server.call.duration", "From a call's arrival to its reply; of a stream, to its end", labels
+        )
+        self._by_status[status] = latency
+        return latency

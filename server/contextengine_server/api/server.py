@@ -102,7 +102,9 @@ class Server:
         self._admission = Admission(
             options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
         )
-        metrics.gauge("contextengine.rpc.in_flight", lambda: self._admission.in_flight, "Calls in flight")
+        metrics.gauge(
+            "contextengine.rpc.in_flight", lambda: self._admission.in_flight, "Calls in flight", unit="{call}"
+        )
         pipeline = Pipeline(
             admission=self._admission,
             authenticator=Authenticator(options.tokens),
@@ -228,7 +230,7 @@ def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise ConfigurationError(f"cannot listen on {address}: {_why_unbound(address)}") from error
+        raise ConfigurationError(f"cannot listen on {address}: {why_unbound(address)}") from error
 
 
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
@@ -278,7 +280,7 @@ def _check_socket_path(address: str) -> None:
             raise ConfigurationError(f"cannot listen on {address}: another process listens there")
 
 
-def _why_unbound(address: str) -> str:
+def why_unbound(address: str) -> str:
     """What the operating system says to the same address, since gRPC keeps it to itself."""
     try:
         if address.startswith("unix:"):

@@ -241,7 +241,8 @@ def _client(where: Where, address: str) -> AsyncClient:
 async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIterator[AsyncClient]:
     """A client of a server in this process, on the settings' store, that only this user can reach."""
     from contextengine_server.app import running
-    from contextengine_server.config.settings import TelemetrySettings, TlsSettings
+    from contextengine_server.config.settings import TlsSettings
+    from contextengine_server.config.telemetry import TelemetrySettings
     from contextengine_server.telemetry.logs import configure_logging
 
     path = settings.store.path

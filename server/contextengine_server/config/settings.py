@@ -6,7 +6,6 @@ are immutable. Durations are held in seconds, sizes in bytes.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,9 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from contextengine_server.config.addresses import is_host_and_port, is_loopback
 from contextengine_server.config.group import Group
 from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
+from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.context.budget import BudgetRules
 from contextengine_server.engines.fields import (
     Bytes,
@@ -35,12 +36,6 @@ MIB = 1 << 20
 def _off(value: Any) -> Any:
     # YAML reads a bare `off` as false.
     return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else value
-
-
-def _http_url(value: str) -> str:
-    if value and not value.startswith(("http://", "https://")):
-        raise ValueError("must begin with http:// or https://, or be empty for none")
-    return value
 
 
 class KeepaliveSettings(Group):
@@ -112,16 +107,7 @@ class ServerSettings(Group):
             if len(address) == len("unix:"):
                 raise ValueError("must name the socket's path behind unix:")
             return address
-        host, colon, port = address.rpartition(":")
-        bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
-        if (
-            not colon
-            or not host
-            or bare_ipv6
-            or not port.isascii()
-            or not port.isdigit()
-            or int(port) > 65535
-        ):
+        if not is_host_and_port(address):
             raise ValueError("must be host:port, [ipv6]:port or unix:path, the port from 0 to 65535")
         return address
 
@@ -130,11 +116,7 @@ class ServerSettings(Group):
         """True where only this machine can connect."""
         if self.address.startswith("unix:"):
             return True
-        host = self.address.rpartition(":")[0].strip("[]")
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
+        return is_loopback(self.address)
 
 
 def _sha256(value: Any) -> Any:
@@ -280,47 +262,6 @@ class BudgetSettings(Group):
         return BudgetRules(
             self.output_reserve, self.safety_margin_ratio, self.safety_margin_min, self.rot_buffer_ratio
         )
-
-
-class TracesSettings(Group):
-    """Where spans go."""
-
-    endpoint: Annotated[str, BeforeValidator(_http_url)] = Field(
-        "", description="OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no tracing."
-    )
-    sample_ratio: Ratio = Field(
-        0.01, ge=0, le=1, description="Share of calls traced where the caller brings no decision of its own."
-    )
-    parent_based: bool = Field(
-        True,
-        description="Follow the decision of a caller that brings one. Off: the ratio decides of every call.",
-    )
-
-
-class MetricsSettings(Group):
-    """Where metrics go."""
-
-    endpoint: Annotated[str, BeforeValidator(_http_url)] = Field(
-        "", description="OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no metrics leave the process."
-    )
-    interval: Seconds = Field(15.0, ge=1, le=3600, description="How often metrics are sent.")
-
-
-class LogsSettings(Group):
-    """What is logged. Text of messages never is."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The least level written."
-    )
-    format: Literal["text", "json"] = Field("text", description="For people, or one JSON object a line.")
-
-
-class TelemetrySettings(Group):
-    """Traces, metrics and logs."""
-
-    traces: TracesSettings = TracesSettings()
-    metrics: MetricsSettings = MetricsSettings()
-    logs: LogsSettings = LogsSettings()
 
 
 class Settings(BaseSettings):

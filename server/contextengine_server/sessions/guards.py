@@ -25,17 +25,18 @@ class StoredStates:
         """Replaces the tenant's state by the first that `step` gives, and answers the second, in one transaction."""
 
         def stored(before: bytes) -> tuple[bytes, T]:
-            state, answer = step(_read(before))
+            state, answer = step(read_state(before))
             return state.encode().encode(), answer
 
         return await self._guards.change(tenant, stored)
 
     async def state(self, tenant: str) -> GuardState:
         """The tenant's state."""
-        return _read(await self._guards.state(tenant))
+        return read_state(await self._guards.state(tenant))
 
 
-def _read(stored: bytes) -> GuardState:
+def read_state(stored: bytes) -> GuardState:
+    """The state that a store keeps; a new one where it cannot be read."""
     try:
         return GuardState.decode(stored.decode())
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is counted of sessions: plain integers that instruments read (design of the hot path)."""
+"""What is counted of sessions: plain integers, read by whoever exports them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ _DEGRADED = ("breaker_open", "spend_cap", "summarizer_fallback", "summarizers_ex
 _COMPACTIONS = ("committed", "no_progress", "failed")
 _SUBAGENTS = ("forked", "isolated", "started", "rolled_back", "ended", "expired")
 
+_REPORTED = {
+    "input_tokens": "input_uncached",
+    "cache_read_tokens": "input_cache_read",
+    "cache_write_tokens": "input_cache_write",
+    "output_tokens": "output",
+}
+
 
 class Meters:
     """The counters of the session core."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.assembled: dict[int, Counter] = {
-            number: metrics.counter("contextengine.assemblies", "Assemblies by outcome", {"outcome": name})
+            number: metrics.counter(
+                "contextengine.assemblies", "Assemblies by outcome", {"outcome": name}, "{assembly}"
+            )
             for number, name in _OUTCOMES.items()
         }
-        self.messages = metrics.counter("contextengine.messages.stored", "Messages stored")
+        self.messages = metrics.counter("contextengine.messages.stored", "Messages stored", unit="{message}")
         self.tokens_in = metrics.counter(
             "contextengine.tokens.stored", "Tokens stored, reference encoding", unit="{token}"
         )
@@ -30,7 +39,7 @@ class Meters:
         )
         self.compacted: dict[str, Counter] = {
             name: metrics.counter(
-                "contextengine.compactions", "Compaction passes by outcome", {"outcome": name}
+                "contextengine.compactions", "Compaction passes by outcome", {"outcome": name}, "{pass}"
             )
             for name in _COMPACTIONS
         }
@@ -39,15 +48,25 @@ class Meters:
                 "contextengine.summaries.degraded",
                 "Summaries by another than was asked first",
                 {"reason": name},
+                "{summary}",
             )
             for name in _DEGRADED
         }
         self.subagents: dict[str, Counter] = {
             name: metrics.counter(
-                "contextengine.subagents", "Children by what became of them", {"outcome": name}
+                "contextengine.subagents", "Children by what became of them", {"outcome": name}, "{child}"
             )
             for name in _SUBAGENTS
         }
         self.tokens_granted = metrics.counter(
             "contextengine.tokens.granted", "Tokens that children recalled of their parents", unit="{token}"
         )
+        self.reported: dict[str, Counter] = {
+            field: metrics.counter(
+                "contextengine.tokens.reported",
+                "Tokens that providers billed, as ReportUsage and AfterTurn tell; the parts of the input do not overlap",
+                {"kind": kind},
+                "{token}",
+            )
+            for field, kind in _REPORTED.items()
+        }

@@ -105,7 +105,16 @@ async def report_usage(
         note_usage(state, report)
         return Draft(state, head)
 
-    return await change(core, session, address, edit, request=request)
+    done = await change(core, session, address, edit, request=request)
+    if not done.repeated:
+        meter_usage(core, report)
+    return done
+
+
+def meter_usage(core: SessionCore, report: Report) -> None:
+    """Counts what was billed, once it is stored."""
+    for name, counter in core.meters.reported.items():
+        counter.value += getattr(report, name)
 
 
 def note_usage(state: SessionState, report: Report) -> None:

@@ -16,7 +16,7 @@ from .background import PASSES, available_of, queue_compaction
 from .budgeting import BudgetSpec
 from .compacting import Wanted, compact
 from .core import Address, SessionCore
-from .modelling import Report, note_usage
+from .modelling import Report, meter_usage, note_usage
 from .spans import compacted
 from .state import SessionState
 from .writing import Request, Written, append
@@ -81,6 +81,8 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
         )
         if written.repeated or session.head is None:
             return TurnDone(written, queued=False)
+        if report is not None:
+            meter_usage(core, report)
         measured = None if turn.measured is None else round(turn.measured / session.state.model.factor)
         try:
             due = not session.state.held and engine.due(session.view, available, measured)

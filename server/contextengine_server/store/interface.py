@@ -9,11 +9,11 @@ counted in the session's reference encoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
+from contextengine_server.store.condition import StoreHealth, Workloads
 from contextengine_server.store.guards import Guards
 from contextengine_server.store.lending import LentJobs
 from contextengine_server.store.search import SearchIndex
@@ -221,15 +221,6 @@ class Assignment:
     options: bytes = b"{}"
 
 
-@dataclass(slots=True)
-class StoreHealth:
-    """How the store is, for doctor and health."""
-
-    ok: bool
-    detail: str
-    facts: dict[str, str] = field(default_factory=dict)
-
-
 class StoreError(Exception):
     """The store could not do what was asked."""
 
@@ -276,13 +267,14 @@ class StoreRefused(StoreError):
 
 class Store(Protocol):
     """Rows of sessions. Every method names the scope or the tenant it works in, and none reads across, but those that serve
-    the process and answer no caller: `idle_sessions`, `claim_debt`, `spawns.expire`, and `counts` without a tenant. Every read
-    and write raises StoreUnavailable where the database cannot be used now, or is closed."""
+    the process and answer no caller: `idle_sessions`, `claim_debt`, `spawns.expire`, `workload`, and `counts` without a tenant.
+    Every read and write raises StoreUnavailable where the database cannot be used now, or is closed."""
 
     index: SearchIndex
     guards: Guards
     lent: LentJobs
     spawns: Spawns
+    workload: Workloads
 
     async def open(self) -> None:
         """Opens, locks and migrates the database. Raises StoreRefused."""

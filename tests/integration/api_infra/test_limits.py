@@ -63,8 +63,8 @@ async def test_a_client_that_goes_away_cancels_the_work():
         await soon(h.seen)
         await asyncio.sleep(0.05)
         found = h.metrics.snapshot()
-    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=CANCELLED"
-    assert found[f"contextengine.rpc.calls{{{key}}}"] == 1
+    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=CANCELLED,rpc.system.name=grpc"
+    assert found[f"rpc.server.call.duration{{{key}}}.count"] == 1
     assert not h.seen.finished.is_set()
 
 
@@ -97,8 +97,8 @@ async def test_the_deadline_reaches_the_work():
         found = h.metrics.snapshot()
     assert failed.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert call.remaining() == 0
-    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=DEADLINE_EXCEEDED"
-    assert found[f"contextengine.rpc.calls{{{key}}}"] == 1
+    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=DEADLINE_EXCEEDED,rpc.system.name=grpc"
+    assert found[f"rpc.server.call.duration{{{key}}}.count"] == 1
 
 
 async def test_work_knows_how_long_it_may_take():

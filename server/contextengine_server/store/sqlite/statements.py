@@ -298,3 +298,14 @@ FORGET_SPAWNS = """
 COUNTED = ("sessions", "messages", "summaries", "debts")
 COUNT_ALL = {table: f"SELECT COUNT(*) FROM {table}" for table in COUNTED}
 COUNT_TENANT = {table: f"{query} WHERE tenant = :tenant" for table, query in COUNT_ALL.items()}
+
+# Work that waits: tables that are short, read whole
+
+WORKLOAD = {
+    "debts": """
+        SELECT COALESCE(SUM(held = 0 AND lease_until_ms <= :now), 0), COALESCE(SUM(held = 0 AND lease_until_ms > :now), 0),
+            COALESCE(SUM(held <> 0), 0), MIN(CASE WHEN held = 0 AND lease_until_ms <= :now THEN queued_ms END) FROM debts
+    """,
+    "lent": "SELECT COUNT(*) FROM lent_jobs WHERE answered = 0",
+    "guards": "SELECT state FROM guards",
+}

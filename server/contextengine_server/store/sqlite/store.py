@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.condition import StoreHealth, Workloads
 from contextengine_server.store.guards import Guards
 from contextengine_server.store.interface import (
     Assignment,
@@ -20,7 +21,6 @@ from contextengine_server.store.interface import (
     MessageRow,
     SessionHead,
     StoredReply,
-    StoreHealth,
     StoreRefused,
     StoreUnavailable,
     SummaryRow,
@@ -37,6 +37,7 @@ from .readers import Readers
 from .remembered import Remembered
 from .search import SqliteIndex
 from .spawns import SqliteSpawns
+from .workload import SqliteWorkloads
 from .writer import Writer
 
 T = TypeVar("T")
@@ -87,6 +88,7 @@ class SqliteStore:
         self.guards: Guards = SqliteGuards(self._read, self._write)
         self.lent: LentJobs = SqliteLentJobs(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
+        self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 
     # Life
 
@@ -129,6 +131,9 @@ class SqliteStore:
 
     async def _read(self, read: Callable[..., T], *args: object) -> T:
         return await self._opened().readers.run(read, *args)
+
+    def _queued(self) -> int:
+        return self._open.writer.queued() if self._open is not None else 0
 
     async def _write(
         self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None] = lambda result: None

@@ -53,6 +53,10 @@ class Writer:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
+    def queued(self) -> int:
+        """How many writes wait."""
+        return self._queue.qsize()
+
     def submit(
         self,
         work: Callable[[sqlite3.Connection], T],

@@ -1,0 +1,71 @@
+"""Who reads the metrics: wired here, as `app` wires the rooms."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from importlib.metadata import version
+
+from contextengine_server.api.auth import ConfigurationError, split_address
+from contextengine_server.api.server import why_unbound
+from contextengine_server.config import Settings
+from contextengine_server.sessions.core import SessionCore
+from contextengine_server.sessions.sampling import Sampler
+from contextengine_server.sessions.summarizing import policy_of
+from contextengine_server.telemetry.metrics import Metrics
+
+
+def watch(core: SessionCore, metrics: Metrics) -> None:
+    """Registers what is in memory."""
+    metrics.gauge("contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}")
+    metrics.gauge(
+        "contextengine.sessions.warm.size",
+        lambda: core.warm.bytes,
+        "Bytes of warm sessions, about",
+        unit="By",
+    )
+
+
+async def sample(
+    settings: Settings, core: SessionCore, metrics: Metrics, stack: contextlib.AsyncExitStack
+) -> None:
+    """Looks at the store for the gauges, where anybody reads them."""
+    wanted = settings.telemetry.metrics
+    sampler = Sampler(core.store, policy_of(settings.engine.dag), core.clock_ms, metrics)
+    if wanted.endpoint or wanted.prometheus.address:
+        await sampler.look()
+        sampler.start()
+        stack.push_async_callback(sampler.stop)
+
+
+def scrape(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> str:
+    """Opens the Prometheus endpoint where one is wanted; its address. Raises ConfigurationError where it cannot listen."""
+    address = settings.telemetry.metrics.prometheus.address
+    if not address:
+        return ""
+    from contextengine_server.telemetry.prometheus import serve_metrics
+
+    name = "telemetry.metrics.prometheus.address"
+    host, port = split_address(address)
+    if port and settings.server.address.endswith(f":{port}"):
+        raise ConfigurationError(
+            f"{name}: {address} has the port of server.address {settings.server.address}, which speaks gRPC alone:"
+            " choose another, such as 127.0.0.1:9464"
+        )
+    try:
+        bound, end = serve_metrics(host, port, metrics, version("contextengine-server"))
+    except OSError as error:
+        raise ConfigurationError(f"{name}: cannot listen on {address}: {why_unbound(address)}") from error
+    stack.push_async_callback(asyncio.to_thread, end)
+    return f"{address.rpartition(':')[0]}:{bound}"
+
+
+def export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> None:
+    """Sends metrics, once every room has registered its own."""
+    wanted = settings.telemetry.metrics
+    if wanted.endpoint:
+        from contextengine_server.telemetry.export import OtlpOptions
+        from contextengine_server.telemetry.metrics_export import start_metrics
+
+        end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
+        stack.push_async_callback(asyncio.to_thread, end)
