@@ -18,6 +18,8 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from contextengine_server.telemetry.tracing import CURRENT
+
 WITHHELD = "[withheld]"
 
 SECRET_KEYS = frozenset(
@@ -71,8 +73,15 @@ def configure_logging(level: str = "info", json: bool = True, stream: TextIO | N
 
 
 def get_logger(name: str) -> Any:
-    """A structlog logger: `log.info("event_name", key=value)`. Pass a trace's ids with `**trace.ids()`."""
+    """A structlog logger: `log.info("event_name", key=value)`."""
     return structlog.get_logger(component=name)
+
+
+def ids_of_trace(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Adds `trace_id` and `span_id` of the sampled work that the line is about, so that it is found from its trace."""
+    for name, value in CURRENT.get().ids().items():
+        event.setdefault(name, value)
+    return event
 
 
 def withhold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -139,6 +148,7 @@ def _plain_line(logger: WrappedLogger, method: str, event: EventDict) -> str:
 _SHARED: tuple[Processor, ...] = (
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ids_of_trace,
     frames_of_exception,
     withhold,
 )

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from contextengine_server.telemetry.logs import configure_logging, get_logger
-from contextengine_server.telemetry.tracing import NO_TRACE, Tracer
+from contextengine_server.telemetry.tracing import NO_TRACE, Tracer, under
 
 
 @pytest.fixture
@@ -46,6 +46,19 @@ def test_a_line_is_json_with_the_ids_of_its_trace(stream):
         **trace.ids(),
     }
     assert "trace_id" not in second
+
+
+def test_work_under_a_span_needs_not_name_it(stream):
+    configure_logging("info", stream=stream)
+    trace = Tracer(1.0, lambda span: None).begin("a.B/C", [], lambda: "")
+    with under(trace):
+        get_logger("test").info("compacted")
+        logging.getLogger("a.library").warning("slow")
+    get_logger("test").info("compacted")
+    ours, theirs, after = lines(stream)
+    for line in (ours, theirs):
+        assert {name: line[name] for name in ("trace_id", "span_id")} == trace.ids()
+    assert "trace_id" not in after
 
 
 def test_secrets_and_texts_are_withheld(stream):
