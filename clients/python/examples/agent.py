@@ -1,6 +1,9 @@
 """An agent's loop against a model that is made up: it calls one tool, then answers.
 
-python clients/python/examples/agent.py 127.0.0.1:50051
+python clients/python/examples/agent.py [ADDRESS [SESSION [QUESTION ...]]]
+
+Without a session it begins one; without questions it asks two of its own. Where OTEL_EXPORTER_OTLP_ENDPOINT is set, each turn
+is a trace that goes there.
 """
 
 from __future__ import annotations
@@ -8,6 +11,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+
+from spans import call_span, span, tracing
 
 from contextengine import Client, Message, Session, assistant, new_id, text_of, tool_call, tool_result, user
 from contextengine.types import ROLE_TOOL, ToolCallPart
@@ -27,19 +32,27 @@ def turn(session: Session, question: str) -> None:
     """One question until its answer."""
     new = [user(question)]
     while True:
-        context = session.assemble(ingest=new)
+        with call_span("Assemble"):
+            context = session.assemble(ingest=new)
         if context.degraded:
             print("the service is away:", context.degraded.reason)
         reply, calls = model(context.messages)
         if not calls:
             print(text_of(reply))
-            session.after_turn([reply])
+            with call_span("AfterTurn"):
+                session.after_turn([reply])
             return
         new = [reply, *(tool_result(call.call_id, "in Utrecht, due tomorrow") for call in calls)]
 
 
+def main(target: str = "127.0.0.1:50051", session_id: str = "", *questions: str) -> None:
+    """One turn after the other."""
+    with tracing(), Client(target) as client:
+        session = client.session(agent_id="example", session_id=session_id or new_id())
+        for question in questions or ("Where is order 4711?", "And order 4712?"):
+            with span("invoke_agent example"):
+                turn(session, question)
+
+
 if __name__ == "__main__":
-    with Client(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:50051") as client:
-        example = client.session(agent_id="example", session_id=new_id())
-        for asked in ("Where is order 4711?", "And order 4712?"):
-            turn(example, asked)
+    main(*sys.argv[1:])

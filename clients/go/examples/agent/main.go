@@ -1,6 +1,9 @@
 // An agent's loop against a model that is made up: it calls one tool, then answers.
 //
-//	go run ./examples/agent 127.0.0.1:50051
+//	go run ./agent [ADDRESS [SESSION [QUESTION ...]]]
+//
+// Without a session it begins one; without questions it asks two of its own. Where OTEL_EXPORTER_OTLP_ENDPOINT
+// is set, each turn is a trace that goes there.
 package main
 
 import (
@@ -15,18 +18,34 @@ import (
 )
 
 func main() {
-	target := contextengine.DefaultTarget
+	target, sessionID := contextengine.DefaultTarget, contextengine.NewID()
+	questions := []string{"Where is order 4711?", "And order 4712?"}
 	if len(os.Args) > 1 {
 		target = os.Args[1]
 	}
+	if len(os.Args) > 2 {
+		sessionID = os.Args[2]
+	}
+	if len(os.Args) > 3 {
+		questions = os.Args[3:]
+	}
+	ctx := context.Background()
+	stop, err := startTracing(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stop(ctx)
 	client, err := contextengine.New(target)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	session := client.Session(&pb.SessionRef{AgentId: "example", SessionId: contextengine.NewID()})
-	for _, question := range []string{"Where is order 4711?", "And order 4712?"} {
-		if err := turn(context.Background(), session, question); err != nil {
+	session := client.Session(&pb.SessionRef{AgentId: "example", SessionId: sessionID})
+	for _, question := range questions {
+		err := traced(ctx, "invoke_agent example", func(ctx context.Context) error {
+			return turn(ctx, session, question)
+		})
+		if err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -35,7 +54,11 @@ func main() {
 func turn(ctx context.Context, session *contextengine.Session, question string) error {
 	ingest := []*pb.Message{contextengine.User(question)}
 	for {
-		assembly, err := session.Assemble(ctx, &pb.AssembleRequest{Ingest: ingest})
+		var assembly *contextengine.Assembly
+		err := tracedCall(ctx, "Assemble", func(ctx context.Context) (err error) {
+			assembly, err = session.Assemble(ctx, &pb.AssembleRequest{Ingest: ingest})
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -45,8 +68,10 @@ func turn(ctx context.Context, session *contextengine.Session, question string) 
 		reply, calls := model(assembly.Messages())
 		if len(calls) == 0 {
 			fmt.Println(contextengine.TextOf(reply))
-			_, err = session.AfterTurn(ctx, &pb.AfterTurnRequest{Messages: []*pb.Message{reply}})
-			return err
+			return tracedCall(ctx, "AfterTurn", func(ctx context.Context) error {
+				_, err := session.AfterTurn(ctx, &pb.AfterTurnRequest{Messages: []*pb.Message{reply}})
+				return err
+			})
 		}
 		ingest = []*pb.Message{reply}
 		for _, call := range calls {
