@@ -18,6 +18,7 @@ from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
 from contextengine_server.api.projection import ProjectionService
+from contextengine_server.api.projection_items import CACHE_SHARE, ProjectedItems
 from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
@@ -132,7 +133,8 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             Meters(metrics),
         )
         core.summary_capacity, core.attached = models.capacity, harnesses.count
-        exporting.watch(core, metrics)
+        projected = ProjectedItems(core.limits.cache_bytes // CACHE_SHARE)
+        exporting.watch(core, projected, metrics)
         background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
         indexer = Indexer(store)
         sweeper = Sweeper(core)
@@ -147,9 +149,11 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             ]
 
         services = {
-            f"{PACKAGE}.ContextEngine": ContextEngineService(core, ground, spawn_rules_of(settings)),
+            f"{PACKAGE}.ContextEngine": ContextEngineService(
+                core, ground, spawn_rules_of(settings), projected
+            ),
             f"{PACKAGE}.Recall": RecallService(core, ground),
-            f"{PACKAGE}.Projection": ProjectionService(core),
+            f"{PACKAGE}.Projection": ProjectionService(core, projected),
             f"{PACKAGE}.Runtime": RuntimeService(harnesses),
             f"{PACKAGE}.Sessions": SessionsService(core),
             f"{PACKAGE}.Engines": EnginesService(core, doctor),

@@ -7,6 +7,7 @@ import contextlib
 from importlib.metadata import version
 
 from contextengine_server.api.auth import ConfigurationError, split_address
+from contextengine_server.api.projection_items import ProjectedItems
 from contextengine_server.api.server import why_unbound
 from contextengine_server.config import Settings
 from contextengine_server.sessions.core import SessionCore
@@ -15,13 +16,19 @@ from contextengine_server.sessions.summarizing import policy_of
 from contextengine_server.telemetry.metrics import Metrics
 
 
-def watch(core: SessionCore, metrics: Metrics) -> None:
+def watch(core: SessionCore, projected: ProjectedItems, metrics: Metrics) -> None:
     """Registers what is in memory."""
     metrics.gauge("contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}")
     metrics.gauge(
         "contextengine.sessions.warm.size",
         lambda: core.warm.bytes,
         "Bytes of warm sessions, about",
+        unit="By",
+    )
+    metrics.gauge(
+        "contextengine.projection.kept.size",
+        lambda: projected.bytes,
+        "Bytes of messages in the forms of projections, about",
         unit="By",
     )
 

@@ -9,6 +9,7 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import projection, replies, unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.compaction import commit_compaction, compact
+from contextengine_server.api.projection_items import ProjectedItems
 from contextengine_server.api.reading import (
     budget_spec,
     host_facts,
@@ -43,8 +44,8 @@ from contextengine_server.sessions.writing import Request, append, request_of
 class ContextEngineService(ToolCalls, SubagentCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
-    def __init__(self, core: SessionCore, ground: Ground, rules: SpawnRules) -> None:
-        self.core, self.ground, self.rules = core, ground, rules
+    def __init__(self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectedItems) -> None:
+        self.core, self.ground, self.rules, self.items = core, ground, rules, items
         self.answers = Answers(core)
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
@@ -194,7 +195,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
             with call.trace.span("project"):
-                reply += await projection.assembled_projection(assembly, request)
+                reply = b"".join(
+                    (reply, *await projection.assembled_projection(assembly, request, self.items))
+                )
         # A session key may name another session the next time, without a change of this one.
         if not (assembly.stored or assembly.outcome_reason or request.explain or request.session.session_key):
             self.answers.keep(question, assembly, stands_on, reply, reused)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
 
 from contextengine_proto.v1 import assemble_pb2, message_pb2
 from contextengine_proto.v1 import projection_pb2 as pb
 from contextengine_server.api import projection_reading as reading
 from contextengine_server.api.call import Call
+from contextengine_server.api.projection_items import ProjectedItems
 from contextengine_server.api.reading import (
     budget_spec,
     incoming,
@@ -28,14 +25,17 @@ from contextengine_server.projection import anthropic, gemini, openai_chat, open
 from contextengine_server.projection.codex import task as codex
 from contextengine_server.projection.codex.projecting import project, split_prompt
 from contextengine_server.projection.model import Item, Loss, Part, ProjectionImpossible
-from contextengine_server.projection.rendering import Json, ProviderTask
+from contextengine_server.projection.rendering import ProviderTask
+from contextengine_server.projection.text import dumped
 from contextengine_server.sessions.assembling import assemble
 from contextengine_server.sessions.assembly import AssembleCall, Assembly
 from contextengine_server.sessions.core import SessionCore
 from contextengine_server.summarize.redaction import MARK, redact
-from contextengine_server.wire.frames import block
+from contextengine_server.wire.frames import block, varint
 
 _FIELD = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["projection"].number
+_PROMPT = pb.ProjectResponse.DESCRIPTOR.fields_by_name["prompt"].number
+_MESSAGES = pb.ProjectResponse.DESCRIPTOR.fields_by_name["messages_json"].number
 _RENDER = {
     pb.PROJECTION_TARGET_OPENAI_CHAT: openai_chat.render,
     pb.PROJECTION_TARGET_OPENAI_RESPONSES: openai_responses.render,
@@ -72,8 +72,8 @@ class Context:
 class ProjectionService:
     """Thin: reads the request, asks for the assembly, then the projection room."""
 
-    def __init__(self, core: SessionCore) -> None:
-        self.core = core
+    def __init__(self, core: SessionCore, items: ProjectedItems) -> None:
+        self.core, self.items = core, items
 
     async def project(self, request: pb.ProjectRequest, call: Call) -> pb.ProjectResponse:
         """Projects a session, or a list as it is."""
@@ -91,7 +91,9 @@ class ProjectionService:
         else:
             raise InvalidField("session", "is required, or messages: say what to project")
         with call.trace.span("project"):
-            return await asyncio.to_thread(_projected, context, request.options, "options")
+            reply, large = await asyncio.to_thread(_projected, context, request.options, "options")
+            reply.MergeFromString(large)
+            return reply
 
     async def _session(self, request: pb.ProjectRequest, call: Call) -> Context:
         core, options = self.core, request.options
@@ -113,7 +115,7 @@ class ProjectionService:
             at_least_revision=at_least,
             trace=call.trace,
         )
-        return _assembled(await assemble(core, wanted), request.prompt)
+        return _assembled(await assemble(core, wanted), self.items, request.prompt)
 
     async def _list(self, request: pb.ProjectRequest) -> Context:
         incoming(self.core, request.messages, "messages")  # says what cannot be, as for every message
@@ -132,19 +134,22 @@ class ProjectionService:
         )
 
 
-async def assembled_projection(assembly: Assembly, request: assemble_pb2.AssembleRequest) -> bytes:
-    """The field `projection` of an AssembleResponse, encoded."""
+async def assembled_projection(
+    assembly: Assembly, request: assemble_pb2.AssembleRequest, items: ProjectedItems
+) -> tuple[bytes, ...]:
+    """The field `projection` of an AssembleResponse, encoded, in pieces to join."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
-    context = _assembled(assembly, request.prompt, request.current_message_id)
+    context = _assembled(assembly, items, request.prompt, request.current_message_id)
     if request.HasField(
         "live"
     ):  # the harness counts in its own list, which may hold more than is shown of it, or less
         context = replace(context, message_count=len(request.live.messages))
     if sum(map(len, assembly.joined.after(0))) > THREADED_CHARS:
-        reply = await asyncio.to_thread(_projected, context, request.projection, "projection")
+        reply, large = await asyncio.to_thread(_projected, context, request.projection, "projection")
     else:
-        reply = _projected(context, request.projection, "projection")
-    return block(_FIELD, reply.SerializeToString())
+        reply, large = _projected(context, request.projection, "projection")
+    small = reply.SerializeToString()
+    return varint(_FIELD << 3 | 2) + varint(len(small) + len(large)), small, large
 
 
 def check(request: assemble_pb2.AssembleRequest) -> None:
@@ -154,10 +159,12 @@ def check(request: assemble_pb2.AssembleRequest) -> None:
         reading.binding_of(request.projection, "projection")
 
 
-def _assembled(assembly: Assembly, prompt: Sequence[message_pb2.Part], current_id: str = "") -> Context:
+def _assembled(
+    assembly: Assembly, items: ProjectedItems, prompt: Sequence[message_pb2.Part], current_id: str = ""
+) -> Context:
     budget = assembly.budget
     return Context(
-        items=reading.items_of(assembly.joined.after(0)),
+        items=items.of(assembly.joined.after(0)),
         prompt=reading.parts_in(prompt),
         current_id=current_id,
         addition=assembly.addition,
@@ -175,8 +182,12 @@ def _assembled(assembly: Assembly, prompt: Sequence[message_pb2.Part], current_i
     )
 
 
-def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> pb.ProjectResponse:
-    renderer = reading.check_options(options, field)
+Reply = tuple[pb.ProjectResponse, bytes]
+"""A reply, and its one large field, encoded: it is copied into the answer once, and not into the reply before."""
+
+
+def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> Reply:
+    renderer = reading.renderer_of(options)
     try:
         if options.target == pb.PROJECTION_TARGET_CODEX:
             return _for_codex(context, options, renderer, field)
@@ -191,9 +202,7 @@ def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> p
         raise InvalidField(name, str(error)) from None
 
 
-def _for_codex(
-    context: Context, options: pb.ProjectionOptions, renderer: str, field: str
-) -> pb.ProjectResponse:
+def _for_codex(context: Context, options: pb.ProjectionOptions, renderer: str, field: str) -> Reply:
     items, prompt, sequence = split_prompt(context.items, context.prompt, context.current_id)
     listed = len(items) < len(context.items)
     reserve = options.reserve_tokens if options.HasField("reserve_tokens") else context.reserve
@@ -232,8 +241,7 @@ def _for_codex(
         target=options.target,
         renderer=renderer,
         instructions=done.instructions,
-        prompt=done.prompt,
-        inject_items_json=[_json(item) for item in done.items],
+        inject_items_json=[dumped(item) for item in done.items],
         action=done.action.value,  # type: ignore[arg-type]
         action_reason=done.reason,
         binding=pb.ProjectionBinding(
@@ -262,18 +270,17 @@ def _for_codex(
             instructions_chars=stats.instructions_chars,
             redactions=stats.redactions,
         ),
-        turn_input_json=_json(done.turn_input) if len(done.turn_input) > 1 else b"",
+        turn_input_json=dumped(done.turn_input) if len(done.turn_input) > 1 else b"",
     )
     if done.context_range is not None:
         reply.context_range.start, reply.context_range.end = done.context_range
-    sent = (
-        len(done.instructions.encode()) + len(done.prompt.encode()) + sum(map(len, reply.inject_items_json))
-    )
+    prompted = done.prompt.encode()
+    sent = len(done.instructions.encode()) + len(prompted) + sum(map(len, reply.inject_items_json))
     reply.estimated_tokens = -(-sent // 4)  # as Codex itself estimates
-    return reply
+    return reply, block(_PROMPT, prompted) if prompted else b""
 
 
-def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str) -> pb.ProjectResponse:
+def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str) -> Reply:
     items, prompt = context.items, context.prompt
     if prompt:
         items, prompt, _ = split_prompt(items, prompt)
@@ -289,19 +296,17 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
             breakpoints=options.max_cache_breakpoints if options.HasField("max_cache_breakpoints") else None,
         )
     )
-    body = _json(rendered.messages)
-    system = _json(rendered.system) if rendered.system is not None else b""
-    return pb.ProjectResponse(
+    reply = pb.ProjectResponse(
         target=options.target,
         renderer=renderer,
         instructions=rendered.instructions,
-        messages_json=body,
-        system_json=system,
+        system_json=rendered.system_json,
         action=pb.PROJECTION_ACTION_NOTHING,
         losses=_losses(rendered.losses),
-        estimated_tokens=-(-(len(body) + len(system)) // 4),
+        estimated_tokens=-(-(len(rendered.messages_json) + len(rendered.system_json)) // 4),
         pre_prompt_message_count=context.message_count,
     )
+    return reply, block(_MESSAGES, rendered.messages_json)
 
 
 def secrets_out(text: str) -> str:
@@ -312,10 +317,3 @@ def secrets_out(text: str) -> str:
 
 def _losses(losses: Sequence[Loss]) -> list[pb.ProjectResponse.Loss]:
     return [pb.ProjectResponse.Loss(item_index=loss.index, what=loss.what, rule=loss.rule) for loss in losses]
-
-
-def _json(value: list[Any] | Json | str) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # integers of more than 64 bits, and lone surrogates, which UTF-8 cannot say
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -13,7 +11,6 @@ from contextengine_proto.v1 import projection_pb2 as out
 from contextengine_server.errors import InvalidField
 from contextengine_server.projection import model
 from contextengine_server.projection.codex import task as codex
-from contextengine_server.wire.frames import item_of
 
 RENDERERS = {out.PROJECTION_TARGET_CODEX: ("jsonl", "openclaw")}
 """By target, its own first. The others have one, of the target's name."""
@@ -58,20 +55,6 @@ _DIALECTS = {
     "google-generative-ai": "gemini.content",
 }
 """API dialects by the names that harnesses use, as formats."""
-
-CACHED_FRAME_BYTES = 16_384
-
-
-def items_of(frames: Iterable[bytes]) -> list[model.Item]:
-    """The items of an assembly, out of its frames. Those of a warm session are read once."""
-    return [
-        _cached(frame) if len(frame) <= CACHED_FRAME_BYTES else item_in(item_of(frame)) for frame in frames
-    ]
-
-
-@lru_cache(maxsize=4096)
-def _cached(frame: bytes) -> model.Item:
-    return replace(item_in(item_of(frame)), steady=True)
 
 
 def item_in(item: pb.Item) -> model.Item:
@@ -144,13 +127,22 @@ def _part(part: pb.Part) -> model.Part | None:
     return None
 
 
-def check_options(options: out.ProjectionOptions, field: str) -> str:
-    """The renderer's name. Raises InvalidField for what cannot be, naming it under `field`."""
+def renderer_of(options: out.ProjectionOptions) -> str:
+    """The renderer's name."""
+    return options.renderer or _renderers(options)[0]
+
+
+def _renderers(options: out.ProjectionOptions) -> tuple[str, ...]:
+    return RENDERERS.get(options.target, (TARGETS[options.target],))
+
+
+def check_options(options: out.ProjectionOptions, field: str) -> None:
+    """Raises InvalidField for what cannot be, naming it under `field`."""
     if options.target not in TARGETS:
         raise InvalidField(
             f"{field}.target", f"is required: one of {', '.join(out.ProjectionTarget.keys()[1:])}"
         )
-    names = RENDERERS.get(options.target, (TARGETS[options.target],))
+    names = _renderers(options)
     if options.renderer and options.renderer not in names:
         raise InvalidField(f"{field}.renderer", f"must be {' or '.join(names)} for this target, or empty")
     if options.mode not in MODES:
@@ -171,7 +163,6 @@ def check_options(options: out.ProjectionOptions, field: str) -> str:
         if event.kind not in _EVENTS:
             raise InvalidField(f"{field}.host_events[{index}].kind", "is required: say what happened")
         _short(event.detail, f"{field}.host_events[{index}].detail", MAX_STATE_BYTES)
-    return options.renderer or names[0]
 
 
 def events_of(options: out.ProjectionOptions) -> tuple[codex.Event, ...]:

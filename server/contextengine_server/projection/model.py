@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 class Role(Enum):
@@ -109,6 +109,22 @@ class Covers:
     last: int
 
 
+class Shelf:
+    """What was made of an item that comes again, so that it is made once. Nothing on it is ever changed."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
+        self.kept: dict[Hashable, Any] = {}
+
+    def keep(self, key: Hashable, made: Any) -> None:
+        """Keeps what was made."""
+        self.kept[key] = made
+
+    def grew(self, size: int) -> None:
+        """Is told how many bytes more are held by what is kept, about."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """One entry of an assembly. Compared by identity: an item that comes again is known by its object."""
@@ -127,8 +143,17 @@ class Item:
     model: str = ""
     dialect: str = ""
     """The format that `more` and opaque parts are of, for example `anthropic.messages`."""
-    steady: bool = False
-    """True where this very object comes again with the next projection, and is small: what is made of it is worth keeping."""
+    shelf: Shelf | None = None
+    """Where what is made of the item is kept. None: this object does not come again."""
+    calls: tuple[int, ...] = field(init=False)
+    """The places of its calls among its parts."""
+    results: tuple[int, ...] = field(init=False)
+    """The places of its results."""
+
+    def __post_init__(self) -> None:
+        places = list(enumerate(self.parts))
+        object.__setattr__(self, "calls", tuple(at for at, part in places if isinstance(part, Call)))
+        object.__setattr__(self, "results", tuple(at for at, part in places if isinstance(part, Result)))
 
     @property
     def excluded(self) -> bool:

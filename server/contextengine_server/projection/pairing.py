@@ -2,106 +2,206 @@
 
 An assembly is lawful already; a list that is projected as it is may be cut anywhere. So a result far behind its call comes up to
 it, a call without one is answered with an error that says so, and a result without a call becomes a note of the user's role.
-Calls are the model's: one in a message of another role is shown as text.
+Calls are the model's: one in a message of another role is shown as text. A harness's own roles speak in the user's voice: no
+format has a place for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
 from .describing import NO_RESULT
-from .model import Call, Item, Loss, Part, Result, Role, Text, text_of
+from .model import Call, Item, Loss, Part, Reasoning, Result, Role, Shelf, Text, text_of
+from .naming import PLAIN
+
+Lost = tuple[str, str]
+"""What a form cannot say of a message, and the rule."""
+
+
+class Sized(Protocol):
+    """Something that knows how many bytes it takes, about."""
+
+    @property
+    def size(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A call, and what answers it. `key` names the call by its place, the same in every projection of the session."""
+    """A call, its place among the parts of its message, and what answers it."""
 
+    place: int
     call: Call
     result: Result
-    key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Said:
-    """An item's own parts, results taken out, and the answers to its calls in the calls' order."""
+    """An item's own parts, results taken out, and the answers to its calls in the calls' order. It does not know where it stands:
+    what a form makes of it is made once, and joined wherever it comes again."""
 
-    index: int
     item: Item
     parts: tuple[Part, ...]
     answers: tuple[Answered, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    """What had to be changed."""
+    shelf: Shelf | None = None
+    ids: tuple[str, ...] = field(init=False)
+    """The ids of the calls, as the model gave them."""
+    ids_fit: bool = field(init=False)
+    """True where these suit every provider, as long as no other message has them."""
+    sealed: bool = field(init=False)
+    """True where it holds reasoning or signatures, which only the model that made them gets back."""
+    _pieces: dict[Hashable, Any] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ids = tuple([answered.call.id for answered in self.answers])
+        self.ids_fit = len(set(self.ids)) == len(self.ids) and all(map(PLAIN.fullmatch, self.ids))
+        self.sealed = any(part.seal or isinstance(part, Reasoning) for part in self.parts)
+
+    def made(self, key: Hashable, make: Callable[..., S], *args: Any) -> S:
+        """What `make` makes of this and `args`, which `key` has to name. Never changed once it is made."""
+        piece: S | None = self._pieces.get(key)
+        if piece is None:
+            piece = self._pieces[key] = make(self, *args)
+            if self.shelf is not None:
+                self.shelf.grew(piece.size)
+        return piece
 
 
-def pair(items: Sequence[Item], losses: list[Loss]) -> list[Said]:
-    """The items in order, results moved to their calls. What had to be changed is added to `losses`."""
-    found = _matches(items)
-    said: list[Said] = []
-    for index, item in enumerate(items):
-        if item.role is not Role.TOOL and not any(isinstance(part, Call | Result) for part in item.parts):
-            said.append(Said(index, item, item.parts))
-            continue
-        own: list[Part] = []
-        answers: list[Answered] = []
-        for place, part in enumerate(item.parts):
-            if isinstance(part, Call) and item.role is not Role.ASSISTANT:
-                losses.append(Loss(index, "a call that no model made: shown as text", "pairs"))
-                own.append(Text(f"[Tool call {part.id!r} of {part.name}]\n{part.arguments}"))
-            elif isinstance(part, Call):
-                own.append(part)
-                answers.append(_answered(items, index, place, part, found, losses))
-            elif isinstance(part, Result):
-                if (index, place) not in found.taken:
-                    losses.append(Loss(index, "a result without a call: shown as the user's text", "pairs"))
-                    own.extend(_note(part))
-            else:
-                own.append(part)
-        if own or not item.parts:
-            spoken = replace(item, role=Role.USER) if item.role is Role.TOOL else item
-            said.append(Said(index, spoken, tuple(own), tuple(answers)))
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read of an item that comes again: it holds as long as the same results follow. A call gets the next results of its
+    id whatever stands before it, so nothing else needs to be the same."""
+
+    said: Said
+    answering: list[Item]
+    """The items behind it that hold these results, and nothing else."""
+
+
+def pair(items: Sequence[Item], losses: list[Loss]) -> list[tuple[int, Said]]:
+    """The items in order and by their indexes, results moved to their calls, excluded ones left out. What had to be changed is
+    added to `losses`."""
+    places: list[tuple[int, Said | None]] = []
+    matches = _Matches(losses)
+    at, end = 0, len(items)
+    while at < end:
+        item = items[at]
+        known: _Known | None = item.shelf.kept.get(_Known) if item.shelf is not None else None
+        if known is not None and known.answering == items[at + 1 : at + 1 + len(known.answering)]:
+            places.append((at, known.said))
+            matches.passed(at, known.said)
+            at += len(known.answering)
+        elif not item.excluded:
+            places.append((at, None))
+            matches.take(at, item)
+        at += 1
+    said: list[tuple[int, Said]] = []
+    for at, one in places:
+        read = one or _read(items, at, matches)
+        if read is not None:
+            said.append((at, read))
+            if read.lost:
+                losses += [Loss(at, *lost) for lost in read.lost]
     return said
 
 
-@dataclass(slots=True)
 class _Matches:
-    by_call: dict[tuple[int, int], tuple[int, int]]
-    taken: set[tuple[int, int]]
-
-
-def _matches(items: Sequence[Item]) -> _Matches:
     """Each call with the next result of its id that no earlier call took, up to the next call of that id."""
-    by_call: dict[tuple[int, int], tuple[int, int]] = {}
-    open_calls: dict[str, list[tuple[int, int]]] = {}
-    for index, item in enumerate(items):
-        for place, part in enumerate(item.parts):
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self.given: dict[int, list[Result | None]] = {}
+        """What answers the calls of a message, by its index."""
+        self.taken: dict[int, dict[int, int]] = {}
+        """The results of a message that answer calls, by its index: their places, and the index of the caller."""
+        self._waiting: dict[str, list[tuple[int, int]]] = {}
+        self._spoke = -1
+        self._losses = losses
+
+    def passed(self, index: int, said: Said) -> None:
+        """Goes on behind a message whose calls are all answered."""
+        if said.parts:
+            self._spoke = index
+        if self._waiting:
+            for name in said.ids:
+                self._waiting.pop(name, None)
+
+    def take(self, index: int, item: Item) -> None:
+        """Goes on with a message."""
+        for place in sorted((*item.calls, *item.results)) if item.calls else item.results:
+            part = item.parts[place]
             if isinstance(part, Call) and item.role is Role.ASSISTANT:
-                waiting = open_calls.setdefault(part.id, [])
+                given = self.given.setdefault(index, [])
                 # An id used again ends the wait of the earlier message; calls of one message wait side by side.
-                waiting[:] = [at for at in waiting if at[0] == index]
-                waiting.append((index, place))
-            elif isinstance(part, Result) and open_calls.get(part.id):
-                by_call[open_calls[part.id].pop(0)] = (index, place)
-    return _Matches(by_call, set(by_call.values()))
+                beside = [at for at in self._waiting.get(part.id, ()) if at[0] == index]
+                self._waiting[part.id] = [*beside, (index, len(given))]
+                given.append(None)
+            elif isinstance(part, Result) and self._waiting.get(part.id):
+                caller, at = self._waiting[part.id].pop(0)
+                self.given[caller][at] = part
+                self.taken.setdefault(index, {})[place] = caller
+                if self._spoke > caller:
+                    self._losses.append(Loss(index, "a late result: moved up to its call", "pairs"))
+        if len(item.results) < len(item.parts):
+            self._spoke = index
 
 
-def _answered(
-    items: Sequence[Item], index: int, place: int, call: Call, found: _Matches, losses: list[Loss]
-) -> Answered:
+def _read(items: Sequence[Item], index: int, matches: _Matches) -> Said | None:
+    """The item read for the formats; None where nothing is left of it."""
     item = items[index]
-    key = f"{item.sequence or -index - 1}:{place}"
-    where = found.by_call.get((index, place))
-    if where is None:
-        losses.append(Loss(index, "a call without a result: an error stands in its place", "pairs"))
-        return Answered(call, Result(call.id, call.name, (Text(NO_RESULT),), is_error=True), key)
-    if any(_speaks(items[between]) for between in range(index + 1, where[0])):
-        losses.append(Loss(where[0], "a late result: moved up to its call", "pairs"))
-    result = items[where[0]].parts[where[1]]
-    assert isinstance(result, Result)
-    return Answered(call, result, key)
+    given = matches.given.get(index, [])
+    taken = matches.taken.get(index, {})
+    own: list[Part] = []
+    answers: list[Answered] = []
+    lost: list[Lost] = []
+    for place, part in enumerate(item.parts):
+        if isinstance(part, Call) and item.role is not Role.ASSISTANT:
+            lost.append(("a call that no model made: shown as text", "pairs"))
+            own.append(Text(f"[Tool call {part.id!r} of {part.name}]\n{part.arguments}"))
+        elif isinstance(part, Call):
+            result = given[len(answers)]
+            if result is None:
+                lost.append(("a call without a result: an error stands in its place", "pairs"))
+                result = Result(part.id, part.name, (Text(NO_RESULT),), is_error=True)
+            own.append(part)
+            answers.append(Answered(place, part, result))
+        elif not isinstance(part, Result):
+            own.append(part)
+        elif place not in taken:
+            lost.append(("a result without a call: shown as the user's text", "pairs"))
+            own.extend(_note(part))
+    if item.parts and not own:
+        return None
+    if item.role is Role.CUSTOM:
+        lost.append((f"the role {item.custom_role!r}: shown as the user's text", "roles"))
+        label = Text(f"[{item.custom_role}]\n{text_of(tuple(own))}")
+        own = [label, *(part for part in own if not isinstance(part, Text))]
+    speaker = replace(item, role=Role.USER) if item.role in (Role.CUSTOM, Role.TOOL) else item
+    answering = _answering(items, index, matches)
+    shelf = item.shelf if answering is not None else None
+    said = Said(speaker, tuple(own), tuple(answers), tuple(lost), shelf)
+    if shelf is not None and answering is not None:
+        shelf.keep(_Known, _Known(said, answering))
+    return said
 
 
-def _speaks(item: Item) -> bool:
-    return not all(isinstance(part, Result) for part in item.parts)
+def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Item] | None:
+    """The items right behind this one that answer all its calls and hold nothing else; None where it is not as simple."""
+    if items[index].results:
+        return None
+    left = len(matches.given.get(index, ()))
+    end = index + 1
+    while left and end < len(items) and items[end].shelf is not None:
+        callers = list(matches.taken.get(end, {}).values())
+        if not callers or callers != [index] * len(items[end].parts):
+            return None
+        left -= len(callers)
+        end += 1
+    return None if left else list(items[index + 1 : end])
 
 
 def _note(result: Result) -> list[Part]:

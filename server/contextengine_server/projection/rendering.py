@@ -5,14 +5,20 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from .model import File, Image, Item, Loss, Part, Role, Text, text_of
-from .pairing import Said, pair
-from .text import well_formed
+from .model import File, Image, Item, Loss, Part, Role
+from .pairing import Lost, Said, pair
+from .text import dumped, well_formed
 
 Json = dict[str, Any]
+
+PIECE_BYTES = 200
+"""What a piece takes in memory besides its JSON, about."""
+
+_SAID = ("type", "id", "call_id", "text")
+"""What a provider's additions never say in place of the service."""
 
 OPENER = "[Earlier messages of this conversation are not shown.]"
 """A user's text before a list that would begin with the model, which Anthropic and Gemini refuse. Cutting forward to the next user's
@@ -44,25 +50,47 @@ class ProviderTask:
 
 @dataclass(slots=True)
 class Rendered:
-    """A context in a provider's form."""
+    """A context in a provider's form, as JSON."""
 
-    messages: list[Json]
-    system: Any = None
-    """The system part, where the form keeps it apart."""
+    messages_json: bytes
+    """The list."""
+    system_json: bytes = b""
+    """The system part, where the form keeps it apart and there is one."""
     instructions: str = ""
     losses: list[Loss] = field(default_factory=list)
 
 
-def said_of(task: ProviderTask, losses: list[Loss]) -> tuple[list[Said], list[Said]]:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a form makes of a message, as the entries of its list, and what it cannot say."""
+
+    json: bytes
+    lost: tuple[Lost, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return len(self.json) + PIECE_BYTES
+
+
+def said_of(task: ProviderTask, losses: list[Loss]) -> tuple[list[tuple[int, Said]], list[tuple[int, Said]]]:
     """The leading system and developer messages, and what follows them, this turn's prompt at the end."""
-    items = list(task.items)
-    if task.prompt:
-        items.append(Item(Role.USER, tuple(task.prompt)))
-    said = pair([item for item in items if not item.excluded], losses)
+    prompt = [Item(Role.USER, tuple(task.prompt))] if task.prompt else []
+    said = pair([*task.items, *prompt], losses)
     count = 0
-    while count < len(said) and said[count].item.role in (Role.SYSTEM, Role.DEVELOPER):
+    while count < len(said) and said[count][1].item.role in (Role.SYSTEM, Role.DEVELOPER):
         count += 1
-    return said[:count], [_voiced(one, losses) for one in said[count:]]
+    return said[:count], said[count:]
+
+
+def listed(entries: Sequence[bytes]) -> bytes:
+    """A JSON list of what is JSON already."""
+    return b"".join((b"[", b",".join(entries), b"]"))
+
+
+def entries_of(made: Sequence[Json], lost: Sequence[Lost]) -> Piece:
+    """A piece of these entries."""
+    return Piece(dumped(made)[1:-1], tuple(lost))
 
 
 def made_here(task: ProviderTask, item: Item, family: str) -> bool:
@@ -89,32 +117,31 @@ def encoded(data: bytes) -> str:
 
 def more_of(part: Part, item: Item, dialect: str) -> Json:
     """What the provider added to the part, where it is this one."""
-    if not part.more or item.dialect != dialect:
-        return {}
-    added = json.loads(part.more)
-    return added if isinstance(added, dict) else {}
+    return (opened(part.more) or {}) if part.more and item.dialect == dialect else {}
+
+
+def extended(own: Json, part: Part, item: Item, dialect: str) -> Json:
+    """What the form says of a part, and what the provider added to it, which may say the same more exactly: but not another kind,
+    id or text."""
+    more = more_of(part, item, dialect)
+    return own | {name: value for name, value in more.items() if name not in _SAID or name not in own}
+
+
+def opened(text: str) -> Json | None:
+    """The object in a JSON text; None where there is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def object_of(text: str) -> tuple[Json, bool]:
     """A call's arguments as an object, and whether they were one. What is none is carried whole under one key."""
     if not text.strip():
         return {}, True
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    value = opened(text)
+    if value is None:
         return {"arguments": text}, False
-    if not isinstance(value, dict):
-        return {"arguments": text}, False
-    clean = well_formed(value)
+    clean: Json = well_formed(value)
     return clean, clean == value
-
-
-def _voiced(said: Said, losses: list[Loss]) -> Said:
-    """A harness's own roles, and instructions in the middle, in the user's voice: no format has a place for them there."""
-    item = said.item
-    if item.role is Role.CUSTOM:
-        losses.append(Loss(said.index, f"the role {item.custom_role!r}: shown as the user's text", "roles"))
-        label = Text(f"[{item.custom_role}]\n{text_of(said.parts)}")
-        rest = tuple(part for part in said.parts if not isinstance(part, Text))
-        return replace(said, item=replace(item, role=Role.USER), parts=(label, *rest))
-    return said

@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+import orjson
+
 # What JavaScript's trim takes away: it has U+FEFF and U+00A0, and not U+001C to U+001F or U+0085, which Python's strip has.
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -25,6 +27,11 @@ def js_trim_start(text: str) -> str:
 def units(text: str) -> int:
     """The length in UTF-16 units, which is JavaScript's `length`."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def utf8(text: str) -> int:
+    """The length in bytes."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def head(text: str, limit: int) -> str:
@@ -73,3 +80,11 @@ def well_formed(value: Any) -> Any:
     if isinstance(value, dict):
         return {well_formed(key): well_formed(inner) for key, inner in value.items()}
     return value
+
+
+def dumped(value: Any) -> bytes:
+    """The value as JSON, in its own order and without spaces."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers of more than 64 bits, and lone surrogates, which UTF-8 cannot say
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -42,11 +42,16 @@ def body_of(target: str, made: Rendered) -> dict[str, Any]:
     """The request's body, after the way over the wire."""
     names = {"openai-responses": "input", "gemini": "contents"}
     systems = {"openai-responses": "instructions", "anthropic": "system", "gemini": "systemInstruction"}
-    body = {names.get(target, "messages"): made.messages}
-    if made.system is not None:
-        body[systems[target]] = made.system
-    read: dict[str, Any] = json.loads(json.dumps(body))
-    return read
+    body = {names.get(target, "messages"): listed(made)}
+    if made.system_json:
+        body[systems[target]] = json.loads(made.system_json)
+    return body
+
+
+def listed(made: Rendered) -> list[Any]:
+    """The messages, input items or contents."""
+    messages: list[Any] = json.loads(made.messages_json)
+    return messages
 
 
 def judged(target: str, body: Any) -> list[Finding]:

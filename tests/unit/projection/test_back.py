@@ -12,7 +12,7 @@ import pytest
 from contextengine.formats import from_anthropic, from_gemini, from_openai, from_responses
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.projection.rendering import Rendered
-from tests.unit.projection.histories import MODELS, PNG, judged, rendered
+from tests.unit.projection.histories import MODELS, PNG, judged, listed, rendered
 from tests.unit.projection.making import read
 
 PROVIDERS = {
@@ -72,9 +72,9 @@ def test_openai_chat_and_back():
     made = back("openai-chat", from_openai(CHAT))
     expected = json.loads(json.dumps(CHAT))
     expected[5]["content"] = "12"  # two texts of a tool become one
-    assert made.messages == expected
+    assert listed(made) == expected
     assert made.losses == []
-    assert judged("openai-chat", made.messages) == []
+    assert judged("openai-chat", listed(made)) == []
 
 
 RESPONSES: list[dict[str, Any]] = [
@@ -111,9 +111,9 @@ RESPONSES: list[dict[str, Any]] = [
 
 def test_openai_responses_and_back():
     made = back("openai-responses", from_responses(RESPONSES))
-    assert made.messages == RESPONSES
+    assert listed(made) == RESPONSES
     assert made.losses == []
-    assert judged("openai-responses", made.messages) == []
+    assert judged("openai-responses", listed(made)) == []
 
 
 def test_openai_responses_loses_ids_of_items_and_how_a_text_was_written():
@@ -128,7 +128,7 @@ def test_openai_responses_loses_ids_of_items_and_how_a_text_was_written():
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "1"}]},
     ]
-    assert back("openai-responses", from_responses(given)).messages == [
+    assert listed(back("openai-responses", from_responses(given))) == [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "short"}]},
         {"type": "message", "role": "assistant", "content": "a"},
         {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
@@ -180,9 +180,9 @@ ANTHROPIC: list[dict[str, Any]] = [
 def test_anthropic_and_back():
     system = [{"type": "text", "text": "s"}]
     made = back("anthropic", from_anthropic(ANTHROPIC, system))
-    assert (made.messages, made.system) == (ANTHROPIC, system)
+    assert (listed(made), json.loads(made.system_json)) == (ANTHROPIC, system)
     assert made.losses == []
-    assert judged("anthropic", {"system": system, "messages": made.messages}) == []
+    assert judged("anthropic", {"system": system, "messages": listed(made)}) == []
 
 
 def test_anthropic_loses_empty_texts_and_messages_side_by_side():
@@ -191,7 +191,7 @@ def test_anthropic_loses_empty_texts_and_messages_side_by_side():
         {"role": "user", "content": [{"type": "text", "text": "b"}]},
     ]
     made = back("anthropic", from_anthropic(given))
-    assert made.messages == [
+    assert listed(made) == [
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
     ]
     assert [loss.rule for loss in made.losses] == ["A13"]
@@ -243,9 +243,9 @@ GEMINI: list[dict[str, Any]] = [
 def test_gemini_and_back():
     system = {"parts": [{"text": "s"}, {"text": "t"}]}
     made = back("gemini", from_gemini(GEMINI, system))
-    assert (made.messages, made.system) == (GEMINI, system)
+    assert (listed(made), json.loads(made.system_json)) == (GEMINI, system)
     assert made.losses == []
-    assert judged("gemini", {"contents": made.messages}) == []
+    assert judged("gemini", {"contents": listed(made)}) == []
 
 
 def test_gemini_reads_both_spellings():
@@ -275,7 +275,7 @@ def test_real_sessions_come_back_as_they_were(limit):
     with AIRLINE.open(encoding="utf-8") as lines:
         for _, line in zip(range(limit), lines, strict=False):
             given = json.loads(line)["messages"]
-            made = back("openai-chat", from_openai(given)).messages
+            made = listed(back("openai-chat", from_openai(given)))
             renamed = {
                 call["id"]
                 for message in made

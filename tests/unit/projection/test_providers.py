@@ -26,6 +26,7 @@ from tests.unit.projection.histories import (
     body_of,
     broken,
     judged,
+    listed,
     rendered,
     rich,
 )
@@ -87,15 +88,15 @@ def test_t29_a_list_cut_anywhere_is_mended(target, name):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_answered_for_a_missing_result_says_so(target):
-    said = json.dumps(rendered(target, broken()["cut inside a pair"]).messages)
+    said = json.dumps(listed(rendered(target, broken()["cut inside a pair"])))
     assert said.count(NO_RESULT) == 1
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_ids_are_the_same_on_both_sides_and_in_every_later_projection(target):
     items = numbered(broken()["bad ids"])
-    first = rendered(target, items).messages
-    later = rendered(target, [*items, *numbered([assistant("a"), user("b")], 10)]).messages
+    first = listed(rendered(target, items))
+    later = listed(rendered(target, [*items, *numbered([assistant("a"), user("b")], 10)]))
     if target != "anthropic":  # whose marks move, and are no part of the prefix
         assert later[: len(first)] == first
     if target == "openai-chat":
@@ -109,15 +110,15 @@ def test_reasoning_goes_back_to_the_model_that_made_it_and_to_no_other(target):
     provider = {"openai-responses": "openai", "anthropic": "anthropic", "gemini": "google"}[target]
     item = Item(Role.ASSISTANT, (SIGNED, Text("So.")), provider=provider, model=MODELS[target])
     kept = rendered(target, [user("x"), item, user("y")])
-    assert "I think." in json.dumps(kept.messages)
+    assert "I think." in json.dumps(listed(kept))
     assert judged(target, body_of(target, kept)) == []
     confirm(target, body_of(target, kept))
     for other in ({"model": "another"}, {"provider": "elsewhere"}):
         dropped = rendered(target, [user("x"), item, user("y")], **other)
-        assert "I think." not in json.dumps(dropped.messages)
+        assert "I think." not in json.dumps(listed(dropped))
         assert dropped.losses
     unknown = Item(Role.ASSISTANT, (SIGNED, Text("So.")))
-    assert "I think." not in json.dumps(rendered(target, [user("x"), unknown, user("y")]).messages)
+    assert "I think." not in json.dumps(listed(rendered(target, [user("x"), unknown, user("y")])))
 
 
 def test_encrypted_reasoning_stays_with_what_it_produced():
@@ -127,7 +128,7 @@ def test_encrypted_reasoning_stays_with_what_it_produced():
         provider="openai",
         model="gpt-6-sol",
     )
-    made = rendered("openai-responses", [user("x"), item, tool(result("c1"))]).messages
+    made = listed(rendered("openai-responses", [user("x"), item, tool(result("c1"))]))
     assert [entry["type"] for entry in made] == [
         "message",
         "reasoning",
@@ -165,7 +166,7 @@ def test_no_breakpoint_stands_on_thinking():
 
 def test_a_list_that_begins_with_the_model_gets_a_line_of_the_user():
     for target in ("anthropic", "gemini"):
-        first = rendered(target, broken()["begins with a call"]).messages[0]
+        first = listed(rendered(target, broken()["begins with a call"]))[0]
         assert first["role"] == "user"
         assert OPENER in json.dumps(first)
 
@@ -174,18 +175,18 @@ def test_geminis_calls_carry_their_signatures_or_the_documented_stand_in():
     signed = Item(
         Role.ASSISTANT, (replace_seal(call("c1"), b"\x01\x02"),), provider="google", model="gemini-3-pro"
     )
-    made = rendered("gemini", [user("x"), signed, tool(result("c1"))]).messages
+    made = listed(rendered("gemini", [user("x"), signed, tool(result("c1"))]))
     assert made[1]["parts"][0]["thoughtSignature"] == "AQI="
-    foreign = rendered("gemini", [user("x"), signed, tool(result("c1"))], model="gemini-3-flash").messages
+    foreign = listed(rendered("gemini", [user("x"), signed, tool(result("c1"))], model="gemini-3-flash"))
     assert foreign[1]["parts"][0]["thoughtSignature"] == STAND_IN
     parallel = [user("x"), assistant("", call("c1"), call("c2")), tool(result("c1"), result("c2"))]
-    parts = rendered("gemini", parallel).messages[1]["parts"]
+    parts = listed(rendered("gemini", parallel))[1]["parts"]
     assert ["thoughtSignature" in part for part in parts] == [True, False]
-    older = rendered("gemini", [*parallel, assistant("done"), user("next")]).messages
+    older = listed(rendered("gemini", [*parallel, assistant("done"), user("next")]))
     assert older[1]["parts"] == parts, (
         "what was sent comes again as it was, though earlier turns are not checked"
     )
-    assert "thoughtSignature" not in json.dumps(rendered("gemini", parallel, model="gemini-2.5-pro").messages)
+    assert "thoughtSignature" not in json.dumps(listed(rendered("gemini", parallel, model="gemini-2.5-pro")))
 
 
 def replace_seal(made: Any, seal: bytes) -> Any:
@@ -197,14 +198,14 @@ def replace_seal(made: Any, seal: bytes) -> Any:
 def test_arguments_that_are_no_object_are_carried_and_said():
     items = [user("x"), assistant("", call("c1", "t", "[1, 2]")), tool(result("c1"))]
     made = rendered("anthropic", items)
-    assert made.messages[1]["content"][0]["input"] == {"arguments": "[1, 2]"}
+    assert listed(made)[1]["content"][0]["input"] == {"arguments": "[1, 2]"}
     assert "A8" in {loss.rule for loss in made.losses}
-    chat = rendered("openai-chat", items).messages[1]["tool_calls"][0]["function"]["arguments"]
+    chat = listed(rendered("openai-chat", items))[1]["tool_calls"][0]["function"]["arguments"]
     assert chat == "[1, 2]", "where the form takes text it stays as the model wrote it"
 
 
 def test_pictures_stay_pictures_where_the_form_has_a_place():
-    said = {target: json.dumps(rendered(target, rich()).messages) for target in TARGETS}
+    said = {target: json.dumps(listed(rendered(target, rich()))) for target in TARGETS}
     assert '"image_url"' in said["openai-chat"]
     assert said["openai-responses"].count('"input_image"') == 2
     assert said["anthropic"].count('"base64"') == 3
@@ -215,5 +216,5 @@ def test_pictures_stay_pictures_where_the_form_has_a_place():
 def test_the_prompt_is_the_users_last_message():
     for target in TARGETS:
         made = rendered(target, [user("x"), assistant("a")], prompt=(Text("now"),))
-        assert "now" in json.dumps(made.messages[-1])
+        assert "now" in json.dumps(listed(made)[-1])
         assert judged(target, body_of(target, made)) == []

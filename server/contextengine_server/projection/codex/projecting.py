@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Image, Item, Loss, ProjectionImpossible, Role, Text, text_of
-from ..text import js_trim, lone_surrogate, units
+from ..text import js_trim, lone_surrogate, units, utf8
 from . import jsonl, openclaw
 from .cutting import Cut, Fitted, cut_of, fit
 from .deciding import OVERFLOW_SHARE, Decision, bound, decide, developer_digest, mode_of, policy_of
@@ -141,7 +141,7 @@ def _jsonl(task: Task) -> Projected:
     if changed:
         made.insert(0, developer_item(instructions or "The earlier developer instructions no longer hold."))
     decision = _settled(task, decision, made, changed)
-    sent = len(framed.text.encode()) if not task.inject else size_of(made)
+    sent = utf8(framed.text) if not task.inject else size_of(made)
     if text_lines and sent > RETAINED_BYTES:
         warnings.append("exceeds_native_retention: Codex's next compaction cuts this text")
     if mode is Mode.PER_TURN and task.binding is not None and task.binding.thread_id:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from ..describing import size_and_hash
@@ -25,6 +24,7 @@ from ..model import (
     Reasoning,
     Result,
     Role,
+    Shelf,
     Text,
     text_of,
 )
@@ -34,6 +34,8 @@ from .task import Payload
 Record = dict[str, Any]
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<\x7f\x85\u2028\u2029"}
+RECORD_BYTES = 1_000
+"""What a record takes in memory besides its texts, about."""
 STUB_CHARS = 160
 """Characters of a stub's head and of its tail. A body is worth a stub from four times that on."""
 
@@ -91,10 +93,11 @@ def parse_line(text: str) -> Record:
 def recorded(items: Sequence[Item], payload: Payload, redact: Callable[[str], str]) -> list[Recorded]:
     """The items as records. Raises ProjectionImpossible for lone surrogates."""
     shown = payload.value  # a text is looked up far quicker than a member of an Enum
+    key = shown, redact
     return [
-        _kept(item, shown, redact)
-        if item.steady
-        else _recorded(item, shown, redact, item.id or f"list:{index}")
+        _recorded(item, shown, redact, item.id or f"list:{index}")
+        if item.shelf is None
+        else item.shelf.kept.get(key) or _kept(item, item.shelf, shown, redact)
         for index, item in enumerate(items)
     ]
 
@@ -122,8 +125,12 @@ def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str
     return made
 
 
-_kept = lru_cache(maxsize=4096)(_recorded)
-"""For items that come again: nothing that is made is changed later, so it serves every projection."""
+def _kept(item: Item, shelf: Shelf, payload: str, redact: Callable[[str], str]) -> Recorded:
+    """For items that come again: nothing that is made is changed later, so it serves every projection."""
+    made = _recorded(item, payload, redact)
+    shelf.keep((payload, redact), made)
+    shelf.grew(3 * made.chars + RECORD_BYTES * (1 + len(made.records)))
+    return made
 
 
 def _add(

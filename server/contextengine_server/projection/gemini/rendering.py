@@ -7,22 +7,27 @@ one text or several, what a medium in a result was besides a line, and contents 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..describing import placeholder
-from ..model import Call, File, Image, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
+from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
 from ..naming import CallIds
-from ..pairing import Said
+from ..pairing import Lost, Said
 from ..rendering import (
     OPENER,
+    PIECE_BYTES,
     Json,
     ProviderTask,
     Rendered,
     encoded,
+    listed,
     made_here,
     more_of,
     object_of,
     said_of,
 )
+from ..text import dumped
 
 DIALECT = "gemini.content"
 STAND_IN = "skip_thought_signature_validator"
@@ -33,84 +38,122 @@ INVENTED = "gemini-"
 _NEWER = re.compile(r"gemini-(\d+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What stands side by side in one role."""
+
+    role: str
+    parts: bytes
+    """Joined; empty where there are none."""
+    json: bytes
+    """As a content."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return len(self.parts) + len(self.json) + PIECE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What becomes of a message: what it says, and the results behind its calls."""
+
+    said: Content
+    answers: Content
+    lost: tuple[Lost, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return self.said.size + self.answers.size + PIECE_BYTES
+
+
 def render(task: ProviderTask) -> Rendered:
-    """The contents, turns of one role merged; results of a turn's calls together in one content of their own."""
+    """The contents, what stands side by side in one role merged; results of a turn's calls together right behind them."""
     losses: list[Loss] = []
     leading, rest = said_of(task, losses)
     ids = CallIds(losses)
     texts = [task.instructions] if task.instructions.strip() else []
-    texts += [part.text for said in leading for part in said.parts if isinstance(part, Text) and part.text]
-    contents: list[Json] = []
+    parts = [part for _, said in leading for part in said.parts]
+    texts += [part.text for part in parts if isinstance(part, Text) and part.text]
+    groups: list[list[Content]] = []
+    role = ""
     # Only the turn that goes on is checked, but a stand-in that came and went would break the cached prefix.
     signed = _signs(task.model)
-    for said in rest:
-        _add(contents, said, ids, losses, made_here(task, said.item, "google"), signed)
-    if contents and contents[0]["role"] == "model":
-        contents.insert(0, {"role": "user", "parts": [{"text": OPENER}]})
+    for index, said in rest:
+        names = ids.of(index, said) if said.ids else ()
+        kept = said.sealed and made_here(task, said.item, "google")
+        shown = said.made((DIALECT, kept, signed, names), _shown, names, kept, signed)
+        if shown.lost:
+            losses += [Loss(index, *lost) for lost in shown.lost]
+        for content in (shown.said, shown.answers) if names else (shown.said,):
+            if content.role == role and content.parts:
+                groups[-1].append(content)
+            elif content.parts:
+                groups.append([content])
+                role = content.role
+    if groups and groups[0][0].role == "model":
+        groups.insert(0, [_content("user", dumped({"text": OPENER}))])
         losses.append(Loss(-1, "the list begins with the model: a line of the user stands before it", "G3"))
-    system = {"parts": [{"text": text} for text in texts]} if texts else None
-    return Rendered(contents, system, "\n\n".join(texts), losses)
+    system = dumped({"parts": [{"text": text} for text in texts]}) if texts else b""
+    contents = [group[0] if len(group) == 1 else _merged(group) for group in groups]
+    return Rendered(listed([content.json for content in contents]), system, "\n\n".join(texts), losses)
+
+
+def _content(role: str, parts: bytes) -> Content:
+    return Content(role, parts, b'{"role":"%b","parts":[%b]}' % (role.encode(), parts))
+
+
+def _merged(group: Sequence[Content]) -> Content:
+    return _content(group[0].role, b",".join([content.parts for content in group]))
 
 
 def _signs(model: str) -> bool:
     """True for Gemini 3 and newer, which check signatures."""
-    found = _NEWER.match(model)
+    found = _NEWER.search(model)
     return found is not None and int(found[1]) >= 3
 
 
-def _add(
-    contents: list[Json], said: Said, ids: CallIds, losses: list[Loss], kept: bool, signed: bool
-) -> None:
-    model = said.item.role is Role.ASSISTANT
-    if not model and said.item.role is not Role.USER:
-        losses.append(
-            Loss(said.index, f"a {said.item.role.value} message in the middle: the user's text", "G1")
-        )
+def _shown(said: Said, names: Sequence[str], kept: bool, signed: bool) -> Shown:
+    item = said.item
+    lost: list[Lost] = []
+    if item.role not in (Role.USER, Role.ASSISTANT):
+        lost.append((f"a {item.role.value} message in the middle: the user's text", "G1"))
     parts: list[Json] = []
     responses: list[Json] = []
-    answers = iter(said.answers)
+    answered_as = zip(said.answers, names, strict=True)
     for part in said.parts:
         if not isinstance(part, Call):
-            made = _part(part, said, losses, kept)
+            made = _part(part, lost, kept)
             parts += [made] if made is not None else []
             continue
-        answered = next(answers)
-        name = ids.name(part.id, answered.key, said.index)
-        with_id = {} if name.startswith(INVENTED) and said.item.dialect == DIALECT else {"id": name}
+        answered, name = next(answered_as)
+        with_id = {} if name.startswith(INVENTED) and item.dialect == DIALECT else {"id": name}
         given, whole = object_of(part.arguments)
         if not whole:
-            losses.append(Loss(said.index, "arguments that are no JSON object: carried as text", "G7"))
+            lost.append(("arguments that are no JSON object: carried as text", "G7"))
         call: Json = {"functionCall": {**with_id, "name": part.name, "args": given}}
         if part.seal and kept:
             call["thoughtSignature"] = _seal(part)
         elif part.seal:
-            losses.append(Loss(said.index, "a signature of another model", "G9"))
+            lost.append(("a signature of another model", "G9"))
         if signed and not responses and "thoughtSignature" not in call:
             call["thoughtSignature"] = STAND_IN
         parts.append(call)
-        response = _response(answered.result, said, losses)
+        response = _response(answered.result, item, lost)
         responses.append({"functionResponse": {**with_id, "name": part.name, "response": response}})
     if not parts:
-        losses.append(Loss(said.index, "a message without content", "G2"))
-        return
-    role = "model" if model else "user"
-    if contents and contents[-1]["role"] == role and not _answers(contents[-1]):
-        contents[-1]["parts"] += parts
-    else:
-        contents.append({"role": role, "parts": parts})
-    if responses:
-        contents.append({"role": "user", "parts": responses})
-
-
-def _answers(content: Json) -> bool:
-    return any("functionResponse" in part for part in content["parts"])
+        lost.append(("a message without content", "G2"))
+    speaker = "model" if item.role is Role.ASSISTANT else "user"
+    answers = _content("user", dumped(responses)[1:-1])
+    return Shown(_content(speaker, dumped(parts)[1:-1]), answers, tuple(lost))
 
 
 def _seal(part: Part) -> str:
     return STAND_IN if part.seal == STAND_IN.encode() else encoded(part.seal)
 
 
-def _part(part: Part, said: Said, losses: list[Loss], kept: bool) -> Json | None:
+def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
     sealed = {"thoughtSignature": _seal(part)} if part.seal and kept else {}
     match part:
         case Text():
@@ -119,7 +162,7 @@ def _part(part: Part, said: Said, losses: list[Loss], kept: bool) -> Json | None
             return {"text": part.text, **sealed}
         case Reasoning():
             if not kept or not part.text:
-                losses.append(Loss(said.index, "thoughts of another model", "G9"))
+                lost.append(("thoughts of another model", "G9"))
                 return None
             return {"text": part.text, "thought": True, **sealed}
         case Image() | File() if part.data is not None and part.mime:
@@ -127,17 +170,17 @@ def _part(part: Part, said: Said, losses: list[Loss], kept: bool) -> Json | None
         case Image() | File() if part.data is None and part.uri:
             typed = {"mimeType": part.mime} if part.mime else {}
             return {"fileData": {**typed, "fileUri": part.uri}, **sealed}
-    losses.append(Loss(said.index, "a part that has no place here: a line instead", "G2"))
+    lost.append(("a part that has no place here: a line instead", "G2"))
     return {"text": placeholder(part) if isinstance(part, Image | File | Opaque) else ""}
 
 
-def _response(result: Result, said: Said, losses: list[Loss]) -> Json:
+def _response(result: Result, item: Item, lost: list[Lost]) -> Json:
     """A result as an object: `output`, or `error` where the tool failed; an object that came from Gemini comes back as it was."""
-    if more_of(result, said.item, DIALECT).get("response") == "object":
+    if more_of(result, item, DIALECT).get("response") == "object":
         given, whole = object_of(text_of(result.parts))
         if whole:
             return given
     texts = [part.text if isinstance(part, Text) else placeholder(part) for part in result.parts]
     if any(not isinstance(part, Text) for part in result.parts):
-        losses.append(Loss(said.index, "a medium in a tool's result: a line in its place", "G7"))
+        lost.append(("a medium in a tool's result: a line in its place", "G7"))
     return {"error" if result.is_error else "output": "\n".join(texts)}

@@ -7,14 +7,28 @@ one text stood alone.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 from ..describing import placeholder
 from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Role, Text
 from ..naming import CallIds
-from ..pairing import Answered, Said
-from ..rendering import Json, ProviderTask, Rendered, made_here, media_url, more_of, said_of
+from ..pairing import Answered, Lost, Said
+from ..rendering import (
+    Json,
+    Piece,
+    ProviderTask,
+    Rendered,
+    entries_of,
+    extended,
+    listed,
+    made_here,
+    media_url,
+    more_of,
+    opened,
+    said_of,
+)
+from ..text import dumped
 
 DIALECT = "openai.responses"
 _DETAILS = ("auto", "low", "high", "original")
@@ -25,19 +39,27 @@ def render(task: ProviderTask) -> Rendered:
     losses: list[Loss] = []
     leading, rest = said_of(task, losses)
     ids = CallIds(losses)
-    made: list[Json] = []
-    for said in (*leading, *rest):
-        made += _written(said, ids, losses, made_here(task, said.item, "openai"))
-    return Rendered(made, task.instructions or None, task.instructions, losses)
+    entries: list[bytes] = []
+    for index, said in (*leading, *rest):
+        names = ids.of(index, said) if said.ids else ()
+        kept = said.sealed and made_here(task, said.item, "openai")
+        piece = said.made((DIALECT, kept, names), _written, names, kept)
+        if piece.json:
+            entries.append(piece.json)
+        if piece.lost:
+            losses += [Loss(index, *lost) for lost in piece.lost]
+    system = dumped(task.instructions) if task.instructions else b""
+    return Rendered(listed(entries), system, task.instructions, losses)
 
 
-def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[Json]:
+def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
     """A message's items: its texts together until a call or reasoning parts them, outputs behind the calls."""
     made: list[Json] = []
     content: list[Json] = []
     outputs: list[Json] = []
     thought: list[Json] = []
-    answers = iter(said.answers)
+    lost: list[Lost] = []
+    answers = zip(said.answers, names, strict=True)
     item = said.item
 
     def flush() -> None:
@@ -48,7 +70,7 @@ def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[J
     for part in said.parts:
         if isinstance(part, Call):
             flush()
-            call, output = _pair(next(answers), said, ids, losses)
+            call, output = _pair(*next(answers), item, lost)
             made += [*thought, call]
             thought.clear()
             outputs.append(output)
@@ -57,25 +79,26 @@ def _written(said: Said, ids: CallIds, losses: list[Loss], kept: bool) -> list[J
             if kept and part.item_id and (part.redacted or part.text):
                 thought.append(_reasoning(part, item))
             else:
-                losses.append(Loss(said.index, "reasoning that another model made, or without its id", "R8"))
-        elif isinstance(part, Opaque) and part.format == DIALECT:
-            opened: Json = json.loads(part.json)
+                lost.append(("reasoning that another model made, or without its id", "R8"))
+        elif isinstance(part, Opaque) and part.format == DIALECT and (own := opened(part.json)):
+            made += thought
+            thought.clear()
             if part.type in ("refusal", "output_text", "input_text", "input_file", "input_audio"):
-                content.append(opened)
+                content.append(own)
             else:
                 flush()
-                made.append(opened)
+                made.append(own)
         else:
             made += thought
             thought.clear()
-            content.append(_part(part, said, losses))
+            content.append(_part(part, item, lost))
     flush()
     if thought:
-        losses.append(Loss(said.index, "reasoning without what it produced", "R8"))
+        lost.append(("reasoning without what it produced", "R8"))
     if not said.parts:
         kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
         made.append(_message(item.role, [{"type": kind, "text": ""}]))
-    return [*made, *outputs]
+    return entries_of([*made, *outputs], lost)
 
 
 def _message(role: Role, content: list[Json]) -> Json:
@@ -89,44 +112,41 @@ def _reasoning(part: Reasoning, item: Item) -> Json:
     made: Json = {"type": "reasoning", "id": part.item_id, "summary": summary}
     if part.redacted:
         made["encrypted_content"] = part.redacted.decode("utf-8", "replace")
-    return made | more_of(part, item, DIALECT)
+    return extended(made, part, item, DIALECT)
 
 
-def _pair(answered: Answered, said: Said, ids: CallIds, losses: list[Loss]) -> tuple[Json, Json]:
+def _pair(answered: Answered, name: str, item: Item, lost: list[Lost]) -> tuple[Json, Json]:
     call, result = answered.call, answered.result
-    name = ids.name(call.id, answered.key, said.index)
-    more = more_of(call, said.item, DIALECT)
-    custom = more.pop("type", "") == "custom_tool_call"
+    custom = more_of(call, item, DIALECT).get("type") == "custom_tool_call"
     kind, given = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
-    made: Json = {"type": kind, "call_id": name, "name": call.name, given: call.arguments, **more}
+    made: Json = {"type": kind, "call_id": name, "name": call.name, given: call.arguments}
     if call.namespace:
         made["namespace"] = call.namespace
+    made = extended(made, call, item, DIALECT)
     if result.is_error:
-        losses.append(Loss(said.index, "that the tool failed: the form has no place for it", "R6"))
-    output: Any = [_output(part, said, losses) for part in result.parts]
+        lost.append(("that the tool failed: the form has no place for it", "R6"))
+    output: Any = [_output(part, lost) for part in result.parts]
     if len(output) < 2 and all(part.keys() == {"type", "text"} for part in output):
         output = "".join(part["text"] for part in output)
     return made, {"type": f"{kind}_output", "call_id": name, "output": output}
 
 
-def _part(part: Part, said: Said, losses: list[Loss]) -> Json:
-    item = said.item
+def _part(part: Part, item: Item, lost: list[Lost]) -> Json:
     speaks = "output_text" if item.role is Role.ASSISTANT else "input_text"
     if isinstance(part, Text):
-        more = more_of(part, item, DIALECT)
-        return {"type": speaks, "text": part.text, **more}
+        return extended({"type": speaks, "text": part.text}, part, item, DIALECT)
     if item.role is Role.USER and isinstance(part, Image | File):
-        return _medium(part) | more_of(part, item, DIALECT)
-    losses.append(Loss(said.index, "a part that has no place in this message: a line instead", "R7"))
+        return extended(_medium(part), part, item, DIALECT)
+    lost.append(("a part that has no place in this message: a line instead", "R7"))
     return {"type": speaks, "text": placeholder(part)}
 
 
-def _output(part: Part, said: Said, losses: list[Loss]) -> Json:
+def _output(part: Part, lost: list[Lost]) -> Json:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     if isinstance(part, Image | File):
         return _medium(part)
-    losses.append(Loss(said.index, "a vendor's item in a tool's result: a line instead", "R6"))
+    lost.append(("a vendor's item in a tool's result: a line instead", "R6"))
     return {"type": "input_text", "text": placeholder(part)}
 
 
