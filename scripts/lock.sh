@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles requirements.lock (what the server runs on) and requirements-dev.lock (what a developer has besides), with
-# hashes and without download addresses. The distributions of this repository are left out: they are installed from it.
+# Compiles requirements.lock (what the server runs on), deploy/build.lock (what its wheels are built with) and
+# requirements-dev.lock (what a developer has besides), with hashes and without download addresses. The distributions of this repository are left out: they are installed from it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,4 +11,5 @@ compile() {
     --custom-compile-command "make lock" "$@"
 }
 compile pyproject.toml --output-file requirements.lock
+compile deploy/build.in --output-file deploy/build.lock
 compile pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock

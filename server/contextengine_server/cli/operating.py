@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
         serve
     )
     app.command(epilog="Example: contextengine doctor --json")(asks(doctor))
+    app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")(health)
     app.command(epilog="Example: contextengine version")(version)
 
 
@@ -104,6 +105,38 @@ def doctor(
     from contextengine_server.cli.diagnosing import diagnose
 
     if not run(diagnose(where, session, agent, repair, json)):
+        raise typer.Exit(1)
+
+
+def health(
+    address: Annotated[
+        str,
+        typer.Option(
+            envvar="CONTEXTENGINE_ADDRESS",
+            help="The server to ask. Default: the address of the settings.",
+            show_default=False,
+        ),
+    ] = "",
+    service: Annotated[
+        str,
+        typer.Option(
+            help="One service by its full name. Default: the server as a whole.", show_default=False
+        ),
+    ] = "",
+    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS, trusting the system's authorities.")] = False,
+    ca: Annotated[
+        Path | None,
+        typer.Option(help="Speak TLS, trusting the authorities in this PEM file.", show_default=False),
+    ] = None,
+    config: ConfigFile = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
+) -> None:
+    """Ask a server whether it serves, by grpc.health.v1, which needs no token. The exit status is 0 only where it does."""
+    from contextengine_server.cli.health import check_health
+
+    state = check_health(address, service, tls, ca, config, timeout)
+    print(state)
+    if state != "SERVING":
         raise typer.Exit(1)
 
 
