@@ -257,6 +257,16 @@ class _Folder:
         if notes:
             self.add_note(entry, tuple(notes), newest, alone)
 
+    def add_results_of(self, entry: Entry, first: int) -> None:
+        """A late result of which it is known where it stands; what else it answers stands elsewhere."""
+        atom = self.added.get(first)
+        unanswered = {call.id for call in atom.open} if atom is not None else set()
+        self.out.abandoned = {
+            call_id: [first] for _, call_id in entry.traits.results if call_id in unanswered
+        }
+        if self.out.abandoned:
+            self.add(entry)
+
     def summarized(self, first: int, created: int) -> bool:
         """True where the message came while a summary of depth 0 covered what begins with `first`."""
         return any(
@@ -363,14 +373,14 @@ def extended(view: View, change: Extension) -> View:
     return copy
 
 
-def seal(view: View, entries: Sequence[Entry], late: Sequence[Entry], shaper: Shaper) -> None:
-    """Folds the messages of one old atom into an empty view. Something else followed the atom long ago, so its open calls are
-    abandoned; then come the results that were late."""
+def seal(view: View, entries: Sequence[Entry], late: Sequence[tuple[Entry, int]], shaper: Shaper) -> None:
+    """Folds the messages of some old atoms into an empty view. Something else followed them long ago, so their open calls are
+    abandoned; then come the results that were late, each with the first sequence of the atom that it stands in."""
     folder = _Folder(view, shaper)
     for entry in entries:
         folder.add(entry)
     folder.close()
-    for entry in late:
-        folder.add(entry)
-    folder.out.entries = [*entries, *late]
+    for entry, first in late:
+        folder.add_results_of(entry, first)
+    folder.out.entries = [*entries, *(entry for entry, _ in late)]
     apply(view, folder.out)

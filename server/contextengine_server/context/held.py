@@ -30,6 +30,11 @@ class Before:
         """How far into the history a cut had to reach, but for the room that a budget leaves."""
         return self.total + self.fixed
 
+    def filled(self, share: int) -> int:
+        """How full the view was, where room of at most `share` was kept free for the newest user message: as it is once there are
+        summaries."""
+        return self.view + (min(self.peak, share) if self.view != self.total else 0)
+
 
 def _emptiness(before: Before) -> int:
     return -before.view
@@ -57,10 +62,12 @@ class Held:
             behind += 1
         self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
 
-    def at(self, room: int) -> Before | None:
-        """The commit that decides where there is room for so many tokens; None where nothing had been evicted."""
-        index = bisect_left(self.front, -room, key=_emptiness)
-        return self.front[index - 1] if index else None
+    def at(self, room: int, share: int = 0) -> Before | None:
+        """The commit that decides where there is room for so many tokens, `share` of them at most kept free for the newest user
+        message; None where nothing had been evicted."""
+        index = bisect_left(self.front, share - room, key=_emptiness)
+        behind = (self.front[at] for at in range(index - 1, -1, -1))
+        return next((before for before in behind if before.filled(share) > room), None)
 
 
 def held_by(commits: Iterable[Before]) -> Held:

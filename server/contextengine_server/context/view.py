@@ -92,10 +92,12 @@ class View:
     never gives room back."""
     anchors: dict[int, Atom] = field(default_factory=dict)
     """Atoms before `base` that every assembly may need, by step."""
+    follows: dict[int, int] = field(default_factory=dict)
+    """The first sequences of steps that are not in memory and follow atoms that are, by step."""
     pinned: list[int] = field(default_factory=list)
     """Steps of pinned atoms, rising."""
     large: list[int] = field(default_factory=list)
-    """Steps of the window with a message that may be over a cap, rising."""
+    """Steps in memory with a message that may be over a cap, rising; not of those before the window that must stay."""
     abandoned: dict[str, list[int]] = field(default_factory=dict)
     """First sequences of atoms with calls that were given a synthetic result, by call id, rising."""
     summaries: list[Summary] = field(default_factory=list)
@@ -134,6 +136,10 @@ class View:
     def holds(self, step: int) -> bool:
         """True where the atom of this step is in memory."""
         return step >= self.base or step in self.anchors
+
+    def first_of(self, step: int) -> int | None:
+        """The first sequence of a step in memory, or that follows one; None where there is no such step."""
+        return self.atom(step).first if self.holds(step) and step < self.steps else self.follows.get(step)
 
     def find(self, first: int) -> Atom | None:
         """The atom that begins with this sequence, where it is in memory."""
@@ -211,12 +217,41 @@ class View:
             self.atom(step).tokens for step in range(self.leading)
         )
 
-    def view_tokens(self) -> int:
-        """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps."""
-        if not self.summaries:
+    def uncovered(self, behind: int = 0) -> list[tuple[int, int, int]]:
+        """The ranges of steps that no summary covers, in order: (first, last, tokens). `behind`: of these only what begins at this
+        running sum or later; the window must hold it."""
+        ranges: list[tuple[int, int, int]] = []
+        step, position = 0, 0
+        for summary in (*self.summaries, None):
+            following, end = (
+                (self.steps, self.total) if summary is None else (summary.first_step, summary.span_start)
+            )
+            first = step if position >= behind else self._held_from(behind, step, following)
+            if first < following:
+                begins = self.atom(first).start if first > step else position
+                ranges.append((first, following - 1, end - begins))
+            if summary is not None:
+                step, position = summary.last_step + 1, summary.span_end
+        return ranges
+
+    def _held_from(self, reached: int, first: int, following: int) -> int:
+        """The first step in memory of `first` to `following` - 1 that begins at this running sum or later; else `following`."""
+        anchored = (
+            at for at in self.anchors if first <= at < following and self.anchors[at].start >= reached
+        )
+        return min(min(anchored, default=following), max(self.cut_from(reached, first), first))
+
+    def view_tokens(self, behind: int = 0) -> int:
+        """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps. `behind`: of
+        what no summary covers only what begins at this running sum or later."""
+        if not self.summaries and not behind:
             return self.total
-        tokens = self.total + sum(s.tokens - s.covered_tokens for s in self.summaries)
-        return tokens + sum(self.atom(step).tokens for step in self.must_stay() if self.covering(step))
+        tokens = sum(s.tokens for s in self.summaries) + sum(range_[2] for range_ in self.uncovered(behind))
+        return tokens + sum(self.atom(step).tokens for step in self.must_stay() if self.aside(step, behind))
+
+    def aside(self, step: int, behind: int) -> bool:
+        """True where a step that must stay is not among what is uncovered from this running sum on."""
+        return self.atom(step).start < behind or self.covering(step) is not None
 
 
 def _first(atom: Atom) -> int:

@@ -24,17 +24,9 @@ def lay_out(
     return tuple(segment for _, segment in segments)
 
 
-def uncovered(view: View) -> list[Range]:
-    """The ranges of steps that no summary covers, in order."""
-    ranges: list[Range] = []
-    step = 0
-    for summary in view.summaries:
-        if summary.first_step > step:
-            ranges.append((step, summary.first_step - 1))
-        step = summary.last_step + 1
-    if step < view.steps:
-        ranges.append((step, view.steps - 1))
-    return ranges
+def uncovered(view: View, behind: int = 0) -> list[Range]:
+    """The ranges of steps that no summary covers, in order; `behind`: from this running sum on."""
+    return [(first, last) for first, last, _ in view.uncovered(behind)]
 
 
 def everything(view: View) -> tuple[Segment, ...]:

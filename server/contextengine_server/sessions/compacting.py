@@ -21,7 +21,7 @@ from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 
 from .core import Address, SessionCore
-from .loading import with_oldest
+from .parts import with_oldest
 from .passes import Pass, before_of, bounded, prepare, row_of
 from .rows import summary_of
 from .state import SessionState
@@ -143,12 +143,12 @@ async def planned_over(core: SessionCore, session: Session, engine: Engine) -> V
     view = session.view
     if engine.chunk is None or not view.base:
         return view
-    if session.state.view.late_mark:
-        # A late result may belong to the oldest history and lie anywhere behind it: read all of it.
+    if session.state.view.scattered:
+        # A message with late results of several atoms tells one place: it may belong to the oldest history as well.
         async with session.lock:
             await core.fresh(session, None)
         return session.view
-    return await with_oldest(core.store, core.require(session), view, core.shaper, engine.chunk)
+    return await with_oldest(core.store, view, core.shaper, engine.chunk)
 
 
 def next_pass(

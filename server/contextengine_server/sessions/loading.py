@@ -6,10 +6,8 @@ Rows read are in proportion to the window: one look-up of the running sum finds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from contextengine_server.context.atom import Atom
-from contextengine_server.context.fold import NeedsHistory, apply, extend, seal
+from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.held import held_by
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
@@ -17,6 +15,7 @@ from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
 from contextengine_server.wire.shaping import WireShaper
 
+from .parts import hold_newest, refuse_scattered, shown_in, single
 from .rows import entry_of, summary_of
 from .state import SessionState
 
@@ -63,7 +62,7 @@ async def _load(
     place_summaries(view, summaries, state)
     first = None
     if reach is not None and since is None and not head.parent_session:
-        first = await _window_start(store, head, state, view, reach)
+        first = await _window_start(store, head, state.view.scattered, reach)
     if first is None:
         rows = await _all_rows(store, head)
         _fold(view, rows, shaper)
@@ -72,20 +71,20 @@ async def _load(
         assert first.step is not None
         assert first.start is not None
         view.base, view.total = first.step, first.start
+        facts = state.view
         try:
-            _fold_window(view, rows, first.sequence, shaper)
+            # A late result that is shown before the window is left out.
+            _fold(view, shown_in(view, rows, first.sequence), shaper)
+            view.leading, view.leading_open = facts.leading, facts.leading_open
+            view.user_step, view.user_peak = facts.user_step, facts.user_peak
+            view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
+            view.late_mark, view.scattered = facts.late_mark, facts.scattered
+            await _anchor(store, head, state, view, first.sequence, shaper)
+            assert reach is not None
+            in_window = sum(tokens for _, _, tokens in view.uncovered(view.window_start))
+            await hold_newest(store, view, shaper, reach - in_window)
         except NeedsHistory:
             return await _load(store, head, state, shaper, None, None)
-        await _anchor(store, head, state, view, first.sequence, shaper)
-        facts = state.view
-        view.leading, view.leading_open = facts.leading, facts.leading_open
-        view.user_step, view.user_peak = facts.user_step, facts.user_peak
-        view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
-        view.late_mark, view.scattered = facts.late_mark, facts.scattered
-        assert reach is not None
-        if _uncovered(head, view) <= reach:
-            between = await _between_summaries(store, head.scope, view, view.window_start, shaper)
-            view.anchors = between | view.anchors
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
     view.last_sequence, view.message_count = head.last_sequence, head.message_count
     return view, summaries
@@ -151,29 +150,11 @@ def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
     view.summaries = summaries
 
 
-def _fold_window(view: View, rows: Sequence[MessageRow], first: int, shaper: WireShaper) -> None:
-    """Folds the rows of a window. A late result that is shown before the window is left out; one that the window shows as a
-    note finds its call by `late_of`. Raises NeedsHistory where that is not enough."""
-    kept = []
-    for row in rows:
-        if row.late_of is not None and row.late_of < first:
-            if row.step is None or row.step < view.base:
-                continue
-            for _, call_id in entry_of(row).traits.results:
-                view.abandoned.setdefault(call_id, []).append(row.late_of)
-        kept.append(row)
-    _fold(view, kept, shaper)
-
-
-async def _window_start(
-    store: Store, head: SessionHead, state: SessionState, view: View, reach: int
-) -> MessageRow | None:
-    """The row that begins the window; None where the window is the whole view."""
+async def _window_start(store: Store, head: SessionHead, scattered: int, reach: int) -> MessageRow | None:
+    """The row that begins the window; None where the window is the whole view, or holds a message that stands in more places
+    than its row tells."""
     position = head.message_tokens - reach
-    if position <= 0 or state.view.scattered:
-        return None
-    if state.view.late_mark and view.summaries and _uncovered(head, view) <= reach:
-        # What lies between summaries is read by itself, and a late result for it may lie anywhere behind it.
+    if position <= 0:
         return None
     row = await store.atom_from(head.scope, position)
     if row is None:
@@ -182,7 +163,7 @@ async def _window_start(
         row = next((member for member in newest if member.start is not None), None)
     elif row.step:
         row = await _large_before(store, head, row) or row
-    return row if row is not None and row.step else None
+    return row if row is not None and row.step and row.sequence > scattered else None
 
 
 async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> MessageRow | None:
@@ -193,11 +174,6 @@ async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> 
         if first is not None:
             return first if any(len(row.body) > MIN_CAP_CHARS for row in rows) else None
     return None
-
-
-def _uncovered(head: SessionHead, view: View) -> int:
-    """The tokens of the history that no summary covers."""
-    return head.message_tokens - sum(summary.covered_tokens for summary in view.summaries)
 
 
 async def _anchor(
@@ -213,66 +189,9 @@ async def _anchor(
     if facts.user_first and facts.user_first < before:
         groups.append(await store.atom_of(head.scope, facts.user_first))
     for group in groups:
-        atom = _single(head.scope, group, shaper)
+        atom = single(head.scope, group, shaper)
         if atom is not None:
+            refuse_scattered(view, atom)
             view.anchors[atom.step] = atom
             if atom.pinned:
                 view.pinned = sorted({*view.pinned, atom.step})
-
-
-async def anchor_of(store: Store, scope: Scope, sequence: int, shaper: WireShaper) -> Atom | None:
-    """The atom that shows a stored message, read by itself."""
-    return _single(scope, await store.atom_of(scope, sequence), shaper)
-
-
-def _single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | None:
-    """One atom from its rows, late results included."""
-    begin = next((row for row in rows if row.start is not None), None)
-    if begin is None or begin.step is None or begin.start is None:
-        return None
-    view = View(scope=scope, base=begin.step, total=begin.start, leading_open=False)
-    in_place = [entry_of(row) for row in rows if row.late_of is None]
-    late = [entry_of(row) for row in rows if row.late_of is not None and row.step == begin.step]
-    seal(view, in_place, late, shaper)
-    return view.atoms[0] if view.atoms else None
-
-
-async def with_oldest(store: Store, head: SessionHead, view: View, shaper: WireShaper, tokens: int) -> View:
-    """The view, holding as well the oldest atoms that no summary covers, so many tokens of them. The view given stays as it is.
-
-    What it costs is in proportion to the tokens, wherever the window begins.
-    """
-    if view.base == 0:
-        return view
-    oldest = await _between_summaries(store, head.scope, view, tokens, shaper)
-    return replace(view, anchors=view.anchors | oldest)
-
-
-async def _between_summaries(
-    store: Store, scope: Scope, view: View, tokens: int, shaper: WireShaper
-) -> dict[int, Atom]:
-    """The oldest atoms before the window that no summary covers, besides the leading ones: so many tokens of them, by step."""
-    found: dict[int, Atom] = {}
-    position = view.anchors[view.leading - 1].end if view.leading else 0
-    for summary in (*view.summaries, None):
-        gap_end = view.window_start if summary is None else min(summary.span_start, view.window_start)
-        if gap_end > position:
-            atoms = await _atoms_between(store, scope, position, min(gap_end, position + tokens), shaper)
-            found.update({atom.step: atom for atom in atoms})
-            tokens -= sum(atom.tokens for atom in atoms)
-        if summary is None or tokens <= 0:
-            break
-        position = max(position, summary.span_end)
-    return found
-
-
-async def _atoms_between(store: Store, scope: Scope, start: int, end: int, shaper: WireShaper) -> list[Atom]:
-    """The atoms whose running sum before them is at least `start` and below `end`."""
-    first = await store.atom_from(scope, start)
-    behind = await store.atom_from(scope, end)
-    if first is None or first.step is None or first.start is None:
-        return []
-    rows = await store.messages(scope, first.sequence, behind.sequence - 1 if behind is not None else None)
-    part = View(scope=scope, base=first.step, total=first.start, leading_open=False)
-    seal(part, [entry_of(row) for row in rows if row.late_of is None], [], shaper)
-    return part.atoms

@@ -168,9 +168,7 @@ def _known(times: Iterable[int | None]) -> list[int]:
 
 def _in_place(view: View, step: CompactionStep) -> list[Entry]:
     """The messages of the range that stand at their own position: a late result lies behind the range."""
-    following = step.last + 1
-    # Where the step behind it was not read, the view has no late results: with them all of it is read.
-    behind = view.atom(following).first if following < view.steps and view.holds(following) else None
+    behind = view.first_of(step.last + 1)
     return [
         entry
         for at in range(step.first, step.last + 1)

@@ -9,7 +9,7 @@ from contextengine_server.context.view import View
 from contextengine_server.errors import RowNotFound, Violation
 
 from .core import SessionCore
-from .loading import anchor_of
+from .parts import anchor_of
 from .warm import Session
 
 

@@ -39,7 +39,7 @@ from .compacting import (
     summary_for,
 )
 from .core import Address, SessionCore
-from .loading import with_oldest
+from .parts import with_oldest
 from .passes import before_of, row_of
 from .rows import summary_of
 from .warm import Session
@@ -76,7 +76,7 @@ async def propose(
     holds the session's compaction lock. Raises EngineFailed."""
     async with core.session(address.scope, None if engine.chunk is None else reach) as session:
         head, ground = core.require(session), ground_of(session)
-        if session.state.view.late_mark:
+        if session.state.view.scattered:
             async with session.lock:
                 await core.fresh(session, None)
         view = _apart(session.view)
@@ -85,9 +85,7 @@ async def propose(
         rows: list[SummaryRow] = []
         reason = HELD if session.state.held and not wanted.force else ""
         while not reason and len(rows) < wanted.passes:
-            made = next_pass(
-                core, engine, session, await _oldest(core, head, engine, view), wanted, len(rows)
-            )
+            made = next_pass(core, engine, session, await _oldest(core, engine, view), wanted, len(rows))
             if isinstance(made, NothingToDo):
                 reason = made.reason
                 break
@@ -117,11 +115,11 @@ async def propose(
         return proposal
 
 
-async def _oldest(core: SessionCore, head: SessionHead, engine: Engine, view: View) -> View:
+async def _oldest(core: SessionCore, engine: Engine, view: View) -> View:
     """The view with as much of the oldest uncovered history as the engine takes at a time."""
     if engine.chunk is None or not view.base:
         return view
-    return await with_oldest(core.store, head, view, core.shaper, engine.chunk)
+    return await with_oldest(core.store, view, core.shaper, engine.chunk)
 
 
 def _apart(view: View) -> View:

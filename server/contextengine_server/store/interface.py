@@ -327,6 +327,9 @@ class Store(Protocol):
     async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
         """All live messages of the atom that shows a sequence, late results last; empty where none does."""
 
+    async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
+        """Live messages that came late for atoms that begin with first <= sequence <= last, in order; shown there or as notes."""
+
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:

@@ -126,6 +126,23 @@ async def test_the_atom_of_a_message(store: Store) -> None:
     assert sequences(await store.atom_of(SCOPE, 1)) == [1, 2]
 
 
+async def test_late_results_by_the_atoms_that_they_came_for(store: Store) -> None:
+    pen = Pen(store)
+    late = [(4, 2), (5, 1), (7, 2), (9, 6)]
+    rows = [message(n, step=n, late_of=dict(late).get(n)) for n in range(1, 10)]
+    await pen.write(messages=rows)
+    for first, last, expected in (
+        (1, 9, [4, 5, 7, 9]),
+        (2, 2, [4, 7]),
+        (2, 6, [4, 7, 9]),
+        (3, 5, []),
+        (7, 99, []),
+    ):
+        assert sequences(await store.late_results(SCOPE, first, last)) == expected
+    await pen.write(retire_after=6)
+    assert sequences(await store.late_results(SCOPE, 1, 9)) == [4, 5]
+
+
 async def test_pinned_atoms(store: Store) -> None:
     pen = Pen(store)
     await pen.write(messages=atoms())

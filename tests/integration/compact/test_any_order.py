@@ -77,9 +77,14 @@ class Player:
                 self.open.append(each)
 
     async def late(self) -> None:
-        if self.open:
-            each = self.open.pop(self.random.randrange(len(self.open)))
-            await self.write(result(self.name(), each, self.random.choice((5, 120))))
+        """Results for calls that were given up, at times for several steps in one message."""
+        message = t.Message(id=self.name(), role=t.Role.ROLE_TOOL)
+        for _ in range(self.random.choice((1, 1, 2))):
+            if self.open:
+                each = self.open.pop(self.random.randrange(len(self.open)))
+                message.parts.extend(result("", each, self.random.choice((5, 120))).parts)
+        if message.parts:
+            await self.write(message)
 
     async def compact(self) -> None:
         size = budget(self.random.choice((600, 2_000, 6_000)))

@@ -83,8 +83,7 @@ def test_a_summary_is_shown_where_it_just_fits() -> None:
     one = told(said(*[("assistant", 300)] * 20))
     one.compact(0, 8, "[200] first")
     room = one.view.span(18, 19) + one.view.summaries[0].tokens
-    # A grid of one token lets the tail alone be beside the summary.
-    assert outline(DAG.plan(one.view, room)) == "S0-8 18-19 cut 18 law tail"
+    assert outline(DAG.plan(one.view, room)) == "S0-8 18-19 cut 18 grid cut at step 18"
     assert outline(DAG.plan(one.view, room - 1)) == "18-19 cut 18 law tail"
 
 
@@ -100,10 +99,32 @@ def test_what_a_prompt_takes_is_not_for_items() -> None:
     assert planned(one, 4_096, reserved=2_000) != "0-10 cut 0 "
 
 
+def test_a_scrap_between_two_summaries_that_was_evicted_is_not_shown_again() -> None:
+    """The second summary makes room for it; so does a budget that had shown it all along."""
+    one = told(said(*[("assistant", 130)] * 40))
+    one.compact(0, 19, "[20] first")
+    one.add(said(*[("assistant", 130)] * 66)[40:])
+    assert planned(one, 2_500) == "S0-19 50-65 cut 50 grid cut at step 50"
+    one.compact(22, 55, "[20] second")
+    assert one.view.view_tokens() < cell(2_500)
+    assert planned(one, 2_500) == "S0-19 S22-55 56-65 cut 56 grid cut at step 56"
+    assert planned(one, 20_000) == "S0-19 20-21 S22-55 56-65 cut 0 "
+
+
+def test_of_a_scrap_between_two_summaries_what_was_shown_stays() -> None:
+    one = told(said(*[("assistant", 130)] * 30))
+    one.compact(0, 4, "[20] first")
+    evicted = DAG.plan(one.view, cell(2_500)).cut
+    assert 5 < evicted < 18
+    one.compact(18, 25, "[20] second")
+    assert planned(one, 2_500).startswith(f"S0-4 {evicted}-17 S18-25 26-29 ")
+
+
 def test_where_a_summary_covers_all_and_does_not_fit_that_is_said() -> None:
     one = told(said(("user", 300), ("assistant", 300)))
     one.compact(0, 1, "[200] all of it")
-    assert planned(one, 600) == "S0-1 0-0 cut 0 "
+    assert planned(one, 700) == "S0-1 0-0 cut 0 "
+    assert planned(one, 600) == "S0-1 0-0 cut 2 law tail"
     assert planned(one, 400) == "0-0 cut 2 law tail"
     assert planned(one, 100) == "0-0 cut 2 law budget over"
 

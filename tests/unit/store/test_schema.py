@@ -142,6 +142,7 @@ HOT = {
     "BY_HOST_ID": "messages_host_id (tenant=? AND agent=? AND host_id=? AND session=?)",
     "ATOM_FROM": "messages_start (tenant=? AND agent=? AND session=? AND start>?)",
     "ATOM_LATE": "messages_late (tenant=? AND agent=? AND session=? AND late_of=?)",
+    "LATE_BETWEEN": "messages_late (tenant=? AND agent=? AND session=? AND late_of>? AND late_of<?)",
     "RETIRED_SINCE": "messages_retired (tenant=? AND agent=? AND session=? AND retired_revision>?)",
     "DEPENDENTS": "sessions_parent (tenant=? AND agent=? AND parent_session=?)",
     "IDLE": "sessions_idle (updated_ms<?)",

@@ -157,6 +157,10 @@ ATOM_NEXT = f"""
 """Where a later atom begins. Not just the next to begin: a note may come between a call and its result, a step before them."""
 ATOM_ROWS = f"{_RANGE} AND retired_revision = 0 AND step = :step AND late_of IS NULL ORDER BY sequence"
 ATOM_LATE = f"{_through('messages_late')} AND retired_revision = 0 AND late_of = :first AND late_of IS NOT NULL ORDER BY sequence"
+LATE_BETWEEN = f"""
+    {_through("messages_late")} AND retired_revision = 0 AND late_of BETWEEN :first AND :last AND late_of IS NOT NULL
+    ORDER BY sequence
+"""
 
 OLDER = f"""
     SELECT sequence FROM messages WHERE {_SCOPE} AND created_revision <= :since ORDER BY sequence DESC LIMIT 1

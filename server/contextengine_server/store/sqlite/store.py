@@ -244,6 +244,10 @@ class SqliteStore:
         """All live messages of the atom that holds a sequence, late results included; empty where there is none."""
         return await self._read(reads.atom_of, scope, sequence)
 
+    async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
+        """Live messages that came late for atoms that begin within a range, in order."""
+        return await self._read(reads.late_results, scope, first, last)
+
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:
