@@ -17,7 +17,7 @@ PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/py
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-clients test-codex demo bench bench-recall soak proto proto-check proto-image lint format lock
+.PHONY: help setup run test test-clients test-codex trace-demo demo bench bench-recall soak proto proto-check proto-image lint format lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ client-go:
 
 client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
+
+trace-demo: setup $(TOOLS)/jaeger $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
+	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
 	$(BIN)/python -m pytest -q tests/codex
