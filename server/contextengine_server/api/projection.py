@@ -140,10 +140,11 @@ async def assembled_projection(
     """The field `projection` of an AssembleResponse, encoded, in pieces to join."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
     context = _assembled(assembly, items, request.prompt, request.current_message_id)
-    if request.HasField(
-        "live"
-    ):  # the harness counts in its own list, which may hold more than is shown of it, or less
-        context = replace(context, message_count=len(request.live.messages))
+    if request.HasField("live"):
+        # The harness counts in its own list, which may hold more than is shown of it, or less.
+        context = replace(
+            context, items=_following(context.items, assembly), message_count=len(request.live.messages)
+        )
     if sum(map(len, assembly.joined.after(0))) > THREADED_CHARS:
         reply, large = await asyncio.to_thread(_projected, context, request.projection, "projection")
     else:
@@ -168,7 +169,7 @@ def _assembled(
         prompt=reading.parts_in(prompt),
         current_id=current_id,
         addition=assembly.addition,
-        epoch=assembly.epoch,
+        epoch=assembly.settled_epoch,
         fingerprint=assembly.engine.fingerprint,
         engine_id=assembly.engine.id,
         engine_version=assembly.engine.version,
@@ -180,6 +181,19 @@ def _assembled(
         provider=assembly.target.provider,
         message_count=assembly.view.message_count,
     )
+
+
+def _following(items: list[Item], assembly: Assembly) -> list[Item]:
+    """The items, those that are not stored with the sequences that they would get: a binding tells by these what its thread has
+    seen."""
+    atoms = assembly.view.atoms
+    would = {entry.live_index: entry.sequence for atom in atoms for entry in atom.entries}
+    return [
+        item
+        if item.live_index < 0
+        else replace(item, sequence=max(0, would.get(item.live_index, 0)), shelf=None)
+        for item in items
+    ]
 
 
 Reply = tuple[pb.ProjectResponse, bytes]

@@ -63,12 +63,18 @@ def item_in(item: pb.Item) -> model.Item:
     if item.HasField("summary"):
         known = item.summary
         covers = model.Covers(known.id, known.depth, known.first_sequence, known.last_sequence)
-    sequence = item.origin.sequence if item.origin.WhichOneof("kind") == "sequence" else 0
-    return message_in(item.message, item.id, sequence, covers)
+    kind = item.origin.WhichOneof("kind")
+    sequence = item.origin.sequence if kind == "sequence" else 0
+    live_index = item.origin.live_index if kind == "live_index" else -1
+    return message_in(item.message, item.id, sequence, covers, live_index)
 
 
 def message_in(
-    message: pb.Message, item_id: str = "", sequence: int = 0, covers: model.Covers | None = None
+    message: pb.Message,
+    item_id: str = "",
+    sequence: int = 0,
+    covers: model.Covers | None = None,
+    live_index: int = -1,
 ) -> model.Item:
     """A message. A role that this version does not know is the harness's own."""
     role = _ROLES.get(message.role, model.Role.CUSTOM)
@@ -78,6 +84,7 @@ def message_in(
         parts=parts_in(message.parts),
         id=item_id or message.id,
         sequence=sequence,
+        live_index=live_index,
         custom_role=custom if role is model.Role.CUSTOM else "",
         name=message.name,
         labels=dict(message.labels),

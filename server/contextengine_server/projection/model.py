@@ -134,6 +134,8 @@ class Item:
     id: str = ""
     sequence: int = 0
     """The stored message's position. 0: it is none."""
+    live_index: int = -1
+    """The place in the harness's own list of a message that is not stored."""
     custom_role: str = ""
     name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from .alignment import align
 from .assembly import AssembleCall, Assembly
 from .budgeting import budget_of, target
 from .core import Address, SessionCore
-from .listing import followed, listed, passed_through, take_known_tokens
+from .listing import NO_MARK, followed, listed, passed_through, take_known_tokens
 from .planning import blamed, fall_back, finish, reread
 from .prompting import keeping, not_stored
 from .runs import Runs
@@ -151,12 +151,14 @@ async def _assemble_live(
             view, mark = passed_through(session, live, matched, core.shaper)
             break
         try:
-            view, mark = (session.view, "") if storing else followed(session, live, alignment, core.shaper)
+            view, mark = (
+                (session.view, NO_MARK) if storing else followed(session, live, alignment, core.shaper)
+            )
             break
         except NeedsHistory as need:
             await reread(core, session, None, need.sequence, locked=False)
     runs = Runs()
-    if not mark:
+    if not mark.whole:
         view, runs = await _whole_view(core, call, session), session.runs
     elif call.current_message_id and not reason:
         kept = await keeping(core, session, view, call.current_message_id)

@@ -73,6 +73,8 @@ class Assembly:
     addition_tokens: int
     prompt_tokens: int
     epoch: str
+    settled_epoch: str
+    """The epoch without the messages of the harness's own list behind the last stored one: what a native thread is bound to."""
     engine: Engine
     selected: Selected
     target: Target

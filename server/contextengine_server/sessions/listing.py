@@ -9,6 +9,7 @@ What is shown comes with a mark that names how the list begins as far as the sto
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from contextengine_server.context.fold import apply, extend, extended, interpose
@@ -23,8 +24,19 @@ from contextengine_server.wire.shaping import WireShaper
 from .alignment import Alignment
 from .warm import Session
 
-Listed = tuple[View, str]
-"""What is shown, and its mark; empty where the stored session says it all."""
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Names how a list begins as far as the stored session does not. Empty where the stored session says it all."""
+
+    whole: str = ""
+    settled: str = ""
+    """The same without the messages behind the last stored one: the next call may have others in their place."""
+
+
+NO_MARK = Mark()
+Listed = tuple[View, Mark]
+"""What is shown, and its mark."""
 
 
 def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None:
@@ -44,9 +56,10 @@ def followed(session: Session, live: Sequence[Incoming], alignment: Alignment, s
         if not message.own
     ]
     if not entries:
-        return session.view, ""
+        return session.view, NO_MARK
     # Another call may end otherwise: what is not stored is no prefix of anything.
-    return extended(session.view, extend(session.view, entries, shaper)), _digest(e.hash for e in entries)
+    mark = Mark(_digest(entry.hash for entry in entries))
+    return extended(session.view, extend(session.view, entries, shaper)), mark
 
 
 def passed_through(
@@ -57,12 +70,16 @@ def passed_through(
     whole = session.view
     shown = sorted({entry.sequence for atom in whole.atoms for entry in atom.entries})
     own = sum(message.own for message in live)
-    if sorted(matched.values()) == shown and len(matched) + own == len(live):
-        return whole, ""
+    complete = sorted(matched.values()) == shown
+    if complete and len(matched) + own == len(live):
+        return whole, NO_MARK
     view, mark = listed(session.scope, session, live, matched, shaper)
+    last = max(matched, default=-1)
+    if complete and all(at in matched or message.own or at > last for at, message in enumerate(live)):
+        mark = replace(mark, settled="")
     slots = [slot for segment in everything(whole) for slot in segment_slots(segment, whole)]
     same = [slot.hash for slot in slots] == [slot.hash for atom in view.atoms for slot in atom.slots]
-    return (whole, "") if same else (view, mark)
+    return (whole, NO_MARK) if same else (view, mark)
 
 
 def listed(
@@ -98,7 +115,11 @@ def listed(
             entry = entry or _entry(message, sequence, index, revision)
             apply(view, extend(view, [entry], shaper))
             shown.append(entry)
-    return view, _beginning(shown, sorted(held))
+    settled = list(shown)
+    while matched and settled and isinstance(settled[-1], Entry) and settled[-1].live_index >= 0:
+        settled.pop()
+    stored = sorted(held)
+    return view, Mark(_beginning(shown, stored), _beginning(settled, stored))
 
 
 def _held(view: View) -> dict[int, tuple[Entry, Slot | None]]:

@@ -16,6 +16,7 @@ from .assembly import DEGRADED, FITS, OVER_BUDGET, AssembleCall, Assembly, Engin
 from .beginnings import epoch_of
 from .budgeting import budget_of, target
 from .core import SessionCore
+from .listing import NO_MARK, Mark
 from .runs import Runs
 from .selection import Selected
 from .warm import Session
@@ -47,7 +48,7 @@ def finish(
     *,
     stored: list[Stored] | None = None,
     engine: Engine | None = None,
-    mark: str = "",
+    mark: Mark = NO_MARK,
     reason: str = "",
 ) -> Assembly:
     """Plans, holds the plan to the laws, and joins. `mark` names a list that is not the session's; `reason`: why DEGRADED."""
@@ -76,9 +77,11 @@ def finish(
         if broken is not None:
             log.error("plan breaks a law", engine=engine.id, law=str(broken))
             raise EngineBroken(engine.id, str(broken))
-    epoch = epoch_of(session.state, view, plan, engine, aim.model, room_cell, kept_free, mark)
+    begins = (session.state, view, plan, engine, aim.model, room_cell, kept_free)
+    epoch = settled = epoch_of(*begins, mark.whole)
     joined = runs.join(epoch, plan, view)
-    if mark:
+    if mark.whole:
+        settled = epoch_of(*begins, mark.settled)
         joined.begun = False  # such a list is joined anew each time
     outcome = DEGRADED if reason else FITS
     if tokens > room - call.prompt_tokens:
@@ -96,6 +99,7 @@ def finish(
         addition_tokens=addition_tokens,
         prompt_tokens=call.prompt_tokens,
         epoch=epoch,
+        settled_epoch=settled,
         engine=engine,
         selected=selected,
         target=aim,

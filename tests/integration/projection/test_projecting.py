@@ -252,3 +252,45 @@ async def test_a_list_hands_over_what_its_thread_has_not_seen(house: House) -> N
     records, _, prompt = jsonl.parse(again.prompt)
     assert (again.action_reason, again.binding.last_sequence) == ("matching-thread-bootstrap-binding", 8)
     assert ([record["id"] for record in records], prompt) == (["m7"], "Thanks")
+
+
+@pytest.mark.parametrize("engine", ["dag", "legacy"])
+async def test_a_list_whose_end_is_not_stored_yet_stays_in_its_thread(house: House, engine: str) -> None:
+    """The prompt stands at the end of the harness's own list, and is stored with the turn behind it."""
+    await house.client.engines.assign(scope=ref(""), engine_id=engine)
+    await stored(house)
+    live, known = list(HISTORY), t.ProjectionBinding()
+    for turn in range(3):
+        asked = user(f"question {turn}", id=f"q{turn}")
+        elsewhere = [user("said elsewhere", id="e1")] if turn == 2 else []
+        live += [*elsewhere, asked]
+        reply = await house.client.assemble(
+            ref(), live=t.LiveList(messages=live), projection=options(binding=known)
+        )
+        made = reply.projection
+        if not turn:
+            assert made.action == Action.PROJECTION_ACTION_START
+        else:
+            assert (made.action, made.action_reason) == (
+                Action.PROJECTION_ACTION_RESUME,
+                "matching-thread-bootstrap-binding",
+            )
+        assert made.prompt.endswith(f"question {turn}")
+        assert ("said elsewhere" in made.prompt) == bool(elsewhere)
+        assert made.prompt.count("in the lorry") == (not turn)
+        known = made.binding
+        known.thread_id = "t1"
+        answer = assistant(f"answer {turn}", id=f"a{turn}")
+        live.append(answer)
+        done = await house.client.after_turn(ref(), messages=[*elsewhere, asked, answer])
+        known.last_sequence = done.stored[-1].sequence
+
+
+async def test_another_list_than_the_stored_one_is_another_thread(house: House) -> None:
+    await stored(house)
+    lists = (HISTORY, HISTORY[:2], [user("none of it", id="n1")], [user("nor of it", id="n2")])
+    epochs = [
+        (await house.client.assemble(ref(), live=t.LiveList(messages=live), projection=options())).projection
+        for live in lists
+    ]
+    assert len({made.binding.epoch for made in epochs[2:]}) == 2
