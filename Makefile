@@ -17,7 +17,7 @@ PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/py
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-clients test-codex trace-demo demo bench bench-recall soak proto proto-check proto-image lint format lock
+.PHONY: help setup run docs test test-clients test-codex trace-demo demo bench bench-recall soak proto proto-check proto-image lint format lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ proto-check: setup ## Fail when the committed generated code is not what the pro
 proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compares with
 	mkdir -p $(dir $(RELEASED))
 	$(BUF) build --exclude-source-info -o $(RELEASED)
+
+docs: setup ## Write the pages whose tables come from the code
+	$(BIN)/python scripts/gen_docs.py
 
 lint: setup $(BUF) proto-check ## Style, types, protos
 	$(BIN)/ruff check .

@@ -194,4 +194,4 @@ def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_prometheus_itself_takes_the_rules(tmp_path: Path) -> None:
     for words in (["check", "rules", ALERTS], ["check", "config", ALERTS.with_name("prometheus.yml")]):
-        subprocess.run(["promtool", *words], check=True, capture_output=True, timeout=60)
+        subprocess.run(["promtool", *map(str, words)], check=True, capture_output=True, timeout=60)

@@ -25,9 +25,10 @@ class ModelCalls:
         self._metrics = metrics
         self._provider = provider
         self._server = urlsplit(base_url)
-        # What is exported are the names that are there when the export begins.
+        # There from the beginning, so that a rate has a zero to begin with.
         self._duration(model)
         self._usage(model, "input")
+        self._usage(model, "output")
 
     def call(self, model: str, max_tokens: int) -> ModelCall:
         """One call; use it as a context manager."""
@@ -54,7 +55,9 @@ class ModelCalls:
     def _duration(self, model: str, error: str = "") -> Histogram:
         labels = self._labels(model) | ({"error.type": error} if error else {})
         return self._metrics.histogram(
-            "gen_ai.client.operation.duration", "How long a call to a model took", labels
+            "gen_ai.client.operation.duration",
+            "How long a call to a model took; `error.type` says what it failed with",
+            labels,
         )
 
     def _usage(self, model: str, kind: str) -> Histogram:

@@ -1,0 +1,82 @@
+"""The pages whose tables come from the code are current, and links in all of them lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contextengine_proto.v1 import errors_pb2
+from contextengine_server.api.errors import CODES
+from contextengine_server.sessions.event_names import EVENTS
+from tests.acceptance.shell import ROOT
+
+SERVER = ROOT / "server"
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+
+
+def test_the_generated_pages_are_current() -> None:
+    words = [sys.executable, str(ROOT / "scripts" / "gen_docs.py"), "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_reason_of_the_contract_has_a_status_and_none_besides() -> None:
+    reasons = {
+        name.removeprefix("ERROR_REASON_") for name in errors_pb2.ErrorReason.DESCRIPTOR.values_by_name
+    }
+    assert CODES.keys() == reasons - {"UNSPECIFIED"}
+
+
+def emitted() -> Iterator[str]:
+    """What each place that emits an event calls it, as a pattern."""
+    for path in sorted(SERVER.rglob("*.py")):
+        module = ".".join(path.relative_to(SERVER).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "emit"
+            ):
+                yield pattern_of(node.args[0], module)
+    yield re.escape(importlib.import_module("contextengine_server.sessions.events").GAP)
+
+
+def pattern_of(name: ast.expr, module: str) -> str:
+    """A name as it is written, or by a constant; what is put in stands for any word."""
+    if isinstance(name, ast.Name):
+        return re.escape(str(getattr(importlib.import_module(module), name.id)))
+    if isinstance(name, ast.JoinedStr):
+        parts = (
+            re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in name.values
+        )
+        return "".join(parts)
+    assert isinstance(name, ast.Constant), ast.dump(name)
+    return re.escape(str(name.value))
+
+
+def test_every_event_is_listed_and_every_listed_one_is_emitted() -> None:
+    patterns = set(emitted())
+    assert len(patterns) > 15
+    for pattern in patterns:
+        assert any(re.fullmatch(pattern, name) for name in EVENTS), pattern
+    for name in EVENTS:
+        assert any(re.fullmatch(pattern, name) for pattern in patterns), name
+
+
+def test_the_protos_list_every_event() -> None:
+    text = (ROOT / "proto" / "contextengine" / "v1" / "sessions.proto").read_text(encoding="utf-8")
+    comment = text.partition("// Its name: ")[2].partition("string name")[0]
+    assert set(re.findall(r"`(\w+:\w+)`", comment)) - {"context:dag_compacted"} == EVENTS.keys()
