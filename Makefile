@@ -12,7 +12,7 @@ GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 comma := ,
 # The clients that can be built here: each needs its language's own tool.
-CLIENTS := python,python-asyncio$(if $(shell command -v go),$(comma)go)$(if $(shell command -v npm),$(comma)typescript)
+CLIENTS := python,python-asyncio$(if $(shell command -v go),$(comma)go)$(if $(shell command -v npm),$(comma)typescript)$(if $(shell command -v cargo),$(comma)rust)
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
 CHECKED := server clients/python/contextengine scripts tests
 
@@ -41,16 +41,20 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 test: setup ## Run every quick test
 	$(BIN)/python -m pytest -q
 
-test-clients: setup $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) ## Hold every client that can be built here to one behaviour
+test-clients: setup $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) $(if $(findstring rust,$(CLIENTS)),client-rust) ## Hold every client that can be built here to one behaviour
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=20 $(BIN)/python -m pytest -q -s tests/clients
 
-.PHONY: client-go client-typescript
+.PHONY: client-go client-typescript client-rust
 client-go:
 	cd clients/go && go vet . ./cmd/... && go build -o ../../build/clients/ ./cmd/...
 	cd clients/go/examples && go vet ./... && go build -o ../../../build/clients/ ./...
 
 client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
+
+client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
+client-rust:
+	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo build --quiet --examples
 
 trace-demo: setup $(TOOLS)/jaeger $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))

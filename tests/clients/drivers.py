@@ -24,6 +24,7 @@ COMMANDS: dict[str, list[str]] = {
     "python-asyncio": [*PYTHON, "--asyncio"],
     "go": [str(ROOT / "build" / "clients" / "conformance-driver")],
     "typescript": ["node", str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js")],
+    "rust": [str(ROOT / "build" / "rust" / "debug" / "examples" / "conformance_driver")],
 }
 """How each driver is started, from the root of the repository. A new language adds its line here."""
 NAMED = os.environ.get("CONTEXTENGINE_CLIENTS", "python").split(",")

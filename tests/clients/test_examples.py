@@ -13,6 +13,7 @@ EXAMPLES = {
     "python": [sys.executable, str(ROOT / "clients/python/examples/agent.py")],
     "go": [str(ROOT / "build/clients/agent")],
     "typescript": ["node", str(ROOT / "clients/typescript/dist/examples/agent.js")],
+    "rust": [str(ROOT / "build/rust/debug/examples/agent")],
 }
 """How each example is started; its argument is the server's address."""
 ANSWERS = "It is in Utrecht, due tomorrow.\n" * 2
