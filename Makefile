@@ -8,6 +8,7 @@ CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
 # The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
 TOOLS := .tools/bin
+GRPCURL := $(TOOLS)/grpcurl
 GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 comma := ,
@@ -38,7 +39,7 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 	mkdir -p var
 	$(BIN)/contextengine serve --address 127.0.0.1:50051
 
-test: setup ## Run every quick test
+test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test
 	$(BIN)/python -m pytest -q
 
 test-clients: setup $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) $(if $(findstring rust,$(CLIENTS)),client-rust) ## Hold every client that can be built here to one behaviour
@@ -87,11 +88,12 @@ proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compare
 docs: setup ## Write the pages whose tables come from the code
 	$(BIN)/python scripts/gen_docs.py
 
-lint: setup $(BUF) proto-check ## Style, types, protos
+lint: setup $(BUF) proto-check ## Style, types, protos, the Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(wildcard $(CHECKED))
 	$(BUF) lint
+	$(BIN)/hadolint deploy/Dockerfile
 	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
 
 format: setup ## Format and mend what can be mended by itself
@@ -109,6 +111,10 @@ $(BUF): package-lock.json
 $(CODEX): tests/codex/package-lock.json
 	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
+
+# For the calls that the README shows.
+$(GRPCURL):
+	GOBIN=$(abspath $(TOOLS)) go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 
 $(TOOLS)/protoc-gen-go:
 	GOBIN=$(abspath $(TOOLS)) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11

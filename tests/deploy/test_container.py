@@ -134,3 +134,19 @@ def test_grafana_is_told_where_things_are() -> None:
     [provider] = yaml.safe_load((provisioning / "dashboards" / "contextengine.yaml").read_text())["providers"]
     mounted = [volume.split(":") for volume in SERVICES["grafana"]["volumes"]]
     assert ["./grafana/dashboards", provider["options"]["path"], "ro"] in mounted
+
+
+def test_the_page_about_it_names_what_there_is(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+    file = tmp_path / "contextengine.yaml"
+    file.write_text(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
+    settings = load_settings(file, {}, {})
+    assert settings.server.tls.enabled
+    assert settings.auth.tokens[0].tenant == "acme"
+    configuration = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for setting in re.findall(r"`((?:server|telemetry)\.[a-z_.]+)", page):
+        assert f"`{setting}`" in configuration, setting
+    for path in re.findall(r"\bdeploy/[\w./-]+", page):
+        assert (ROOT / path).exists(), path
+    stop = SERVICES["contextengine"]["stop_grace_period"]
+    assert f"give it {stop[:-1]} seconds" in page
