@@ -57,7 +57,7 @@ client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
 	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo build --quiet --examples
 
-trace-demo: setup $(TOOLS)/jaeger $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
+trace-demo: setup $(TOOLS)/jaeger $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) $(if $(findstring rust,$(CLIENTS)),client-rust) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
