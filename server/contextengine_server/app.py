@@ -156,7 +156,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             f"{PACKAGE}.Projection": ProjectionService(core, projected),
             f"{PACKAGE}.Runtime": RuntimeService(harnesses),
             f"{PACKAGE}.Sessions": SessionsService(core),
-            f"{PACKAGE}.Engines": EnginesService(core, doctor),
+            f"{PACKAGE}.Engines": EnginesService(core, doctor, models.names),
         }
         server = Server(server_options(settings), services, tracer=tracer, metrics=metrics)
         harnesses.draining = lambda: server.draining

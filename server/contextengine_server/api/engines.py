@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,10 +18,11 @@ from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.context.scope import Scope
 from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy, integrity_checks
+from contextengine_server.engines.options import DagOptions, models_named
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.sessions.core import Address, SessionCore
-from contextengine_server.sessions.integrity import examine
+from contextengine_server.sessions.integrity import examine, left_over
 
 MAX_OPTIONS_BYTES = 64 * 1024
 
@@ -28,9 +30,11 @@ MAX_OPTIONS_BYTES = 64 * 1024
 class EnginesService:
     """Thin: reads the request, asks the registry and the selection, writes the reply."""
 
-    def __init__(self, core: SessionCore, doctor: Doctor) -> None:
+    def __init__(self, core: SessionCore, doctor: Doctor, models: Sequence[str]) -> None:
         self.core = core
         self._doctor = doctor
+        self._models = models
+        """The endpoints that options may name, and `runtime` where harnesses are asked."""
 
     async def list(self, request: pb.EnginesListRequest, call: Call) -> pb.EnginesListResponse:
         """Lists the engines, the default first."""
@@ -81,6 +85,8 @@ class EnginesService:
             checks.append(await self._session_check(address))
             if await self.core.store.head(address.scope) is not None:
                 checks += integrity_checks(await examine(self.core, address, mend=request.repair))
+            elif (left := await left_over(self.core, address.scope, mend=request.repair)).issues:
+                checks += integrity_checks(left)
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
@@ -103,12 +109,26 @@ class EnginesService:
             except InvalidEngine as error:
                 raise EngineFailed(str(error), metadata={"engine": target, "operation": "load"}) from error
             options = registry.named(target, options)
+            self._check_models(registry.registration(target), options)
         await self.core.selection.assign(scope, request.engine_id, target, options)
         selected = await self.core.select(scope)
         self.core.events.emit(
             "engine:assigned", *scope, attributes={"engine": selected.engine.id, "source": selected.source}
         )
         return pb.AssignResponse(engine=replies.engine_info(selected.engine), source=selected.source)
+
+    def _check_models(self, registration: Registration, options: dict[str, Any]) -> None:
+        """Refuses a model that nobody could ask: summaries would fall through to the next in the chain without a word."""
+        if registration.options is not DagOptions:
+            return
+        for option, model in models_named(DagOptions.model_validate(options)):
+            name = model.partition(":")[0]
+            if name not in self._models:
+                raise InvalidField(
+                    "options_json",
+                    f"{option}: names {name!r}, which is no configured endpoint: name one of"
+                    f" {', '.join(self._models) or '(none)'}, or add it to summarizer.endpoints",
+                )
 
     async def _scope(self, tenant: str, ref: message_pb2.SessionRef, field: str) -> Scope:
         """A tenant, one of its agents, or a session of that agent."""

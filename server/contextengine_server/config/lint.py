@@ -11,6 +11,7 @@ from typing import Literal
 
 from contextengine_server.config.settings import BudgetSettings, Settings
 from contextengine_server.context.budget import ImpossibleBudget, window_budget
+from contextengine_server.engines.options import models_named
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
 """Context windows of models in use, for which the budget is worked out."""
@@ -216,11 +217,6 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
 
 def _summarizers(settings: Settings) -> Iterator[Finding]:
     dag, endpoints, order = settings.engine.dag, settings.summarizer.endpoints, settings.summarizer.order
-    references = [("compactionModel", dag.compaction_model)]
-    references += [
-        ("compaction.summarizerFallbackProviders", model)
-        for model in dag.compaction.summarizer_fallback_providers
-    ]
     names = {endpoint.name for endpoint in endpoints} if "endpoints" in order else set()
     names |= {"runtime"} & set(order)
     if endpoints and "endpoints" not in order:
@@ -230,9 +226,9 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             f"is {', '.join(order)}, so that none of the {len(endpoints)} configured endpoints is asked",
             "Add endpoints to it, or remove summarizer.endpoints.",
         )
-    for option, reference in references:
+    for option, reference in models_named(dag):
         name = reference.partition(":")[0]
-        if reference and name not in names:
+        if name not in names:
             yield Finding(
                 f"engine.dag.{option}",
                 "warning",

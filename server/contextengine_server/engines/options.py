@@ -129,3 +129,10 @@ class LegacyOptions(Options):
     summary_max_tokens: Whole = Field(
         4_000, ge=96, le=16_000, description="The target size of the one summary."
     )
+
+
+def models_named(options: DagOptions) -> list[tuple[str, str]]:
+    """The options that name models, each with one that it names: (published path, `endpoint:model` or an endpoint)."""
+    fallbacks = options.compaction.summarizer_fallback_providers
+    named = [("compactionModel", options.compaction_model)] if options.compaction_model else []
+    return [*named, *(("compaction.summarizerFallbackProviders", model) for model in fallbacks)]

@@ -39,8 +39,8 @@ class Issue:
     """Something that is not as it should be."""
 
     kind: str
-    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`, `lost_child`, `crossed_summaries` or
-    `search_index`."""
+    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`, `lost_child`, `crossed_summaries`,
+    `search_index` or `stray_answers`."""
     found: str
     mendable: bool = False
     mended: bool = False
@@ -123,6 +123,7 @@ async def _look(core: SessionCore, scope: Scope) -> _Look:
         if stale:
             found = f"the index does not hold {stale} messages or summaries as they are"
             report.issues.append(Issue("search_index", found, mendable=True))
+        report.issues += _strays(await core.store.stray_replies(scope, head.revision))
         if await core.store.head(scope) == head:
             return _Look(head, report, orphans, truth)
     raise LostRace(f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000)
@@ -144,12 +145,28 @@ async def _mend(core: SessionCore, session: Session, address: Address, look: _Lo
         )
         return Draft(truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True)
 
-    if kinds - {"search_index"}:
+    if kinds - {"search_index", "stray_answers"}:
         await change(core, session, address, edit, expected_revision=look.head.revision)
     if "search_index" in kinds:
         await core.store.index.renew(address.scope)
+    if "stray_answers" in kinds:
+        await core.store.stray_replies(address.scope, look.head.revision, erase=True)
     for issue in look.report.issues:
         issue.mended = issue.mendable
+
+
+async def left_over(core: SessionCore, scope: Scope, *, mend: bool = False) -> Report:
+    """Looks for what is left of a session that is not there (any more), and erases it where that is wanted."""
+    report = Report(issues=list(_strays(await core.store.stray_replies(scope, -1, erase=mend))))
+    for issue in report.issues:
+        issue.mended = mend
+    return report
+
+
+def _strays(count: int) -> Iterator[Issue]:
+    if count:
+        found = f"{count} answers to requests belong to no revision of the session"
+        yield Issue("stray_answers", found, mendable=True)
 
 
 async def _messages(core: SessionCore, head: SessionHead, report: Report) -> None:

@@ -340,7 +340,12 @@ class Store(Protocol):
         """What a request id was answered with."""
 
     async def remember(self, scope: Scope, reply: StoredReply) -> None:
-        """Keeps an answer outside a commit; the first one under an id stays."""
+        """Keeps an answer outside a commit; the first one under an id stays. Does nothing where there is no such session (any
+        more)."""
+
+    async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
+        """How many answers are kept for revisions above `newest`: of a session at that revision, or -1 for one that is not there,
+        they answer nothing. With `erase` they are erased."""
 
     async def list_sessions(
         self,

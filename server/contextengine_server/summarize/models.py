@@ -69,6 +69,11 @@ class Models:
         self._count = count
         self._attempts = attempts
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a policy may name: the endpoints, and `runtime` where harnesses are asked."""
+        return tuple(self._sources)
+
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary. Raises SummarizerFailed, with every reason, where no model gave one."""
         asked = await self.order(request)

@@ -156,6 +156,11 @@ CASES: dict[str, list[Case]] = {
         *bad_refs("scope", lambda r: t.AssignRequest(scope=r, engine_id="legacy"))[2:],
         bad("nothing to assign", t.AssignRequest(scope=S), "engine_id"),
         bad("no JSON", t.AssignRequest(scope=S, options_json=b"{"), "options_json"),
+        bad(
+            "no such model",
+            t.AssignRequest(scope=S, options_json=b'{"compactionModel":"none"}'),
+            "options_json",
+        ),
         contradictory(
             "made and removed", t.AssignRequest(scope=S, clear=True, engine_id="dag"), "clear", "engine_id"
         ),

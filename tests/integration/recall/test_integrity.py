@@ -106,6 +106,47 @@ async def test_what_follows_from_the_messages_is_mended(house: House) -> None:
         await write(house, session, "a session that was mended can be written to")
 
 
+STRAY = """
+    INSERT INTO requests (tenant, agent, session, request_id, digest, reply, created_revision)
+    VALUES ('default', 'agent', '{}', 'r-from-nowhere', x'00', 'words', 99999)
+"""
+
+
+async def test_answers_of_no_revision_are_erased_of_a_session_that_is_gone_as_well(house: House) -> None:
+    gone = ref("gone")
+    for session in (S, gone):
+        await write(house, session, "word")
+        await indexed(house, session)
+    await house.client.sessions.delete(gone)
+    await damaged(house, STRAY.format(S.session_id), STRAY.format(gone.session_id))
+    for session in (S, gone):
+        assert await looked(house, session) == {"stray_answers": WARNING}
+        assert await looked(house, session, repair=True) == {"stray_answers": OK}
+    assert await looked(house) == {}
+    reply = await house.client.engines.doctor(session=gone)
+    assert not [check for check in reply.checks if check.name.startswith("session.integrity")]
+    await house.stop()
+    with surgery(house) as db:
+        assert db.execute("SELECT COUNT(*) FROM requests WHERE request_id = 'r-from-nowhere'").fetchone() == (
+            0,
+        )
+    await house.start()
+
+
+async def test_a_row_that_is_no_text_is_not_quoted_in_a_log(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await write(house, S, "word")
+    await indexed(house)
+    await damaged(house, f"UPDATE messages SET body = CAST(x'7365637265742d776f7264ff' AS TEXT) {EVERYONE}")
+    capsys.readouterr()
+    calls = (ask(house, S), house.client.engines.doctor(session=S), find(house, "word"))
+    told = [str(each) for each in await asyncio.gather(*calls, return_exceptions=True)]
+    logged = capsys.readouterr()
+    assert "cannot be read" in logged.err
+    assert "secret-word" not in "".join([logged.err, logged.out, *told])
+
+
 async def test_an_index_that_is_not_what_the_rows_say_is_made_anew(house: House) -> None:
     await deep(house, turns=24)
     for statement in (

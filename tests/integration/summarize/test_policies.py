@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from contextengine.errors import InvalidField
+
 from ..harness import ALICE, BOB, TOKENS, ref
 from .lending import talk, written_by
 from .provider import answer, error
@@ -52,6 +54,32 @@ async def test_an_agents_choice_is_its_sessions(on: Served) -> None:
         assert await written_by(on.at, await on.compacted(own)) == ["second:second-small"]
     finally:
         await on.at.client.engines.assign(scope=ref(""), clear=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("compactionModel", {"compactionModel": "nobody:x"}),
+        (
+            "compaction.summarizerFallbackProviders",
+            {"compaction": {"summarizerFallbackProviders": ["first", "nobody"]}},
+        ),
+    ],
+)
+async def test_a_model_of_no_endpoint_is_refused_and_nothing_changes(
+    on: Served, option: str, options: dict[str, Any]
+) -> None:
+    session = await talk(on.at)
+    await on.assign(session, compactionModel="second")
+    for target in (session, ref("")):
+        with pytest.raises(InvalidField) as caught:
+            await on.assign(target, **options)
+        assert [violation.field for violation in caught.value.violations] == ["options_json"]
+        assert f"{option}: names 'nobody'" in str(caught.value)
+        for name in on.services:
+            assert name in str(caught.value)
+    assert await written_by(on.at, await on.compacted(session)) == ["second:second-small"]
+    assert await written_by(on.at, await on.compacted(await talk(on.at))) == ["first:first-small"]
 
 
 async def test_a_sessions_own_fallbacks_are_asked_in_their_order(on: Served) -> None:

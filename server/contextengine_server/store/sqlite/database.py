@@ -27,6 +27,14 @@ _held: set[Path] = set()
 _guard = threading.Lock()
 
 
+def told(error: Exception) -> str:
+    """What a log may say of a failure. SQLite's own words name files and columns; those of Python's module may quote the row that it
+    could not read."""
+    if isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorname", None) is None:
+        return f"{type(error).__name__}: a row cannot be read as it is stored: restore the database from a backup"
+    return str(error)
+
+
 class FileLock:
     """An operating-system lock on a file beside the database, held until released or until the process ends.
 

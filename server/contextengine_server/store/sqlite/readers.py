@@ -11,6 +11,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from contextengine_server.store.interface import StoreUnavailable
 
+from .database import told
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -35,7 +37,8 @@ class Readers:
             try:
                 return read(db, *args, **kwargs)
             except sqlite3.Error as error:
-                raise StoreUnavailable(f"the database cannot be read now: {error}") from error
+                # Without its cause: a log that shows it would show what it quotes.
+                raise StoreUnavailable(f"the database cannot be read now: {told(error)}") from None
             finally:
                 self._free.put(db)
 

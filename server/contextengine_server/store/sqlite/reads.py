@@ -186,6 +186,10 @@ def _atom(db: sqlite3.Connection, scope: Scope, first: int, step: int) -> list[M
     return rows + _messages(db, sql.ATOM_LATE, names)
 
 
+def stray_replies(db: sqlite3.Connection, scope: Scope, newest: int) -> int:
+    return int(db.execute(sql.COUNT_STRAY_REPLIES, named(scope, newest=newest)).fetchone()[0])
+
+
 def late_results(db: sqlite3.Connection, scope: Scope, first: int, last: int) -> list[MessageRow]:
     return _messages(db, sql.LATE_BETWEEN, named(scope, first=first, last=last))
 

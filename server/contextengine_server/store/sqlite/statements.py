@@ -198,7 +198,15 @@ SHIFT_SUMMARIES = f"""
 REPLY_COLUMNS = _names(StoredReply)
 REPLY = f"{_select('requests', REPLY_COLUMNS)} WHERE {_SCOPE} AND request_id = :request_id"
 INSERT_REPLY = _insert("requests", (*_KEY, *REPLY_COLUMNS, "created_revision"))
-REMEMBER = f"{INSERT_REPLY} ON CONFLICT DO NOTHING"
+REMEMBER = f"""
+    INSERT INTO requests ({", ".join((*_KEY, *REPLY_COLUMNS))}, created_revision)
+    SELECT {", ".join(f":{name}" for name in (*_KEY, *REPLY_COLUMNS))}, 0
+    WHERE EXISTS (SELECT 1 FROM sessions WHERE {_SCOPE}) ON CONFLICT DO NOTHING
+"""
+"""Only for a session that is there: what is derived from one that was deleted meanwhile goes with it."""
+_STRAY_REPLIES = f"FROM requests WHERE {_SCOPE} AND created_revision > :newest"
+COUNT_STRAY_REPLIES = f"SELECT COUNT(*) {_STRAY_REPLIES}"
+ERASE_STRAY_REPLIES = f"DELETE {_STRAY_REPLIES}"
 
 # Debts
 

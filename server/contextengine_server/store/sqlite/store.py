@@ -264,6 +264,12 @@ class SqliteStore:
         """Keeps an answer outside a commit; the first one under an id stays."""
         await self._write(lambda db: writes.remember(db, scope, reply))
 
+    async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
+        """How many answers are kept for revisions above `newest`; with `erase` they are erased."""
+        if erase:
+            return await self._write(lambda db: writes.erase_stray_replies(db, scope, newest))
+        return await self._read(reads.stray_replies, scope, newest)
+
     async def add_debt(self, debt: Debt) -> None:
         """Records background work outside a commit; where one of its kind is owed already, that one stays."""
         await self._write(lambda db: writes.add_debt(db, debt))

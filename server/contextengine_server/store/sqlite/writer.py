@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from contextengine_server.store.interface import Commit, StoreUnavailable
 
 from . import writes
+from .database import told
 
 T = TypeVar("T")
 
@@ -112,8 +113,8 @@ class Writer:
             for job in jobs:
                 self._write([job])
         else:
-            self.failure = str(broken)
-            jobs[0].error = StoreUnavailable(f"the database cannot be written now: {broken}")
+            self.failure = told(broken)
+            jobs[0].error = StoreUnavailable(f"the database cannot be written now: {self.failure}")
 
     def _transact(self, jobs: Sequence[_Job], *, guarded: bool) -> Exception | None:
         """One transaction: None once it is durable, else what broke it. Nothing is written then."""

@@ -243,7 +243,13 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
 
 
 def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
-    db.execute(sql.REMEMBER, scope + _reply_columns(answer) + (0,))
+    db.execute(
+        sql.REMEMBER, named(scope, **dict(zip(sql.REPLY_COLUMNS, _reply_columns(answer), strict=True)))
+    )
+
+
+def erase_stray_replies(db: sqlite3.Connection, scope: Scope, newest: int) -> int:
+    return db.execute(sql.ERASE_STRAY_REPLIES, named(scope, newest=newest)).rowcount
 
 
 def add_debt(db: sqlite3.Connection, debt: Debt) -> None:
