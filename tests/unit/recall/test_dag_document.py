@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contextengine_server.engines.fields import describe
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.recall.tools import TOOLS
 
@@ -55,6 +56,25 @@ def test_every_option_of_ours_is_named() -> None:
         inner = getattr(field.annotation, "model_fields", {})
         for path in [f"{field.alias}.{one.alias}" for one in inner.values()] or [str(field.alias)]:
             assert path in NAMED, name
+
+
+def test_what_is_the_same_has_the_same_default_and_range() -> None:
+    """The row of an option says its default, then its limits: those of our options."""
+    ours = {doc.path: doc for doc in describe(DagOptions)}
+    rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| the same", TEXT, re.MULTILINE)
+    assert len(rows) >= 14
+    for name, said in rows:
+        option = ours[name]
+        default = {"empty": ('""', "[]"), "true": ("true",)}.get(said, ())
+        if default:
+            assert option.default in default, name
+            continue
+        numbers = [
+            number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", said.replace(", ", "; "))
+        ]
+        limits = [option.minimum, option.maximum] if " to " in said else ["0"] if "0 is off" in said else []
+        assert numbers == [option.default, *limits], name
+        assert "0 is off" not in said or option.minimum == "0", name
 
 
 def test_every_link_leads_somewhere() -> None:
