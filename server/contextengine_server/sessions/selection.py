@@ -12,6 +12,7 @@ from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.store.interface import Assignment, Store
+from contextengine_server.telemetry.tracing import CURRENT
 
 
 @value
@@ -110,7 +111,8 @@ class Selection:
         """Records an operator's choice: the engine (empty: as inherited), and options of the engine `target`, by their Python
         names. The session's next run uses it."""
         kept = orjson.dumps({target: options} if options else {})
-        await self._store.assign(Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept))
+        with CURRENT.get().span("commit"):
+            await self._store.assign(Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept))
         self.forget(scope.tenant)
 
     def forget(self, tenant: str) -> None:

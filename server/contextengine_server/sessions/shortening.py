@@ -7,6 +7,7 @@ from dataclasses import replace
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RevisionMismatch, SessionHasDependents, Violation
 from contextengine_server.store.interface import Deleted, HasDependents, RevisionConflict, SessionHead
+from contextengine_server.telemetry.tracing import CURRENT
 
 from .changing import Changed, Draft, change
 from .core import Address, SessionCore
@@ -143,7 +144,10 @@ async def delete(core: SessionCore, scope: Scope, *, expected_revision: int | No
     try:
         async with session.lock:
             try:
-                gone = await core.store.delete(scope, expected_revision=expected_revision, cascade=cascade)
+                with CURRENT.get().span("commit"):
+                    gone = await core.store.delete(
+                        scope, expected_revision=expected_revision, cascade=cascade
+                    )
             except HasDependents as error:
                 raise SessionHasDependents(
                     f"{error}: delete them first, or set cascade",

@@ -10,6 +10,7 @@ import structlog
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RowNotFound, SpawnEnded, Violation
 from contextengine_server.store.spawns import Ended, Spawn
+from contextengine_server.telemetry.tracing import CURRENT
 
 from . import shortening
 from .core import Address, Ref, SessionCore
@@ -108,9 +109,10 @@ async def _end(core: SessionCore, spawn: Spawn, reason: str, *, take_back: bool)
     session = core.warm.enter(spawn.child)
     try:
         async with session.lock:
-            ended = await core.store.spawns.end(
-                spawn.tenant, spawn.token, reason, core.clock_ms(), take_back=take_back
-            )
+            with CURRENT.get().span("commit"):
+                ended = await core.store.spawns.end(
+                    spawn.tenant, spawn.token, reason, core.clock_ms(), take_back=take_back
+                )
     finally:
         core.warm.leave(session)
     if ended is not None:

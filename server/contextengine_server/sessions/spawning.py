@@ -23,6 +23,7 @@ from contextengine_server.errors import (
 )
 from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead
 from contextengine_server.store.spawns import Spawn, TooManyChildren
+from contextengine_server.telemetry.tracing import CURRENT
 
 from .core import MAX_TRIES, Address, Ref, SessionCore
 from .introducing import Parent, inherit
@@ -188,9 +189,10 @@ async def _prepare(
         grant_expire_ms=grant.expire_ms if grant is not None else 0,
     )
     try:
-        made = await core.store.spawns.prepare(
-            spawn, Commit(draft.head, 0, bind_key=child.bind), rules.max_children
-        )
+        with CURRENT.get().span("commit"):
+            made = await core.store.spawns.prepare(
+                spawn, Commit(draft.head, 0, bind_key=child.bind), rules.max_children
+            )
     except TooManyChildren as error:
         raise _limit(
             "children", rules.max_children, f"session {parent.session!r} has as many live children"
