@@ -195,9 +195,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
             with call.trace.span("project"):
-                reply = b"".join(
-                    (reply, *await projection.assembled_projection(assembly, request, self.items))
-                )
+                reply = await projection.beside(reply, assembly, request, self.items)
         # A session key may name another session the next time, without a change of this one.
         if not (assembly.stored or assembly.outcome_reason or request.explain or request.session.session_key):
             self.answers.keep(question, assembly, stands_on, reply, reused)

@@ -25,7 +25,7 @@ from contextengine_server.projection import anthropic, gemini, openai_chat, open
 from contextengine_server.projection.codex import task as codex
 from contextengine_server.projection.codex.projecting import project, split_prompt
 from contextengine_server.projection.model import Item, Loss, Part, ProjectionImpossible
-from contextengine_server.projection.rendering import ProviderTask
+from contextengine_server.projection.rendering import Json, ProviderTask
 from contextengine_server.projection.text import dumped
 from contextengine_server.sessions.assembling import assemble
 from contextengine_server.sessions.assembly import AssembleCall, Assembly
@@ -134,10 +134,10 @@ class ProjectionService:
         )
 
 
-async def assembled_projection(
-    assembly: Assembly, request: assemble_pb2.AssembleRequest, items: ProjectedItems
-) -> tuple[bytes, ...]:
-    """The field `projection` of an AssembleResponse, encoded, in pieces to join."""
+async def beside(
+    assembled: bytes, assembly: Assembly, request: assemble_pb2.AssembleRequest, items: ProjectedItems
+) -> bytes:
+    """An encoded AssembleResponse with the field `projection` added."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
     context = _assembled(assembly, items, request.prompt, request.current_message_id)
     if request.HasField("live"):
@@ -150,7 +150,7 @@ async def assembled_projection(
     else:
         reply, large = _projected(context, request.projection, "projection")
     small = reply.SerializeToString()
-    return varint(_FIELD << 3 | 2) + varint(len(small) + len(large)), small, large
+    return b"".join((assembled, varint(_FIELD << 3 | 2), varint(len(small) + len(large)), small, large))
 
 
 def check(request: assemble_pb2.AssembleRequest) -> None:
@@ -207,13 +207,22 @@ def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> R
             return _for_codex(context, options, renderer, field)
         return _for_provider(context, options, renderer)
     except ProjectionImpossible as error:
-        name = {
-            "base": f"{field}.base_instructions",
-            "options.base_instructions": f"{field}.base_instructions",
-        }.get(error.field, error.field)
+        name = _named(error.field, options, field)
         if error.limit:
             raise ProjectionTooLarge(f"{name}: {error}", violations=[Violation(name, str(error))]) from None
         raise InvalidField(name, str(error)) from None
+
+
+def _named(name: str, options: pb.ProjectionOptions, field: str) -> str:
+    """What a request calls the field that a projection complains of; `field` is where the options stand in it."""
+    if name == "budget":
+        return f"{field}.token_budget" if options.HasField("token_budget") else name
+    own = {
+        "base": "base_instructions",
+        "options.base_instructions": "base_instructions",
+        "max_chars": "max_chars",
+    }
+    return f"{field}.{own[name]}" if name in own else name
 
 
 def _for_codex(context: Context, options: pb.ProjectionOptions, renderer: str, field: str) -> Reply:
@@ -284,7 +293,7 @@ def _for_codex(context: Context, options: pb.ProjectionOptions, renderer: str, f
             instructions_chars=stats.instructions_chars,
             redactions=stats.redactions,
         ),
-        turn_input_json=dumped(done.turn_input) if len(done.turn_input) > 1 else b"",
+        turn_input_json=dumped(done.turn_input) if _more_than_text(done.turn_input) else b"",
     )
     if done.context_range is not None:
         reply.context_range.start, reply.context_range.end = done.context_range
@@ -310,10 +319,21 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
             breakpoints=options.max_cache_breakpoints if options.HasField("max_cache_breakpoints") else None,
         )
     )
+    warnings = []
+    if rendered.messages_json == b"[]":
+        warnings.append(
+            f"empty_messages: there is nothing to send but the system prompt, and {reading.TARGETS[options.target]} refuses an"
+            " empty list: give this turn's prompt"
+        )
+    if options.inject_items:
+        warnings.append(
+            "inject_items: this form has no native thread to inject into; the messages are the whole context"
+        )
     reply = pb.ProjectResponse(
         target=options.target,
         renderer=renderer,
         instructions=rendered.instructions,
+        warnings=warnings,
         system_json=rendered.system_json,
         action=pb.PROJECTION_ACTION_NOTHING,
         losses=_losses(rendered.losses),
@@ -321,6 +341,10 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
         pre_prompt_message_count=context.message_count,
     )
     return reply, block(_MESSAGES, rendered.messages_json)
+
+
+def _more_than_text(turn_input: Sequence[Json]) -> bool:
+    return len(turn_input) > 1 or any(part["type"] != "text" for part in turn_input)
 
 
 def secrets_out(text: str) -> str:

@@ -35,6 +35,19 @@ PAYLOADS = {
 }
 _EVENTS = {int(event.value): event for event in codex.Event}
 
+CODEX_ALONE = (
+    "mode",
+    "payload_mode",
+    "binding",
+    "host_events",
+    "max_chars",
+    "token_budget",
+    "reserve_tokens",
+    "dynamic_tools_fingerprint",
+    "product_name",
+)
+"""Options that mean nothing to a provider's form."""
+
 MAX_NAME_BYTES = 256
 MAX_STATE_BYTES = 65_536
 MAX_TEXT_BYTES = 1 << 20
@@ -152,6 +165,14 @@ def check_options(options: out.ProjectionOptions, field: str) -> None:
     names = _renderers(options)
     if options.renderer and options.renderer not in names:
         raise InvalidField(f"{field}.renderer", f"must be {' or '.join(names)} for this target, or empty")
+    if options.target != out.PROJECTION_TARGET_CODEX:
+        given = {descriptor.name for descriptor, _ in options.ListFields()}
+        for name in CODEX_ALONE:
+            if name in given:
+                raise InvalidField(
+                    f"{field}.{name}",
+                    f"is for the target codex alone: leave it out for {TARGETS[options.target]}",
+                )
     if options.mode not in MODES:
         raise InvalidField(f"{field}.mode", "is unknown: give per turn, thread bootstrap, or nothing")
     if options.payload_mode not in PAYLOADS:

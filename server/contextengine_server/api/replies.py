@@ -109,7 +109,7 @@ def encode(
         system_prompt_addition=assembly.addition,
         prompt_authority=out.PROMPT_AUTHORITY_ASSEMBLED,
         context_projection=out.ContextProjection(
-            mode=out.ContextProjection.MODE_PER_TURN,
+            mode=projection_mode(assembly),
             epoch=assembly.epoch,
             fingerprint=assembly.engine.fingerprint,
         ),
@@ -139,6 +139,13 @@ def encode(
         count(reply.metrics, decisions)
     # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
     return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
+
+
+def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:
+    """How a harness with threads of its own does best: once for a thread and epoch, where the engine cuts and compacts so that its
+    epochs last. A list that is not the session's, and one that the host cuts itself, is another at every turn."""
+    lasts = assembly.engine.owns_compaction and not assembly.outcome_reason
+    return out.ContextProjection.MODE_THREAD_BOOTSTRAP if lasts else out.ContextProjection.MODE_PER_TURN
 
 
 def assembly_id(assembly: Assembly) -> str:

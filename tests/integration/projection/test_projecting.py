@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from contextengine import ContextEngineError, assistant, tool_call, tool_result, user
+from contextengine import ContextEngineError, assistant, system, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine_server.api import projection as served
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex import task as codex
 from tests.integration.harness import House, budget, problem, ref
 from tests.integration.projection.asking import CODEX, TARGETS, Action, judged, options, project, text
+from tests.unit.projection.histories import PNG
 
 HISTORY = [
     user("Where is my order?", id="m1"),
@@ -88,11 +89,109 @@ async def test_what_does_not_fit_is_refused_and_says_what_to_do(house: House) ->
         ["options.base_instructions"],
     )
     with pytest.raises(ContextEngineError) as caught:
-        await project(house, session, max_chars=300)
-    assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", ["budget"])
+        await project(house, session, max_chars=1)
+    assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", ["options.max_chars"])
+    least = int(str(caught.value).split("give at least ")[1].split(",")[0])
+    assert (await project(house, session, max_chars=least)).prompt
+    with pytest.raises(ContextEngineError, match=f"give at least {least}"):
+        await project(house, session, max_chars=least - 1)
+    for given, named in (({"budget": budget(30)}, "budget"), ({"token_budget": 30}, "options.token_budget")):
+        with pytest.raises(ContextEngineError) as caught:
+            await project(house, session, prompt=text("x" * 9_000), **given)
+        assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", [named])
     with pytest.raises(ContextEngineError) as caught:
         await house.client.assemble(session, projection=options(base_instructions="x" * 40_000))
     assert problem(caught.value)[2] == ["projection.base_instructions"]
+
+
+async def test_options_of_codex_are_refused_for_a_providers_form(house: House) -> None:
+    session = await stored(house)
+    given = {
+        "mode": t.PROJECTION_MODE_PER_TURN,
+        "payload_mode": t.PAYLOAD_MODE_ELIDE,
+        "binding": t.ProjectionBinding(),
+        "host_events": [t.HostEvent(kind=t.HostEvent.KIND_OVERFLOW)],
+        "max_chars": 9,
+        "token_budget": 9,
+        "reserve_tokens": 0,
+        "dynamic_tools_fingerprint": "x",
+        "product_name": "x",
+    }
+    for target in set(TARGETS) - {"codex"}:
+        for name, value in given.items():
+            with pytest.raises(
+                ContextEngineError, match=f"is for the target codex alone.*{target}"
+            ) as caught:
+                await project(house, session, target, **{name: value})
+            assert problem(caught.value)[::2] == ("INVALID_ARGUMENT", [f"options.{name}"])
+        with pytest.raises(ContextEngineError) as caught:
+            await house.client.assemble(session, projection=options(target, max_chars=9))
+        assert problem(caught.value)[2] == ["projection.max_chars"]
+        reply = await project(house, session, target, inject_items=True)
+        assert [warning.partition(":")[0] for warning in reply.warnings] == ["inject_items"]
+
+
+async def test_a_list_without_messages_is_said_to_be_refused(house: House) -> None:
+    policy = system("Be brief.", id="p1")
+    for target in TARGETS:
+        made = await house.client.projection.project(options(target), messages=[policy])
+        empty = target in ("anthropic", "gemini")
+        assert [warning.partition(":")[0] for warning in made.warnings] == ["empty_messages"] * empty
+        asked = await house.client.projection.project(options(target), messages=[policy], prompt=text("x"))
+        assert (list(asked.warnings), judged(asked, target)) == ([], [])
+    for target in set(TARGETS) - {"codex"}:
+        nothing = await house.client.assemble(ref(f"new to {target}"), projection=options(target))
+        assert [w.partition(":")[0] for w in nothing.projection.warnings] == ["empty_messages"]
+
+
+@pytest.mark.parametrize("renderer", ["jsonl", "openclaw"])
+async def test_pictures_that_cannot_be_shown_are_left_out_and_named(house: House, renderer: str) -> None:
+    def picture(data: bytes = b"", mime: str = "image/png", uri: str = "", detail: str = "") -> t.Part:
+        if uri:
+            return t.Part(image=t.ImagePart(mime_type=mime, uri=uri, detail=detail))
+        return t.Part(image=t.ImagePart(mime_type=mime, data=data, detail=detail))
+
+    await stored(house)
+    shown = [picture(PNG, "image/jpeg", detail="odd"), picture(uri="https://example.com/a.png", detail="low")]
+    lost = [
+        picture(PNG[:-20]),
+        picture(PNG[:40] + b"\0" + PNG[41:]),
+        picture(b"BM" + bytes(60), "image/bmp"),
+        picture(uri="file:///etc/hostname"),
+        picture(uri="data:image/png;base64,%%"),
+        picture(b"<svg/>", "image/svg+xml"),
+    ]
+    made = await project(house, ref(), renderer=renderer, prompt=[*text("What is this?"), *shown, *lost])
+    parts = json.loads(made.turn_input_json)
+    assert [part["type"] for part in parts] == ["text", "image", "image", *["text"] * len(lost)]
+    assert parts[1]["url"].startswith("data:image/png;base64,")
+    assert ("detail" in parts[1], parts[2]["detail"]) == (False, "low")
+    assert all(part["text"].startswith("[image ") for part in parts[3:])
+    assert [loss.rule for loss in made.losses].count("X11") == len(lost)
+    assert [warning for warning in made.warnings if warning.startswith(f"pictures_left_out: {len(lost)} ")]
+    assert judged(made, "codex") == []
+
+
+async def test_a_picture_without_a_word_is_a_prompt(house: House) -> None:
+    picture = t.Message(role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(mime_type="image/png", data=PNG))])
+    other = t.Message(
+        role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(mime_type="image/gif", data=b"GIF89a;"))]
+    )
+    made = await house.client.projection.project(options(), messages=[picture])
+    assert [part["type"] for part in json.loads(made.turn_input_json)] == ["image"]
+    both = await house.client.projection.project(options(), messages=[other], prompt=picture.parts)
+    assert both.stats.records == 1
+
+
+async def test_an_assembly_says_how_a_harness_with_threads_does_best(house: House) -> None:
+    await stored(house)
+    modes = t.ContextProjection.Mode
+    assert (await house.client.assemble(ref())).context_projection.mode == modes.MODE_THREAD_BOOTSTRAP
+    other = t.LiveList(messages=[user("none of it", id="n1")])
+    unaligned = await house.client.assemble(ref(), live=other)
+    assert (unaligned.outcome_reason, unaligned.context_projection.mode) == ("UNALIGNED", modes.MODE_PER_TURN)
+    await house.client.engines.assign(scope=ref(), engine_id="legacy")
+    assert (await house.client.assemble(ref())).context_projection.mode == modes.MODE_PER_TURN
 
 
 async def test_a_session_that_is_not_there_is_not_projected(house: House) -> None:

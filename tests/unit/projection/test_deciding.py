@@ -114,5 +114,7 @@ def test_a_prompt_above_the_budget_goes_to_a_thread_that_has_its_context():
     first = done(turns(1), budget=None, max_chars=4_000)
     again = done(turns(1), "x" * 5_000, budget=None, max_chars=4_000, binding=bound(first))
     assert (again.action, len(again.prompt)) == (Action.RESUME, 5_000)
-    with pytest.raises(ProjectionImpossible, match="larger budget"):
+    with pytest.raises(ProjectionImpossible, match="give at least"):
         done(turns(1), "x" * 5_000, budget=None, max_chars=4_000)
+    with pytest.raises(ProjectionImpossible, match="give a budget"):
+        done(turns(1), "x" * 40_000, budget=8_000)

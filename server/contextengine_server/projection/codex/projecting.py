@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..model import Image, Item, Loss, ProjectionImpossible, Role, Text, text_of
+from ..describing import placeholder
+from ..model import File, Image, Item, Loss, ProjectionImpossible, Role, Text, text_of
 from ..text import js_trim, lone_surrogate, units, utf8
 from . import jsonl, openclaw
 from .cutting import Cut, Fitted, cut_of, fit
-from .deciding import OVERFLOW_SHARE, Decision, bound, decide, developer_digest, mode_of, policy_of
+from .deciding import Decision, bound, decide, developer_digest, mode_of, policy_of
 from .injecting import developer_item, items_of, size_of
 from .limits import (
-    CHARS_PER_TOKEN,
-    COMPACTION_SHARE,
-    DEVELOPER_CHARS,
     RETAINED_BYTES,
     TURN_CHARS,
-    context_chars,
     output_bytes,
     part_chars,
 )
+from .pictures import input_of
 from .records import recorded
-from .task import Action, Binding, Event, Mode, Payload, Projected, Stats, Task
+from .room import developer_fits, joined, record_chars, too_large, total_chars
+from .task import Action, Binding, Mode, Payload, Projected, Stats, Task
 
 RENDERERS = ("jsonl", "openclaw")
 
@@ -50,7 +48,9 @@ def split_prompt(
     users = newest is not None and newest.role is Role.USER and newest.summary is None
     if prompt:
         said = js_trim(text_of(tuple(prompt)))
-        if users and newest is not None and js_trim(text_of(newest.parts)) == said:
+        # Pictures without a word are the same only where they are the same pictures.
+        repeated = users and newest is not None and (said or newest.parts == tuple(prompt))
+        if repeated and newest is not None and js_trim(text_of(newest.parts)) == said:
             kept.pop()
             return kept, tuple(prompt), newest.sequence
         return kept, tuple(prompt), 0
@@ -66,10 +66,10 @@ def _openclaw(task: Task) -> Projected:
     warnings: list[str] = []
     losses: list[Loss] = []
     mode = mode_of(task, warnings)
-    limit = _limit(task)
+    limit = total_chars(task)
     policy = policy_of(task, mode, limit)
     decision = decide(task, mode, policy, False)
-    instructions = _joined(task.base, task.addition)
+    instructions = joined(task.base, task.addition)
     payload = task.payload or (Payload.PRESERVE if mode is Mode.THREAD_BOOTSTRAP else None)
     rendering = openclaw.Rendering(payload, part_chars(limit), task.redact)
     context = openclaw.render(task.items, rendering, limit) if decision.project else ""
@@ -112,25 +112,20 @@ def _jsonl(task: Task) -> Projected:
     leading, items = _leading(task.items)
     policy = policy_of(task, mode, 0)
     decision = decide(task, mode, policy, _gap(task, items))
-    instructions = _joined(task.base, *leading, task.addition)
-    total = _limit(task)
+    instructions = joined(task.base, *leading, task.addition)
+    total = total_chars(task)
     # The session's own leading instructions are part of what was assembled, and of its budget.
-    _developer_fits(_joined(task.base, task.addition), total)
+    developer_fits(task, total)
     shown = items if decision.project else _unseen(task, items)
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE
     made_of = recorded(shown, payload, task.redact)
     losses += [Loss(at, *lost) for at, one in enumerate(made_of) if one.lost for lost in one.lost]
-    limit = _room(task, total, len(instructions), len(prompt))
+    limit = record_chars(task, total, len(instructions), len(prompt))
     earlier = _earlier_cut(task, decision, mode, policy)
     fitted = fit(shown, made_of, limit, earlier)
     if fitted.records and not fitted.fits:
-        raise ProjectionImpossible(
-            "budget",
-            f"what may not be cut of the context takes {fitted.chars} characters and {max(0, limit)} are left of {total}: give a"
-            " larger budget, or unpin messages",
-            limit=True,
-        )
+        raise too_large(task, total, limit, fitted.chars)
     _report(fitted, losses)
     now = recorded([Item(Role.USER, (Text(task.preamble),))], payload, str) if task.preamble else []
     now_lines = [text for one in now for text in one.lines]
@@ -199,7 +194,7 @@ def _answer(
     return Projected(
         instructions=instructions,
         prompt=prompt,
-        turn_input=_turn_input(task, prompt, losses),
+        turn_input=_turn_input(task, prompt, losses, warnings),
         items=made,
         context_range=where,
         action=decision.action,
@@ -217,46 +212,6 @@ def _earlier_cut(task: Task, decision: Decision, mode: Mode, policy: str) -> Cut
     known = task.binding
     goes_on = decision.action in (Action.RESUME, Action.INJECT) or mode is Mode.PER_TURN
     return cut_of(known.cut) if known is not None and goes_on and known.policy == policy else Cut()
-
-
-def _limit(task: Task) -> int:
-    """The context's characters; less after an overflow, and never so many that Codex would compact before the first turn."""
-    budget = task.budget
-    if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
-        budget = max(1, budget // OVERFLOW_SHARE)
-    chars = context_chars(budget, task.reserve)
-    if budget and task.reserve != 0 and task.renderer == "jsonl":  # a budget without a reserve is no window
-        chars = min(chars, int(budget * COMPACTION_SHARE) * CHARS_PER_TOKEN)
-    return chars if task.max_chars is None else min(chars if task.budget else task.max_chars, task.max_chars)
-
-
-def _room(task: Task, total: int, instructions: int, prompt: int) -> int:
-    """What is left for records: of the budget and, in a turn's text, of what a turn takes. Instructions and prompt are never cut."""
-    wrapper = jsonl.WRAPPER_CHARS + len(task.preamble)
-    if not task.inject and prompt + wrapper > task.turn_chars:
-        raise ProjectionImpossible(
-            "prompt",
-            f"has {prompt} characters; a turn takes {task.turn_chars} with its frame: shorten it",
-            limit=True,
-        )
-    room = total - instructions - prompt - wrapper
-    return room if task.inject else min(room, task.turn_chars - prompt - wrapper)
-
-
-def _developer_fits(instructions: str, total: int) -> None:
-    limit = min(DEVELOPER_CHARS, max(1, total // CHARS_PER_TOKEN))
-    if len(instructions) > limit:
-        raise ProjectionImpossible(
-            "options.base_instructions",
-            f"the developer instructions take {len(instructions)} characters, of {total} at most {limit} may: shorten them or give a"
-            " larger budget",
-            limit=True,
-        )
-
-
-def _joined(*sections: str) -> str:
-    """Sections apart by a blank line; those that are blank are left out, since Codex would send them as they are."""
-    return "\n\n".join(section.strip() for section in sections if section.strip())
 
 
 def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
@@ -333,24 +288,33 @@ def _settled(task: Task, decision: Decision, made: list[dict[str, Any]], changed
     return decision
 
 
-def _turn_input(task: Task, prompt: str, losses: list[Loss]) -> list[dict[str, Any]]:
-    """The turn's `input`: its text, and the pictures of the prompt."""
-    made: list[dict[str, Any]] = [{"type": "text", "text": prompt, "text_elements": []}] if prompt else []
+def _turn_input(task: Task, prompt: str, losses: list[Loss], warnings: list[str]) -> list[dict[str, Any]]:
+    """The turn's `input`: its text, and the pictures of the prompt. What cannot be shown is named by a line in its place."""
+    made: list[dict[str, Any]] = [_input_text(prompt)] if prompt else []
+    pictures = 0
     for part in task.prompt:
+        if isinstance(part, Text):
+            continue
+        wrong = "a turn takes texts and pictures"
         if isinstance(part, Image):
-            url = part.uri
-            if part.data is not None:
-                url = f"data:{part.mime or 'image/png'};base64,{base64.b64encode(part.data).decode()}"
-            made.append({"type": "image", "url": url} | ({"detail": part.detail} if part.detail else {}))
-        elif not isinstance(part, Text):
-            losses.append(
-                Loss(
-                    -1,
-                    f"a {type(part).__name__.lower()} in the prompt: a turn takes texts and pictures",
-                    "X7",
-                )
-            )
+            shown, wrong = input_of(part)
+            if shown is not None:
+                made.append(shown)
+                continue
+            pictures += 1
+        kind = type(part).__name__.lower()
+        losses.append(Loss(-1, f"the prompt's {kind}: {wrong}", "X11" if kind == "image" else "X7"))
+        if isinstance(part, Image | File):
+            made.append(_input_text(placeholder(part)))
+    if pictures:
+        warnings.append(
+            f"pictures_left_out: {pictures} of the prompt's pictures are not sent; the losses say why"
+        )
     return made
+
+
+def _input_text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "text_elements": []}
 
 
 def _report(fitted: Fitted, losses: list[Loss]) -> None:

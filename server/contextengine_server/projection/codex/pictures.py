@@ -1,0 +1,71 @@
+"""Pictures of a prompt as Codex takes them. One that cannot be decoded Codex replaces by a line of its own, or refuses the turn;
+so it is left out here, and said (rule X11)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from urllib.parse import unquote_to_bytes
+
+from ..model import Image
+
+DETAILS = ("auto", "low", "high", "original")
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def kind_of(data: bytes) -> str:
+    """The media type of a whole picture by its bytes: PNG, JPEG, GIF or WebP; empty for everything else, and where the end is
+    missing."""
+    if data.startswith(_PNG):
+        return "image/png" if _png_is_whole(data) else ""
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg" if b"\xff\xd9" in data[3:] else ""
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif" if data.rstrip(b"\0").endswith(b";") else ""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp" if len(data) >= 8 + int.from_bytes(data[4:8], "little") else ""
+    return ""
+
+
+def input_of(part: Image) -> tuple[dict[str, str] | None, str]:
+    """The picture as an input of turn/start, or None and what is wrong with it."""
+    detail = {"detail": part.detail} if part.detail in DETAILS else {}
+    data = part.data
+    if data is None and part.uri.startswith("data:"):
+        data = _data_of(part.uri)
+    if data is not None:
+        kind = kind_of(data)
+        if not kind:
+            return None, f"{len(data)} bytes of type {part.mime!r} are no whole PNG, JPEG, GIF or WebP"
+        return {"type": "image", "url": f"data:{kind};base64,{base64.b64encode(data).decode()}"} | detail, ""
+    if part.uri.startswith(("https://", "http://")):
+        return {"type": "image", "url": part.uri} | detail, ""
+    return None, f"its address {part.uri!r} is none that Codex fetches: give its bytes, or http(s)"
+
+
+def _data_of(uri: str) -> bytes:
+    """What a data URL holds; nothing where it cannot be read."""
+    head, _, body = uri.partition(",")
+    plain = unquote_to_bytes(body)
+    if not head.endswith(";base64"):
+        return plain
+    try:
+        return base64.b64decode(plain, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _png_is_whole(data: bytes) -> bool:
+    """True where the chunks, each with its right checksum, go from the header through pixels to the end."""
+    at, names = len(_PNG), []
+    while at + 12 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        body, check = data[at + 4 : at + 8 + size], data[at + 8 + size : at + 12 + size]
+        if len(check) < 4 or zlib.crc32(body).to_bytes(4, "big") != check:
+            return False
+        names.append(body[:4])
+        if names[-1] == b"IEND":
+            break
+        at += 12 + size
+    return names[:1] == [b"IHDR"] and b"IDAT" in names and names[-1:] == [b"IEND"]

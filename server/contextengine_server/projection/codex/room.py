@@ -1,0 +1,78 @@
+"""How many characters a context for Codex may have, and what to say where the least of it has more."""
+
+from __future__ import annotations
+
+from ..model import ProjectionImpossible
+from . import jsonl
+from .deciding import OVERFLOW_SHARE
+from .limits import CHARS_PER_TOKEN, COMPACTION_SHARE, DEVELOPER_CHARS, context_chars
+from .task import Event, Task
+
+
+def total_chars(task: Task) -> int:
+    """The context's characters; less after an overflow, and never so many that Codex would compact before the first turn."""
+    budget = task.budget
+    if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
+        budget = max(1, budget // OVERFLOW_SHARE)
+    chars = context_chars(budget, task.reserve)
+    if budget and task.reserve != 0 and task.renderer == "jsonl":  # a budget without a reserve is no window
+        chars = min(chars, int(budget * COMPACTION_SHARE) * CHARS_PER_TOKEN)
+    return chars if task.max_chars is None else min(chars if task.budget else task.max_chars, task.max_chars)
+
+
+def record_chars(task: Task, total: int, instructions: int, prompt: int) -> int:
+    """What is left for records: of the budget and, in a turn's text, of what a turn takes. Instructions and prompt are never cut."""
+    wrapper = jsonl.WRAPPER_CHARS + len(task.preamble)
+    if not task.inject and prompt + wrapper > task.turn_chars:
+        raise ProjectionImpossible(
+            "prompt",
+            f"has {prompt} characters; a turn takes {task.turn_chars} with its frame: shorten it",
+            limit=True,
+        )
+    room = total - instructions - prompt - wrapper
+    return room if task.inject else min(room, task.turn_chars - prompt - wrapper)
+
+
+def too_large(task: Task, total: int, limit: int, chars: int) -> ProjectionImpossible:
+    """What to say where what may not be cut of the context takes `chars` characters, and `limit` are left of `total`."""
+    said = f"what may not be cut of the context takes {chars} characters and {max(0, limit)} are left"
+    least = max(total - limit + chars, CHARS_PER_TOKEN * len(joined(task.base, task.addition)))
+    if not task.inject and total >= least:
+        return ProjectionImpossible(
+            "messages",
+            f"{said} of a turn's {task.turn_chars}: ask for inject_items, or unpin messages",
+            limit=True,
+        )
+    if total == task.max_chars:
+        return ProjectionImpossible(
+            "max_chars", f"{said} of {total}: give at least {least}, or unpin messages", limit=True
+        )
+    return ProjectionImpossible(
+        "budget", f"{said} of {total}: give a budget for {least} characters, or unpin messages", limit=True
+    )
+
+
+def developer_fits(task: Task, total: int) -> None:
+    """The harness's own instructions and the engine's are never cut."""
+    taken = len(joined(task.base, task.addition))
+    limit = min(DEVELOPER_CHARS, max(1, total // CHARS_PER_TOKEN))
+    if taken <= limit:
+        return
+    if taken <= DEVELOPER_CHARS and total == task.max_chars:
+        raise ProjectionImpossible(
+            "max_chars",
+            f"the developer instructions take {taken} characters, a quarter of {total} may: give at least"
+            f" {taken * CHARS_PER_TOKEN}",
+            limit=True,
+        )
+    raise ProjectionImpossible(
+        "options.base_instructions",
+        f"the developer instructions take {taken} characters, of {total} at most {limit} may: shorten them or give a"
+        " larger budget",
+        limit=True,
+    )
+
+
+def joined(*sections: str) -> str:
+    """Sections apart by a blank line; those that are blank are left out, since Codex would send them as they are."""
+    return "\n\n".join(section.strip() for section in sections if section.strip())
