@@ -78,7 +78,7 @@ soak: setup ## Kill a loaded server many times and look for every acknowledged m
 proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeScript from the protos
 	$(BIN)/python scripts/gen_proto.py
 
-proto-check: setup ## Fail when the committed generated code is not what the protos say
+proto-check: setup $(BUF) $(if $(shell command -v go),$(GO_PLUGINS)) $(TYPESCRIPT) ## Fail when the committed generated code is not what the protos say
 	$(BIN)/python scripts/gen_proto.py --check
 
 proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compares with
