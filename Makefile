@@ -12,13 +12,17 @@ GRPCURL := $(TOOLS)/grpcurl
 GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 comma := ,
+space := $(subst ,, )
 # The clients that can be built here: each needs its language's own tool.
-CLIENTS := python,python-asyncio$(if $(shell command -v go),$(comma)go)$(if $(shell command -v npm),$(comma)typescript)$(if $(shell command -v cargo),$(comma)rust)
+LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell command -v npm),typescript) $(if $(shell command -v cargo),rust)
+CLIENTS := $(subst $(space),$(comma),$(strip $(LANGUAGES)))
+BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run docs test test-clients test-codex trace-demo demo bench bench-recall soak proto proto-check proto-image lint format lock
+# Whatever has a description below is no file.
+.PHONY: $(shell awk -F : '/^[a-z-]+:.*\#\# / { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,10 +46,10 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test
 	$(BIN)/python -m pytest -q
 
-test-clients: setup $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) $(if $(findstring rust,$(CLIENTS)),client-rust) ## Hold every client that can be built here to one behaviour
+test-clients: setup $(BUILDS) ## Hold every client that can be built here to one behaviour
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=20 $(BIN)/python -m pytest -q -s tests/clients
 
-.PHONY: client-go client-typescript client-rust
+.PHONY: $(BUILDS)
 client-go:
 	cd clients/go && go vet . ./cmd/... && go build -o ../../build/clients/ ./cmd/...
 	cd clients/go/examples && go vet ./... && go build -o ../../../build/clients/ ./...
@@ -57,7 +61,20 @@ client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
 	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo build --quiet --examples
 
-trace-demo: setup $(TOOLS)/jaeger $(if $(findstring go,$(CLIENTS)),client-go) $(if $(findstring typescript,$(CLIENTS)),client-typescript) $(if $(findstring rust,$(CLIENTS)),client-rust) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
+client-docs: setup $(TYPESCRIPT) ## Write the clients' API pages into build/docs
+	$(BIN)/pdoc -o build/docs/python contextengine '!contextengine.fields'
+	cd clients/go && go doc -all . > ../../build/docs/go.txt
+	cd clients/typescript && npm run --silent docs
+	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && cp -r ../../build/rust/doc ../../build/docs/rust)
+
+packages: setup $(TYPESCRIPT) ## Build what is published into build/packages
+	for project in $(dir $(PROJECTS)); do \
+	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
+	done
+	cd clients/typescript && npm pack --silent --pack-destination ../../build/packages
+	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
+
+trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
