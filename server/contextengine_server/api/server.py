@@ -29,6 +29,7 @@ from contextengine_server.api.auth import (
 )
 from contextengine_server.api.call import METADATA
 from contextengine_server.api.rpc import Pipeline
+from contextengine_server.api.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -127,7 +128,7 @@ class Server:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, others)
         names = (*contract.services(), health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(  # type: ignore[no-untyped-call]
-            reflection.aio.ReflectionServicer(names), others
+            reflection.aio.ReflectionServicer(names, Symbols()), others
         )
         for service in contract.services():
             await self.set_serving(service, service in self._served)

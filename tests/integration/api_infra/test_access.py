@@ -105,8 +105,10 @@ async def test_reflection_lists_the_services_and_knows_their_files():
         asked = [
             reflection_pb2.ServerReflectionRequest(list_services=""),
             reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall"),
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall.Search"),
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall.Nothing"),
         ]
-        listed, file = [reply async for reply in stub.ServerReflectionInfo(iter(asked))]
+        listed, file, of_rpc, none = [reply async for reply in stub.ServerReflectionInfo(iter(asked))]
     names = {service.name for service in listed.list_services_response.service}
     assert names == {
         *contract.services(),
@@ -114,6 +116,8 @@ async def test_reflection_lists_the_services_and_knows_their_files():
         "grpc.reflection.v1alpha.ServerReflection",
     }
     assert file.file_descriptor_response.file_descriptor_proto
+    assert of_rpc.file_descriptor_response == file.file_descriptor_response
+    assert none.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
 
 
 def openssl(*arguments: str | Path) -> str:
