@@ -10,6 +10,9 @@ RELEASED := proto/released/v1.binpb
 TOOLS := .tools/bin
 GRPCURL := $(TOOLS)/grpcurl
 GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
+# The load, and ghz's runner with what ghz cannot do alone.
+GHZ := $(TOOLS)/ghz
+DELTAS := $(TOOLS)/ghz-deltas
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 comma := ,
 space := $(subst ,, )
@@ -89,6 +92,14 @@ bench: setup ## Measure the server against a bare handler (needs h2load: Debian'
 bench-recall: setup ## Count the answers that stay in context and that Search finds, and the share that stays cached
 	$(BIN)/python tests/bench/recall/run.py
 
+# Seconds that each load counts, and which loads (parted by commas; empty: all): `$(BIN)/python tests/load/run.py --help`.
+LOAD_SECONDS ?= 3
+LOAD_ONLY ?=
+
+.PHONY: load
+load: setup $(GHZ) $(DELTAS) ## Load a seeded server with ghz, profile by profile, and find the knee (needs Go)
+	$(BIN)/python tests/load/run.py --seconds $(LOAD_SECONDS) --only '$(LOAD_ONLY)'
+
 soak: setup ## Kill a loaded server many times and look for every acknowledged message
 	$(BIN)/python -m pytest -q tests/soak
 
@@ -144,6 +155,14 @@ $(TOOLS)/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
 	@command -v go > /dev/null || { echo "Go 1.24 or newer is needed to build Jaeger: put go on PATH"; exit 1; }
 	cd tools/jaeger && nice go build -trimpath -ldflags '-s -w' -o $(abspath $(TOOLS))/jaeger \
 	  github.com/jaegertracing/jaeger/cmd/jaeger
+
+$(GHZ):
+	@command -v go > /dev/null || { echo "Go 1.23 or newer is needed for the load: put go on PATH"; exit 1; }
+	GOBIN=$(abspath $(TOOLS)) go install github.com/bojand/ghz/cmd/ghz@v0.121.0
+
+$(DELTAS): $(wildcard tests/load/deltas/*)
+	@command -v go > /dev/null || { echo "Go 1.23 or newer is needed for the load: put go on PATH"; exit 1; }
+	cd tests/load/deltas && go build -buildvcs=false -o $(abspath $@) .
 
 # As above for buf: a lock made on one platform need not list what another needs.
 $(TYPESCRIPT): clients/typescript/package-lock.json

@@ -55,7 +55,7 @@ class Bench:
 
     def talk(self, server: Process) -> Talk:
         """Single calls to a server."""
-        talk = Talk(server)
+        talk = Talk(server.address)
         self.stack.callback(talk.close)
         return talk
 

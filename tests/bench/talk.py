@@ -16,7 +16,7 @@ from contextengine_proto.v1 import (
     message_pb2,
 )
 
-from .house import BenchError, Process
+from .house import BenchError
 from .load import framed
 
 ENGINE = "contextengine.v1.ContextEngine"
@@ -91,11 +91,11 @@ def assemble(session: str, tokens: int = WIDE) -> assemble_pb2.AssembleRequest:
 
 
 class Talk:
-    """Single calls to one server, each of them checked."""
+    """Single calls to the server at an address, each of them checked."""
 
-    def __init__(self, server: Process) -> None:
+    def __init__(self, address: str) -> None:
         self._channel = grpc.insecure_channel(
-            server.address,
+            address,
             options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
         )
 

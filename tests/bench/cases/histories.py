@@ -40,7 +40,7 @@ def run(bench: Bench) -> None:
     counts = COUNTS[:2] if bench.quick else COUNTS
     directory = bench.directory / "history"
     with _serve(bench, directory) as server:
-        talk = Talk(server)
+        talk = Talk(server.address)
         for count in counts:
             started = time.perf_counter()
             talk.fill(_name(count), list(conversation(count, SIZE)), batch=1_000)
@@ -78,7 +78,7 @@ def _name(count: int) -> str:
 
 
 def _measure(bench: Bench, server: Process, counts: tuple[int, ...], state: str) -> None:
-    talk = Talk(server)
+    talk = Talk(server.address)
     program = build(bench.directory)
     files = {count: bench.directory / f"{_name(count)}-request" for count in counts}
     for count, file in files.items():
@@ -141,7 +141,7 @@ def _free_debts(database: Path) -> None:
 
 def _compact(bench: Bench, server: Process, counts: tuple[int, ...]) -> None:
     """Asks for the contexts, which queues what is due, until nothing is owed any more."""
-    talk = Talk(server)
+    talk = Talk(server.address)
     started = time.perf_counter()
     before: dict[int, int] = {}
     while time.perf_counter() - started < COMPACTED_WITHIN_S:
