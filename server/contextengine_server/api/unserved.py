@@ -26,7 +26,7 @@ UNSERVED = {
 """Method to what completes it."""
 
 FIELDS = {
-    "AssembleRequest": {"preamble": _PIPELINE, "memory_sections": _COMPRESSOR},
+    "AssembleRequest": {"preamble": _PIPELINE, "objective": _PIPELINE, "memory_sections": _COMPRESSOR},
     "CompactRequest": {"live": _COMPRESSOR},
     "SearchRequest": {"all_sessions": _PIPELINE},
 }

@@ -130,6 +130,12 @@ CASES: dict[str, list[Case]] = {
             PIPELINE,
         ),
         later(
+            "an objective",
+            t.AssembleRequest(session=S, objective="Find it."),
+            "objective",
+            PIPELINE,
+        ),
+        later(
             "memory",
             t.AssembleRequest(session=S, memory_sections=[t.MemorySection(text="x")]),
             "memory_sections",
