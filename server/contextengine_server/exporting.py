@@ -13,7 +13,10 @@ from contextengine_server.config import Settings
 from contextengine_server.sessions.core import SessionCore
 from contextengine_server.sessions.sampling import Sampler
 from contextengine_server.sessions.summarizing import policy_of
+from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
+
+log = get_logger("contextengine.exporting")
 
 
 def watch(core: SessionCore, projected: ProjectedItems, metrics: Metrics) -> None:
@@ -64,7 +67,9 @@ def scrape(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStac
     except OSError as error:
         raise ConfigurationError(f"{name}: cannot listen on {address}: {why_unbound(address)}") from error
     stack.push_async_callback(asyncio.to_thread, end)
-    return f"{address.rpartition(':')[0]}:{bound}"
+    served = f"{address.rpartition(':')[0]}:{bound}"
+    log.info("metrics_served", address=served)
+    return served
 
 
 def export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> None:

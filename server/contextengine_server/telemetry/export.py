@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from contextengine_server.telemetry.tracing import Sink, Span, Tracer
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 SERVICE_NAME = "contextengine"
 SCOPE = "contextengine_server"
+_INSTANCE = str(uuid4())
+"""Tells this process from others of its name: two that count under one name look like one that counts backwards."""
+
 EXPORT_TIMEOUT_S = 3
 """For one export, retries included. It also bounds how long the last one holds up the end of the process."""
 
@@ -105,5 +109,9 @@ def resource_of(options: OtlpOptions) -> Resource:
     """Who sends: the service, its version, and what the options add."""
     from opentelemetry.sdk.resources import Resource as SdkResource
 
-    described = {"service.name": SERVICE_NAME, "service.version": version("contextengine-server")}
+    described = {
+        "service.name": SERVICE_NAME,
+        "service.version": version("contextengine-server"),
+        "service.instance.id": _INSTANCE,
+    }
     return SdkResource.create({**described, **options.resource})
