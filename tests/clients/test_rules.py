@@ -1,0 +1,137 @@
+"""Rules of clients/README.md that show only in what a client sends: ids, attempts, deltas, deadlines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2
+
+from contextengine import types as t
+from contextengine.calls import AFTER_TURN, ASSEMBLE, CALL_TOOL, EXPORT, GET_STATUS, IMPORT
+from tests.clients.drivers import Driver, Json, Refused, written
+from tests.unit.client.conftest import Server
+from tests.unit.client.test_errors import failing, info
+
+AWAY = failing(grpc.StatusCode.UNAVAILABLE)
+ATTEMPTS = 4
+
+
+def said(text: str, id: str = "") -> t.Message:
+    return t.Message(id=id, role=t.ROLE_USER, parts=[t.Part(text=t.TextPart(text=text))])
+
+
+def showing(*ids: str) -> t.AssembleResponse:
+    """A whole list."""
+    items = [t.Item(id=id, message=said(id, id), tokens=1) for id in ids]
+    response = t.AssembleResponse(items=items, context_hash=b"hash", outcome=t.AssembleResponse.OUTCOME_FITS)
+    response.context_projection.epoch = "epoch"
+    response.cache.total_count = len(ids)
+    return response
+
+
+def test_a_tool_is_called_once(alone: Driver, scripted: Server) -> None:
+    scripted.answers[CALL_TOOL.path] = AWAY
+    alone.connect(scripted.address)
+    with pytest.raises(Refused):
+        alone.call("ContextEngine.CallTool", t.CallToolRequest(name="recall"), t.CallToolResponse)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("call", [EXPORT, IMPORT], ids=["export", "import"])
+def test_streams_are_opened_again(call: Any, alone: Driver, scripted: Server, session: Json) -> None:
+    scripted.answers[call.path] = AWAY
+    alone.connect(scripted.address)
+    sent = [written(said("a", "a")), written(said("b", "b"))]
+    more = {"messages": sent} if call is IMPORT else {}
+    with pytest.raises(Refused) as caught:
+        alone.ask(call.path.rpartition("/")[2].lower(), session=session, **more)
+    assert caught.value.error["type"] == "Unavailable"
+    assert len(scripted.requests) == ATTEMPTS
+    if call is IMPORT:
+        assert [len(requests) for requests in scripted.requests] == [3] * ATTEMPTS
+
+
+def test_a_pause_that_would_reach_the_deadline_is_not_begun(alone: Driver, scripted: Server) -> None:
+    retry = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=100))
+    scripted.answers[GET_STATUS.path] = failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("OVERLOADED"), retry)
+    alone.connect(scripted.address, timeouts={"ContextEngine.GetStatus": 50})
+    request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
+    began = time.monotonic()
+    with pytest.raises(Refused) as caught:
+        alone.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
+    assert caught.value.error["type"] == "Overloaded"
+    assert len(scripted.requests) == 1
+    assert time.monotonic() - began < 40
+
+
+def test_a_deadline_holds_for_what_is_sent_before(alone: Driver, scripted: Server, session: Json) -> None:
+    scripted.answers[ASSEMBLE.path] = AWAY
+    timeouts = {"ContextEngine.Assemble": 0.3, "ContextEngine.AfterTurn": 50}
+    alone.connect(scripted.address, timeouts=timeouts)
+    assert alone.assemble(session, t.AssembleRequest(ingest=[said("a", "a")])).degraded
+    release = threading.Event()
+    scripted.answers[AFTER_TURN.path] = lambda *_: release.wait(45)
+    began = time.monotonic()
+    context = alone.assemble(session, t.AssembleRequest(ingest=[said("b", "b")]))
+    took = time.monotonic() - began
+    release.set()
+    assert context.degraded == {"reason": "DEADLINE_EXCEEDED", "unqueued": 0}
+    assert context.ids == ["a", "b"]
+    assert took < 40
+
+
+def test_new_messages_get_ids_and_others_none(alone: Driver, scripted: Server, session: Json) -> None:
+    alone.connect(scripted.address)
+    scripted.answers[ASSEMBLE.path] = lambda *_: t.AssembleResponse()
+    alone.assemble(session, t.AssembleRequest(live=t.LiveList(messages=[said("a")])))
+    shown = t.LiveList(messages=[said("a")], store_new=True)
+    alone.assemble(session, t.AssembleRequest(live=shown))
+    turn = t.AfterTurnRequest(messages=[said("old"), said("new")], pre_prompt_message_count=1)
+    alone.session(session, "after_turn", turn, t.AfterTurnResponse)
+    alone.session(session, "reset", t.ResetSessionRequest(), t.ResetSessionResponse)
+    change = t.RecordHostChangeRequest(rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1))
+    alone.session(session, "record_host_change", change, t.RecordHostChangeResponse)
+    only, stored, after, reset, changed = scripted.requests
+    assert [message.id for message in (*only.live.messages, *stored.live.messages)] == ["", ""]
+    assert not only.request_id
+    assert stored.request_id
+    assert [bool(message.id) for message in after.messages] == [False, True]
+    assert after.request_id
+    assert reset.request_id
+    assert changed.change_id
+
+
+def test_a_delta_that_does_not_fit_is_an_error_once(alone: Driver, scripted: Server, session: Json) -> None:
+    alone.connect(scripted.address)
+    scripted.answers[ASSEMBLE.path] = lambda *_: showing("a", "b")
+    request = t.AssembleRequest()
+    assert alone.assemble(session, request).ids == ["a", "b"]
+    wrong = showing("c")
+    wrong.cache.reused_count, wrong.cache.total_count = 3, 4
+    scripted.answers[ASSEMBLE.path] = lambda *_: wrong
+    # A client may have an error of its own kind for it, which a driver tells as a defect.
+    with pytest.raises((Refused, AssertionError)):
+        alone.assemble(session, request)
+    scripted.answers[ASSEMBLE.path] = lambda *_: showing("d")
+    assert alone.assemble(session, request).ids == ["d"]
+    alone.assemble(session, request, delta=False)
+    known = [asked.known_context_hash for asked in scripted.requests]
+    assert known == [b"", b"hash", b"", b""]
+
+
+def test_nothing_is_shown_of_what_a_reset_emptied(alone: Driver, scripted: Server, session: Json) -> None:
+    alone.connect(scripted.address)
+    scripted.answers[ASSEMBLE.path] = lambda *_: showing("a")
+    alone.assemble(session, t.AssembleRequest())
+    alone.session(session, "ingest", t.IngestRequest(message=said("b", "b")), t.IngestResponse)
+    alone.session(session, "reset", t.ResetSessionRequest(), t.ResetSessionResponse)
+    scripted.answers[ASSEMBLE.path] = failing(grpc.StatusCode.UNKNOWN)
+    context = alone.assemble(session, t.AssembleRequest(ingest=[said("c", "c")]))
+    assert context.ids == ["c"]
+    asked = scripted.requests[-1]
+    assert (asked.known_context_hash, asked.known_epoch) == (b"hash", "epoch")
