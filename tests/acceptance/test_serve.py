@@ -48,7 +48,7 @@ def test_flags_and_set_reach_the_settings(tmp_path: Path) -> None:
         (("--set", "server.adress=1"), ("server.adress", "did you mean server.address?")),
         (("--set", "server.drain_grace=-1s"), ("server.drain_grace",)),
         (("--set", "server.tls.cert_file=none.pem", "--set", "server.tls.key_file=none.key"), ("none.pem cannot be read",)),
-        (("--set", "telemetry.metrics.prometheus.address=9464"), ("telemetry.metrics.prometheus.address", "must be host:port")),
+        (("--set", "telemetry.metrics.prometheus.address=somewhere"), ("telemetry.metrics.prometheus.address", "must be host:port")),
         (("--set", "telemetry.metrics.prometheus.address=0.0.0.0:9464"), ("telemetry.metrics.prometheus", "insecure: true")),
         (("--config", "none.yaml"), ("none.yaml", "cannot be read")),
     ],
