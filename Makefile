@@ -17,7 +17,7 @@ TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 comma := ,
 space := $(subst ,, )
 # The clients that can be built here: each needs its language's own tool.
-LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell command -v npm),typescript) $(if $(shell command -v cargo),rust)
+LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell command -v npm),typescript) $(if $(shell command -v mvn),java) $(if $(shell command -v cargo),rust)
 CLIENTS := $(subst $(space),$(comma),$(strip $(LANGUAGES)))
 BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
@@ -59,6 +59,9 @@ client-go:
 
 client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
+
+client-java:
+	cd clients/java && mvn -B -q package
 
 client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:

@@ -19,11 +19,15 @@ from contextengine import types as t
 
 ROOT = Path(__file__).parents[2]
 PYTHON = [sys.executable, "-m", "tests.conformance.drivers.python_driver"]
+JAVA = os.pathsep.join(
+    str(ROOT / "clients/java/target" / part) for part in ("classes", "test-classes", "lib/*")
+)
 COMMANDS: dict[str, list[str]] = {
     "python": PYTHON,
     "python-asyncio": [*PYTHON, "--asyncio"],
     "go": [str(ROOT / "build" / "clients" / "conformance-driver")],
     "typescript": ["node", str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js")],
+    "java": ["java", "-cp", JAVA, "dev.contextengine.conformance.ConformanceDriver"],
     "rust": [str(ROOT / "build" / "rust" / "debug" / "examples" / "conformance_driver")],
 }
 """How each driver is started, from the root of the repository. A new language adds its line here."""

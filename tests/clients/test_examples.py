@@ -7,12 +7,13 @@ import sys
 
 import pytest
 
-from tests.clients.drivers import NAMED, ROOT
+from tests.clients.drivers import JAVA, NAMED, ROOT
 
 EXAMPLES = {
     "python": [sys.executable, str(ROOT / "clients/python/examples/agent.py")],
     "go": [str(ROOT / "build/clients/agent")],
     "typescript": ["node", str(ROOT / "clients/typescript/dist/examples/agent.js")],
+    "java": ["java", "-cp", JAVA, "dev.contextengine.examples.Agent"],
     "rust": [str(ROOT / "build/rust/debug/examples/agent")],
 }
 """How each example is started; its argument is the server's address."""

@@ -1,0 +1,405 @@
+package dev.contextengine.conformance;
+
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonNull;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import com.google.protobuf.CodedOutputStream;
+import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.protobuf.MessageLite;
+import com.google.protobuf.Parser;
+import dev.contextengine.client.Assembly;
+import dev.contextengine.client.ContextEngineClient;
+import dev.contextengine.client.ContextEngineException;
+import dev.contextengine.client.Fallback;
+import dev.contextengine.client.Ids;
+import dev.contextengine.client.Lending;
+import dev.contextengine.client.LentModel;
+import dev.contextengine.client.Messages;
+import dev.contextengine.client.Replies;
+import dev.contextengine.client.Session;
+import dev.contextengine.client.formats.AnthropicMessages;
+import dev.contextengine.client.formats.OpenAiChat;
+import dev.contextengine.v1.AfterTurnRequest;
+import dev.contextengine.v1.AssembleRequest;
+import dev.contextengine.v1.AssembleResponse;
+import dev.contextengine.v1.AttachRequest;
+import dev.contextengine.v1.CompactRequest;
+import dev.contextengine.v1.ExportRequest;
+import dev.contextengine.v1.ExportResponse;
+import dev.contextengine.v1.ImportRequest;
+import dev.contextengine.v1.IngestBatchRequest;
+import dev.contextengine.v1.IngestRequest;
+import dev.contextengine.v1.Item;
+import dev.contextengine.v1.Message;
+import dev.contextengine.v1.RecordHostChangeRequest;
+import dev.contextengine.v1.ReportUsageRequest;
+import dev.contextengine.v1.ResetSessionRequest;
+import dev.contextengine.v1.SessionRef;
+import dev.contextengine.v1.WatchResponse;
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanContext;
+import io.opentelemetry.api.trace.TraceFlags;
+import io.opentelemetry.api.trace.TraceState;
+import io.opentelemetry.api.trace.TraceStateBuilder;
+import io.opentelemetry.context.Scope;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The driver of the Java client; see tests/conformance/protocol.md. */
+public final class ConformanceDriver {
+    private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().serializeNulls().create();
+    private static final Pattern LONE_SURROGATE = Pattern.compile("\\p{Cs}");
+
+    private final Map<SessionRef, Session> handles = new HashMap<>();
+    private final AtomicInteger jobs = new AtomicInteger();
+    private ContextEngineClient client;
+    private Lending lending;
+
+    /** Answers each line until there are no more. */
+    public static void main(String[] arguments) throws IOException {
+        ConformanceDriver driver = new ConformanceDriver();
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        PrintStream output = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        String line;
+        while ((line = input.readLine()) != null) {
+            JsonObject answer;
+            try {
+                answer = driver.answer(JsonParser.parseString(line).getAsJsonObject());
+            } catch (ContextEngineException error) {
+                answer = object("error", told(error));
+            } catch (Exception defect) {
+                answer = object("defect", new JsonPrimitive(defect.toString()));
+            }
+            output.println(GSON.toJson(answer));
+        }
+        System.exit(0); // an idle channel's threads would live on for a while
+    }
+
+    private static JsonObject told(ContextEngineException error) {
+        JsonObject told = new JsonObject();
+        boolean general = error.getClass() == ContextEngineException.class;
+        told.addProperty("type", general ? "ContextEngineError" : error.getClass().getSimpleName());
+        told.addProperty("reason", error.reason());
+        told.addProperty("code", error.code().name());
+        told.addProperty("message", error.getMessage());
+        told.add("violations", GSON.toJsonTree(error.violations()));
+        told.add("metadata", GSON.toJsonTree(error.metadata()));
+        told.addProperty("retry_after", error.retryAfter().map(after -> after.toNanos() / 1e9).orElse(null));
+        return told;
+    }
+
+    private JsonObject answer(JsonObject asked) throws Exception {
+        switch (asked.get("op").getAsString()) {
+            case "connect" -> {
+                connect(asked.get("target").getAsString(), asked.getAsJsonObject("settings"));
+                return new JsonObject();
+            }
+            case "call" -> {
+                return call(asked);
+            }
+            case "traced" -> {
+                try (Scope ignored = Span.wrap(spanOf(asked)).makeCurrent()) {
+                    return call(asked);
+                }
+            }
+            case "session" -> {
+                return session(asked);
+            }
+            case "assemble" -> {
+                AssembleRequest request = read(AssembleRequest.parser(), asked.get("request"));
+                boolean delta = !asked.has("delta") || asked.get("delta").getAsBoolean();
+                Session session = handle(asked);
+                return told(delta ? session.assemble(request) : session.assembleWhole(request));
+            }
+            case "project_codex" -> {
+                return responded(handle(asked).projectCodex(read(AssembleRequest.parser(), asked.get("request"))));
+            }
+            case "flush" -> {
+                if (hasSession(asked)) {
+                    handle(asked).flush();
+                } else {
+                    client.flush();
+                }
+                return new JsonObject();
+            }
+            case "pending" -> {
+                JsonObject told = new JsonObject();
+                told.addProperty("pending", hasSession(asked) ? handle(asked).pending() : client.pending());
+                told.addProperty("rejected", client.rejected().size());
+                return told;
+            }
+            case "import" -> {
+                var header = ImportRequest.Header.newBuilder().setSession(handle(asked).ref()).build();
+                return responded(client.sessions().importSession(header, all(Message.parser(), asked.get("messages"))));
+            }
+            case "export" -> {
+                JsonArray messages = new JsonArray();
+                try (Replies<ExportResponse> rows = handle(asked).export(ExportRequest.getDefaultInstance())) {
+                    for (ExportResponse row : rows) {
+                        if (row.hasMessage()) {
+                            messages.add(written(row.getMessage().getMessage()));
+                        }
+                    }
+                }
+                return object("messages", messages);
+            }
+            case "watch" -> {
+                JsonArray events = new JsonArray();
+                try (Replies<WatchResponse> watched = handle(asked).watch(asked.get("resume_position").getAsString())) {
+                    for (WatchResponse event : watched) {
+                        events.add(written(event));
+                        if (events.size() == asked.get("count").getAsInt()) {
+                            break;
+                        }
+                    }
+                }
+                return object("events", events);
+            }
+            case "lend" -> {
+                lend(asked);
+                return new JsonObject();
+            }
+            case "lent" -> {
+                lending.close();
+                lending.await();
+                return object("jobs", new JsonPrimitive(jobs.get()));
+            }
+            case "fallback" -> {
+                JsonElement last = asked.get("last");
+                return responded(Fallback.makeUp(
+                        read(AssembleRequest.parser(), asked.get("request")),
+                        all(Item.parser(), asked.get("held")),
+                        last.isJsonNull() ? null : read(AssembleResponse.parser(), last),
+                        all(Message.parser(), asked.get("later"))));
+            }
+            case "text" -> {
+                return text(asked.getAsJsonArray("utf16"));
+            }
+            case "format" -> {
+                return format(asked);
+            }
+            case "id" -> {
+                return object("id", new JsonPrimitive(Ids.newId()));
+            }
+            default -> throw new IllegalArgumentException("unknown op " + asked.get("op"));
+        }
+    }
+
+    private void connect(String target, JsonObject settings) {
+        if (client != null) {
+            client.close();
+        }
+        ContextEngineClient.Builder builder = ContextEngineClient.builder(target);
+        settings.entrySet().forEach(setting -> set(builder, setting.getKey(), setting.getValue()));
+        client = builder.build();
+        handles.clear();
+    }
+
+    private static void set(ContextEngineClient.Builder builder, String name, JsonElement value) {
+        switch (name) {
+            case "timeouts" -> value.getAsJsonObject().entrySet().forEach(timeout -> builder.timeout(
+                    timeout.getKey(), Duration.ofNanos((long) (timeout.getValue().getAsDouble() * 1e9))));
+            case "token" -> builder.token(value.getAsString());
+            case "insecure" -> {
+                if (value.getAsBoolean()) {
+                    builder.insecure();
+                }
+            }
+            case "fallback" -> builder.fallback(value.getAsBoolean());
+            case "max_queued_messages" -> builder.maxQueuedMessages(value.getAsInt());
+            case "max_queued_bytes" -> builder.maxQueuedBytes(value.getAsLong());
+            case "spill_file" -> builder.spillFile(Path.of(value.getAsString()));
+            default -> throw new IllegalArgumentException("unknown setting " + name);
+        }
+    }
+
+    private void lend(JsonObject asked) throws InvalidProtocolBufferException {
+        String text = asked.get("text").getAsString();
+        long delayMs = (long) (asked.get("delay").getAsDouble() * 1_000);
+        int failures = asked.get("failures").getAsInt();
+        jobs.set(0);
+        lending = client.lend(read(AttachRequest.Hello.parser(), asked.get("hello")), LentModel.ofText(job -> {
+            if (jobs.incrementAndGet() <= failures) {
+                throw new IllegalStateException("not this one");
+            }
+            Thread.sleep(delayMs);
+            return text;
+        }));
+    }
+
+    private static boolean hasSession(JsonObject asked) {
+        return asked.has("session") && !asked.get("session").isJsonNull();
+    }
+
+    private Session handle(JsonObject asked) {
+        JsonObject named = asked.getAsJsonObject("session");
+        SessionRef ref = SessionRef.newBuilder()
+                .setAgentId(named.get("agent_id").getAsString())
+                .setSessionId(named.get("session_id").getAsString())
+                .build();
+        return handles.computeIfAbsent(ref, client::session);
+    }
+
+    /** Calls a unary rpc by its name. */
+    private JsonObject call(JsonObject asked) throws Exception {
+        String[] rpc = asked.get("rpc").getAsString().split("\\.");
+        Object service = ContextEngineClient.class.getMethod(local(rpc[0])).invoke(client);
+        for (Method method : service.getClass().getMethods()) {
+            if (method.getName().equals(local(rpc[1]))) {
+                Class<?> kind = method.getParameterTypes()[0];
+                Parser<?> parser = (Parser<?>) kind.getMethod("parser").invoke(null);
+                try {
+                    return responded((MessageLite) method.invoke(service, read(parser, asked.get("request"))));
+                } catch (InvocationTargetException thrown) {
+                    throw (Exception) thrown.getCause();
+                }
+            }
+        }
+        throw new IllegalArgumentException("no unary rpc " + asked.get("rpc"));
+    }
+
+    private static String local(String name) {
+        return Character.toLowerCase(name.charAt(0)) + name.substring(1);
+    }
+
+    private JsonObject session(JsonObject asked) throws InvalidProtocolBufferException {
+        Session session = handle(asked);
+        JsonElement request = asked.get("request");
+        return responded(switch (asked.get("method").getAsString()) {
+            case "ingest" -> session.ingest(read(IngestRequest.parser(), request));
+            case "ingest_batch" -> session.ingestBatch(read(IngestBatchRequest.parser(), request));
+            case "after_turn" -> session.afterTurn(read(AfterTurnRequest.parser(), request));
+            case "report_usage" -> session.reportUsage(read(ReportUsageRequest.parser(), request));
+            case "compact" -> session.compact(read(CompactRequest.parser(), request));
+            case "reset" -> session.reset(read(ResetSessionRequest.parser(), request));
+            case "record_host_change" -> session.recordHostChange(read(RecordHostChangeRequest.parser(), request));
+            default -> throw new IllegalArgumentException("unknown method " + asked.get("method"));
+        });
+    }
+
+    private static JsonObject told(Assembly assembly) {
+        JsonArray items = new JsonArray();
+        assembly.items().forEach(item -> items.add(written(item)));
+        JsonObject told = responded(assembly.response());
+        told.add("items", items);
+        told.add("degraded", assembly.degraded()
+                .<JsonElement>map(degraded -> {
+                    JsonObject why = object("reason", new JsonPrimitive(degraded.reason()));
+                    why.addProperty("unqueued", degraded.unqueued());
+                    return why;
+                })
+                .orElse(JsonNull.INSTANCE));
+        return told;
+    }
+
+    private JsonObject text(JsonArray units) {
+        StringBuilder text = new StringBuilder();
+        units.forEach(unit -> text.append((char) unit.getAsInt()));
+        SessionRef ref = SessionRef.newBuilder().setAgentId("text").setSessionId("text").build();
+        boolean refused = false;
+        try {
+            client.contextEngine().ingest(IngestRequest.newBuilder()
+                    .setSession(ref)
+                    .setMessage(Messages.user(text.toString()))
+                    .build());
+        } catch (ContextEngineException.InvalidField error) {
+            refused = true;
+        }
+        return object("refused", new JsonPrimitive(refused));
+    }
+
+    private static JsonObject format(JsonObject asked) throws InvalidProtocolBufferException {
+        boolean openAi = asked.get("format").getAsString().equals(OpenAiChat.FORMAT);
+        if (asked.has("out")) {
+            List<Message> messages = all(Message.parser(), asked.get("out"));
+            String json = openAi
+                    ? "{\"messages\":[" + String.join(",", OpenAiChat.write(messages)) + "]}"
+                    : AnthropicMessages.write(messages).toJson();
+            return object("json", new JsonPrimitive(json));
+        }
+        JsonObject request = JsonParser.parseString(asked.get("in").getAsString()).getAsJsonObject();
+        List<String> texts = new ArrayList<>();
+        request.getAsJsonArray("messages").forEach(message -> texts.add(textOf(message)));
+        List<Message> messages;
+        if (openAi) {
+            messages = OpenAiChat.read(texts);
+        } else if (request.has("system")) {
+            messages = AnthropicMessages.read(texts, textOf(request.get("system")));
+        } else {
+            messages = AnthropicMessages.read(texts);
+        }
+        JsonArray encoded = new JsonArray();
+        messages.forEach(message -> encoded.add(written(message)));
+        return object("messages", encoded);
+    }
+
+    /** A value as JSON text, in which halves of surrogate pairs are escaped again. */
+    private static String textOf(JsonElement value) {
+        return LONE_SURROGATE.matcher(GSON.toJson(value)).replaceAll(
+                found -> Matcher.quoteReplacement("\\u%04x".formatted((int) found.group().charAt(0))));
+    }
+
+    private static SpanContext spanOf(JsonObject asked) {
+        String[] fields = asked.get("traceparent").getAsString().split("-");
+        TraceStateBuilder state = TraceState.builder();
+        for (String member : asked.get("tracestate").getAsString().split(",")) {
+            String[] pair = member.split("=", 2);
+            state.put(pair[0], pair[1]);
+        }
+        return SpanContext.createFromRemoteParent(fields[1], fields[2], TraceFlags.fromHex(fields[3], 0), state.build());
+    }
+
+    private static JsonObject object(String key, JsonElement value) {
+        JsonObject made = new JsonObject();
+        made.add(key, value);
+        return made;
+    }
+
+    private static JsonObject responded(MessageLite reply) {
+        return object("response", new JsonPrimitive(written(reply)));
+    }
+
+    private static <M> M read(Parser<M> parser, JsonElement encoded) throws InvalidProtocolBufferException {
+        return parser.parseFrom(Base64.getDecoder().decode(encoded.getAsString()));
+    }
+
+    private static <M> List<M> all(Parser<M> parser, JsonElement encoded) throws InvalidProtocolBufferException {
+        List<M> found = new ArrayList<>();
+        for (JsonElement one : encoded.getAsJsonArray()) {
+            found.add(read(parser, one));
+        }
+        return found;
+    }
+
+    private static String written(MessageLite message) {
+        byte[] encoded = new byte[message.getSerializedSize()];
+        CodedOutputStream output = CodedOutputStream.newInstance(encoded);
+        output.useDeterministicSerialization();
+        try {
+            message.writeTo(output);
+        } catch (IOException impossible) {
+            throw new IllegalStateException(impossible); // the array has room for all
+        }
+        return Base64.getEncoder().encodeToString(encoded);
+    }
+}

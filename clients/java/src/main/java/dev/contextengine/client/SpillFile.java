@@ -1,0 +1,105 @@
+package dev.contextengine.client;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import dev.contextengine.v1.AfterTurnRequest;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The file that outlives a client: requests that could not be sent, each behind its length as a varint. */
+final class SpillFile implements AutoCloseable {
+    private static final int MAX_VARINT_BYTES = 10;
+
+    private final FileChannel file;
+
+    private SpillFile(FileChannel file) {
+        this.file = file;
+    }
+
+    /** Opens a spill file and adds what it holds to a list. A last record that was cut off is taken away. */
+    static SpillFile open(Path path, List<AfterTurnRequest> into) {
+        try {
+            byte[] data = Files.exists(path) ? Files.readAllBytes(path) : new byte[0];
+            int whole = read(path, data, into);
+            FileChannel file = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            file.truncate(whole).position(whole);
+            return new SpillFile(file);
+        } catch (IOException error) {
+            throw new UncheckedIOException("spill file " + path + ": " + error.getMessage(), error);
+        }
+    }
+
+    /** Reads the records, and answers where the last whole one ends. */
+    private static int read(Path path, byte[] data, List<AfterTurnRequest> into) {
+        int position = 0;
+        while (true) {
+            int start = position;
+            long length = 0;
+            while (start < data.length && start - position < MAX_VARINT_BYTES && data[start] < 0) {
+                length |= (data[start] & 0x7FL) << 7 * (start++ - position);
+            }
+            if (start == data.length || data[start] < 0) {
+                return position;
+            }
+            length |= (long) data[start] << 7 * (start++ - position);
+            if (length < 0 || length > data.length - start) {
+                return position;
+            }
+            try {
+                into.add(AfterTurnRequest.parser().parseFrom(data, start, (int) length));
+            } catch (InvalidProtocolBufferException damaged) {
+                throw new IllegalArgumentException("spill file " + path + ": no request at byte " + position
+                        + ": move it away to go on without what it holds", damaged);
+            }
+            position = start + (int) length;
+        }
+    }
+
+    /** Adds a request. It is on the disk when this returns. */
+    void append(AfterTurnRequest entry) {
+        try {
+            long whole = file.position();
+            try {
+                ByteArrayOutputStream record = new ByteArrayOutputStream();
+                entry.writeDelimitedTo(record);
+                ByteBuffer left = ByteBuffer.wrap(record.toByteArray());
+                while (left.hasRemaining()) {
+                    file.write(left);
+                }
+                file.force(false);
+            } catch (IOException error) {
+                // Half a record would be damage as soon as another follows it.
+                file.truncate(whole).position(whole);
+                throw error;
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException("spill file: " + error.getMessage(), error);
+        }
+    }
+
+    /** Leaves the file empty. Where that fails its records are sent again, which does no harm. */
+    void clear() {
+        try {
+            file.truncate(0).position(0);
+        } catch (IOException harmless) {
+            // See above.
+        }
+    }
+
+    /** Closes the file. What it holds stays. */
+    @Override
+    public void close() {
+        try {
+            file.close();
+        } catch (IOException harmless) {
+            // Every record was synced when it was written.
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package dev.contextengine.client;
+
+import com.google.protobuf.Message;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientInterceptors;
+import io.grpc.Context;
+import io.grpc.Deadline;
+import io.grpc.ManagedChannel;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.stub.ClientCalls;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The rpcs as they are sent: with ids, a deadline, retries and typed errors. */
+final class Transport implements AutoCloseable {
+    private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
+
+    private final ManagedChannel managed;
+    private final Channel channel;
+    private final Map<String, Duration> timeouts;
+
+    Transport(ManagedChannel channel, Map<String, Duration> timeouts, Outgoing outgoing) {
+        this.managed = channel;
+        this.timeouts = timeouts;
+        this.channel = ClientInterceptors.intercept(channel, outgoing);
+        Reconnecting.watch(channel);
+    }
+
+    /** The channel, whose calls get deadlines and metadata. */
+    Channel channel() {
+        return channel;
+    }
+
+    /** When a call that begins now must end: by its timeout, or by the current context where that is sooner. Null: never. */
+    Deadline deadline(MethodDescriptor<?, ?> method) {
+        Duration timeout = timeouts.get(Calls.nameOf(method));
+        Deadline outer = Context.current().getDeadline();
+        if (timeout.isZero()) {
+            return outer;
+        }
+        Deadline own = Deadline.after(timeout.toNanos(), TimeUnit.NANOSECONDS);
+        return outer == null ? own : own.minimum(outer);
+    }
+
+    /** The request as it is sent: with its ids, and with texts that are all Unicode. */
+    @SuppressWarnings("unchecked")
+    static <Q extends Message> Q ready(Q request) {
+        Message named = Ids.named(request);
+        Texts.check(named);
+        return (Q) named; // of the same type: only fields were set
+    }
+
+    /** One request, one reply. */
+    <Q extends Message, R> R unary(MethodDescriptor<Q, R> method, Q request) {
+        return send(method, ready(request), deadline(method));
+    }
+
+    /** One request that is ready, one reply. */
+    <Q extends Message, R> R send(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
+        CallOptions options = CallOptions.DEFAULT.withDeadline(deadline);
+        for (int failures = 1; ; failures++) {
+            try {
+                return ClientCalls.blockingUnaryCall(channel, method, options, request);
+            } catch (StatusRuntimeException thrown) {
+                ContextEngineException error = Failure.typed(thrown);
+                pause(error, failures, deadline);
+            }
+        }
+    }
+
+    /** Waits until a call may be sent again that the service refused without doing anything; throws the error otherwise. */
+    private static void pause(ContextEngineException error, int failures, Deadline deadline) {
+        Duration pause = error.retryAfter().orElse(FIRST_PAUSE.multipliedBy(1L << (failures - 1)));
+        boolean late = deadline != null && deadline.timeRemaining(TimeUnit.NANOSECONDS) <= pause.toNanos();
+        if (failures >= Calls.MAX_ATTEMPTS || !Failure.isTransient(error) || late) {
+            throw error;
+        }
+        try {
+            TimeUnit.NANOSECONDS.sleep(pause.toNanos());
+        } catch (InterruptedException interrupted) {
+            throw interrupted(interrupted);
+        }
+    }
+
+    /** One request, many replies. */
+    <Q extends Message, R> Replies<R> replies(MethodDescriptor<Q, R> method, Q request) {
+        Q ready = ready(request);
+        BlockingStream<Q, R> stream = stream(method);
+        stream.sendOnly(ready);
+        return new Replies<>(stream);
+    }
+
+    /** A stream, begun. */
+    <Q extends Message, R> BlockingStream<Q, R> stream(MethodDescriptor<Q, R> method) {
+        return new BlockingStream<>(channel.newCall(method, CallOptions.DEFAULT));
+    }
+
+    /** What to throw where the thread of a call is interrupted. */
+    static ContextEngineException interrupted(InterruptedException cause) {
+        Thread.currentThread().interrupt();
+        return Failure.of(Status.Code.CANCELLED, "", "the thread was interrupted", cause).typed();
+    }
+
+    boolean isClosed() {
+        return managed.isShutdown();
+    }
+
+    @Override
+    public void close() {
+        managed.shutdownNow();
+    }
+}

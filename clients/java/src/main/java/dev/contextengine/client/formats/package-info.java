@@ -1,0 +1,2 @@
+/** Messages in the formats of providers, in and out. */
+package dev.contextengine.client.formats;
