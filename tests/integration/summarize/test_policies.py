@@ -107,6 +107,20 @@ async def test_a_sessions_own_caps_count_what_its_tenant_spent(on: Served) -> No
     assert (await on.guards(free)).max_tokens_per_hour == 500_000
 
 
+async def test_comis_103_an_hour_and_a_millisecond_later_there_is_room_again(on: Served) -> None:
+    """Given usage above the cap, the model is not asked within the hour, and is after it."""
+    first, second, third = [await talk(on.at) for _ in range(3)]
+    cap = {"maxTokensPerTenantPerHour": 3_900, "maxTokensPerTenantPerDay": 0}
+    for session in (first, second, third):
+        await on.assign(session, summarizerSpend=cap)
+    assert await written_by(on.at, await on.compacted(first)) == ["first:first-small"]
+    assert (await on.guards(first)).tokens_last_hour == 720
+    on.clock.advance(3_599)
+    assert await written_by(on.at, await on.compacted(second)) == ["extractive"]
+    on.clock.advance(1.001)
+    assert await written_by(on.at, await on.compacted(third)) == ["first:first-small"]
+
+
 async def test_a_sessions_own_breaker(on: Served) -> None:
     on.replying(first=DOWN, second=DOWN, third=DOWN)
     hasty = await talk(on.at)

@@ -122,7 +122,9 @@ def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str)
         plan = db.execute(f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")).fetchall()
     # A count reads its index whole, gauges the short tables of what waits; the queue of debts is an index of its own, and a
     # JSON list is one.
-    allowed = {"json_each"} | ({"due"} if name == "DUE_DEBT" else {"CONSTANT"} if name == "REMEMBER" else set())
+    allowed = {"json_each"} | (
+        {"due"} if name == "DUE_DEBT" else {"CONSTANT"} if name == "REMEMBER" else set()
+    )
     for *_, step in plan:
         if step.startswith("SCAN") and not name.startswith(("COUNT_ALL", "WORKLOAD")):
             assert step.split()[1] in allowed, plan
