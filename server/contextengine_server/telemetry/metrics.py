@@ -94,10 +94,11 @@ MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 
 
 class Metrics:
-    """All metrics of a process. The same name and labels answer the same metric."""
+    """All metrics of a process. The same name and labels answer the same metric; a name is of one kind, whatever its labels."""
 
     def __init__(self) -> None:
         self._metrics: dict[tuple[str, Labels], Metric] = {}
+        self._kinds: dict[str, type[Metric]] = {}
 
     def counter(
         self, name: str, description: str, labels: Mapping[str, str] = NO_LABELS, unit: str = ""
@@ -150,9 +151,11 @@ class Metrics:
         return found
 
     def _keep(self, metric: MetricT) -> MetricT:
+        kind = self._kinds.setdefault(metric.name, type(metric))
+        if kind is not type(metric):
+            raise ValueError(f"{metric.name} is a {kind.__name__} already")
         kept = self._metrics.setdefault((metric.name, metric.labels), metric)
-        if not isinstance(kept, type(metric)):
-            raise ValueError(f"{metric.name} is a {type(kept).__name__} already")
+        assert isinstance(kept, type(metric))
         return kept
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contextengine_server.telemetry.metrics import Counter, Gauge, Histogram, Metric, Metrics
 
@@ -32,33 +32,29 @@ def families(metrics: Metrics) -> Iterator[Family]:
     """Every metric now, in prometheus_client's form."""
     from prometheus_client import metrics_core as core
 
+    kinds = {
+        Counter: core.CounterMetricFamily,
+        Gauge: core.GaugeMetricFamily,
+        Histogram: core.HistogramMetricFamily,
+    }
     ordered = sorted(metrics, key=lambda metric: metric.name)
     for _, same in groupby(ordered, lambda metric: metric.name):
         group = list(same)
-        name, text = prometheus_name(group[0]), group[0].description
-        # A format of text has one row of labels a metric: those that some of the group lack are empty there.
+        first = group[0]
+        # One row of labels for all: those that a metric lacks are empty.
         keys = sorted({key for metric in group for key, _ in metric.labels})
         names = [key.replace(".", "_") for key in keys]
-        rows = [(metric, [dict(metric.labels).get(key, "") for key in keys]) for metric in group]
-        match group[0]:
-            case Counter():
-                counter = core.CounterMetricFamily(name, text, labels=names)
-                for metric, values in rows:
-                    if isinstance(metric, Counter):
-                        counter.add_metric(values, metric.value)
-                yield counter
-            case Gauge():
-                gauge = core.GaugeMetricFamily(name, text, labels=names)
-                for metric, values in rows:
-                    if isinstance(metric, Gauge):
-                        gauge.add_metric(values, metric.read())
-                yield gauge
-            case Histogram():
-                histogram = core.HistogramMetricFamily(name, text, labels=names)
-                for metric, values in rows:
-                    if isinstance(metric, Histogram):
-                        histogram.add_metric(values, _cumulative(metric), metric.total)
-                yield histogram
+        family: Any = kinds[type(first)](prometheus_name(first), first.description, labels=names)
+        for metric in group:
+            values = [dict(metric.labels).get(key, "") for key in keys]
+            match metric:
+                case Counter():
+                    family.add_metric(values, metric.value)
+                case Gauge():
+                    family.add_metric(values, metric.read())
+                case Histogram():
+                    family.add_metric(values, _cumulative(metric), metric.total)
+        yield family
 
 
 def serve_metrics(host: str, port: int, metrics: Metrics, version: str) -> tuple[int, Callable[[], None]]:

@@ -16,6 +16,7 @@ from contextengine_server.telemetry.export import OtlpOptions, start_tracing
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.metrics_export import start_metrics
 from tests.integration.api_infra.house import house, nothing
+from tests.integration.harness import house as whole_house
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
@@ -81,6 +82,27 @@ async def test_a_collector_gets_the_counts():
     assert metric.name == "contextengine.messages"
     assert metric.sum.data_points[0].as_int == 7
     assert metric.sum.is_monotonic
+
+
+async def test_a_collector_gets_what_a_server_does(tmp_path):
+    """The same as Prometheus sees: histograms by rpc and status, and gauges of the store."""
+    async with collector() as (kept, options):
+        async with whole_house(tmp_path, **{"telemetry.metrics.endpoint": options.endpoint}) as running:
+            await running.client.engines.list()
+            await running.client.engines.list()
+        request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(kept.got[METRICS][-1])
+    (resource,) = request.resource_metrics
+    assert "service.instance.id" in {pair.key for pair in resource.resource.attributes}
+    metrics = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    counted = {
+        tuple(pair.value.string_value for pair in point.attributes): point.count
+        for point in metrics["rpc.server.call.duration"].histogram.data_points
+        if point.count
+    }
+    assert counted == {("contextengine.v1.Engines/List", "OK", "grpc"): 2}
+    assert metrics["rpc.server.call.duration"].unit == "s"
+    assert metrics["contextengine.store.up"].gauge.data_points[0].as_int == 1
+    assert metrics["contextengine.messages.stored"].sum.is_monotonic
 
 
 async def test_no_collector_is_no_trouble():

@@ -39,7 +39,7 @@ def test_a_name_is_one_kind_of_metric():
     metrics = Metrics()
     metrics.counter("messages", "Messages stored")
     with pytest.raises(ValueError, match="is a Counter already"):
-        metrics.histogram("messages", "Messages stored")
+        metrics.histogram("messages", "Messages stored", {"role": "user"})
 
 
 def test_opentelemetry_gets_what_was_counted():
