@@ -14,7 +14,7 @@ from tests.bench.house import BenchError, Process, start_floor, start_server
 from tests.bench.talk import Talk
 
 from .checking import PROBES, STORING, group, probe, share, written
-from .ghz import Drive, Outcome, Tools
+from .ghz import WARM_S, Drive, Outcome, Tools
 from .profiles import Profile, mix, profiles
 from .seed import WRITTEN, seed_read, seed_written
 
@@ -23,6 +23,9 @@ CONCURRENCY = (1, 2, 4, 8, 16, 32)
 
 SCALES = (1, 2, 4, 8)
 """What the rates of the mix are multiplied by at the steps of its ramp."""
+
+OVERRUN = 15
+"""Calls of Compact that ghz may make after its time: at the end it tosses a coin between stopping and one call more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,29 @@ class Driving:
         seed_read(self._talk)
         tell(f"the server is ready, its store seeded, after {time.perf_counter() - began:.0f} s")
 
-    def one(self, profile: Profile, concurrency: int | None = None) -> Row:
-        """A profile, as its file has it, or with other calls in flight."""
-        run = f"ramp-{concurrency}-" if concurrency else "once-"
+    def one(self, profile: Profile) -> list[Row]:
+        """A profile, as its file has it."""
         with self._floor(profile.name, {profile.rpc: profile}) as floor:
-            bare = self._drive(floor, [profile], run, concurrency=concurrency)
+            return [self._beside(floor, profile, "once-")]
+
+    def ramp_step(self) -> list[Row]:
+        """The step with ever more calls in flight, each on a session of its own."""
+        profile = profiles()["step"]
+        with self._floor("ramp-step", {profile.rpc: profile}) as floor:
+            return [self._beside(floor, profile, f"ramp-{count}-", count) for count in CONCURRENCY]
+
+    def together(self) -> list[Row]:
+        """All of the mix at once: first what they came to together, then each."""
+        with self._floor("mixed", {part.rpc: part for part in mix().values()}) as floor:
+            return self._mixed(floor, "mixed", 1)
+
+    def ramp_mixed(self) -> list[Row]:
+        """The mix at ever higher rates."""
+        with self._floor("ramp-mixed", {part.rpc: part for part in mix().values()}) as floor:
+            return [self._mixed(floor, "ramp-mixed", scale)[0] for scale in SCALES]
+
+    def _beside(self, floor: Process, profile: Profile, run: str, concurrency: int | None = None) -> Row:
+        bare = self._drive(floor, [profile], run, concurrency=concurrency)
         count = concurrency or WRITTEN.get(group(profile), 0)
         if profile.rpc != "EndSubagent":  # its parents are there: spawn ran before
             seed_written(self._talk, run, {group(profile): count})
@@ -70,14 +91,12 @@ class Driving:
         load = f"{concurrency or profile.config['concurrency']} in flight"
         return _told(Row(profile.name, profile.about, load, bare[0], ours[0]))
 
-    def together(self, name: str = "mixed", scale: int = 1) -> list[Row]:
-        """All of the mix at once, its rates multiplied: first all together, then each."""
+    def _mixed(self, floor: Process, name: str, scale: int) -> list[Row]:
         run = f"{name}-{scale}-"
         parts = list(mix().values())
         rates = [part.config["rps"] * scale for part in parts]
-        with self._floor("mixed", {part.rpc: part for part in parts}) as floor:
-            bare = self._drive(floor, parts, run, rates=rates)
-        compactions = round(mix()["compact"].config["rps"] * scale * (self._seconds + 3))
+        bare = self._drive(floor, parts, run, rates=rates)
+        compactions = round(mix()["compact"].config["rps"] * scale * (self._seconds + WARM_S)) + OVERRUN
         agents = WRITTEN["agent"]
         seed_written(self._talk, run, {"agent": agents, "compact": compactions})
         before = written(self._talk, mix()["step"], run, agents)
@@ -92,26 +111,17 @@ class Driving:
         _told(rows[0])
         return rows
 
-    def ramp_step(self) -> list[Row]:
-        """The step with ever more calls in flight, each on a session of its own."""
-        return [self.one(profiles()["step"], count) for count in CONCURRENCY]
-
-    def ramp_mixed(self) -> list[Row]:
-        """The mix at ever higher rates."""
-        return [self.together("ramp-mixed", scale)[0] for scale in SCALES]
-
     def _floor(self, name: str, answered: Mapping[str, Profile]) -> Process:
         """A floor that answers these rpcs as the server does."""
         replies = self._scratch / f"floor-{name}"
-        if not replies.is_dir():
-            replies.mkdir()
-            probes = {**answered}
-            if answered.keys() == {"EndSubagent"}:  # without children there is nothing to end
-                probes = {"PrepareSubagentSpawn": profiles()["spawn"], **answered}
-            run = f"probe-{name}-"
-            seed_written(self._talk, run, {name: PROBES for part in probes.values() if (name := group(part))})
-            for rpc, profile in probes.items():
-                (replies / rpc).write_bytes(probe(self._talk, profile, run))
+        replies.mkdir()
+        probes = {**answered}
+        if answered.keys() == {"EndSubagent"}:  # without children there is nothing to end
+            probes = {"PrepareSubagentSpawn": profiles()["spawn"], **answered}
+        run = f"probe-{name}-"
+        seed_written(self._talk, run, {name: PROBES for part in probes.values() if (name := group(part))})
+        for rpc, profile in probes.items():
+            (replies / rpc).write_bytes(probe(self._talk, profile, run))
         return start_floor(replies)
 
 
@@ -125,10 +135,7 @@ def _same(name: str, rise: int, parts: Sequence[Profile | None], outcomes: Seque
 
 
 CASES: dict[str, Callable[[Driving], list[Row]]] = {
-    **{
-        name: partial(lambda profile, driving: [driving.one(profile)], one)
-        for name, one in profiles().items()
-    },
+    **{name: partial(Driving.one, profile=profile) for name, profile in profiles().items()},
     "mixed": Driving.together,
     "ramp-step": Driving.ramp_step,
     "ramp-mixed": Driving.ramp_mixed,
