@@ -67,17 +67,19 @@ client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
 	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo build --quiet --examples
 
-client-docs: setup $(TYPESCRIPT) ## Write the clients' API pages into build/docs
+client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(BIN)/pdoc -o build/docs/python contextengine '!contextengine.fields'
 	cd clients/go && go doc -all . > ../../build/docs/go.txt
 	cd clients/typescript && npm run --silent docs
+	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && cp -r clients/java/target/reports/apidocs/. build/docs/java)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && cp -r ../../build/rust/doc ../../build/docs/rust)
 
-packages: setup $(TYPESCRIPT) ## Build what is published into build/packages
+packages: setup $(BUILDS) ## Build what is published into build/packages
 	for project in $(dir $(PROJECTS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
 	cd clients/typescript && npm pack --silent --pack-destination ../../build/packages
+	$(if $(findstring java,$(CLIENTS)),cp clients/java/target/contextengine-client-*.jar build/packages)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
 
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
