@@ -61,7 +61,7 @@ client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
 
 client-java:
-	cd clients/java && mvn -B -q package
+	cd clients/java && mvn -B -q package -Dmaven.javadoc.skip=true
 
 client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
@@ -71,7 +71,7 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(BIN)/pdoc -o build/docs/python contextengine '!contextengine.fields'
 	cd clients/go && go doc -all . > ../../build/docs/go.txt
 	cd clients/typescript && npm run --silent docs
-	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && cp -r clients/java/target/reports/apidocs/. build/docs/java)
+	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && (cd clients/java && mvn -B -q package) && cp -r clients/java/target/reports/apidocs/. build/docs/java)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && cp -r ../../build/rust/doc ../../build/docs/rust)
 
 packages: setup $(BUILDS) ## Build what is published into build/packages
@@ -79,7 +79,7 @@ packages: setup $(BUILDS) ## Build what is published into build/packages
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
 	cd clients/typescript && npm pack --silent --pack-destination ../../build/packages
-	$(if $(findstring java,$(CLIENTS)),cp clients/java/target/contextengine-client-*.jar build/packages)
+	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
 
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
