@@ -65,7 +65,7 @@ client-java:
 
 client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
-	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo build --quiet --examples
+	cd clients/rust && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings && cargo test --quiet --doc && cargo build --quiet --examples
 
 client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(BIN)/pdoc -o build/docs/python contextengine '!contextengine.fields'
