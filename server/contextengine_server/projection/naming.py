@@ -22,6 +22,12 @@ class CallIds:
         self._used: set[str] = set()
         self._losses = losses
 
+    def fork(self, losses: list[Loss]) -> CallIds:
+        """Another that goes on from here, and tells `losses`."""
+        twin = CallIds(losses)
+        twin._used = set(self._used)
+        return twin
+
     def of(self, index: int, said: Said) -> tuple[str, ...]:
         """The ids of the calls of the message at `index`, which their results have to carry as well."""
         ids = said.ids

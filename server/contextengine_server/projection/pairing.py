@@ -83,12 +83,22 @@ class _Known:
     """The items behind it that hold these results, and nothing else."""
 
 
-def pair(items: Sequence[Item], losses: list[Loss]) -> list[tuple[int, Said]]:
-    """The items in order and by their indexes, results moved to their calls, excluded ones left out. What had to be changed is
-    added to `losses`."""
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Items in order, results moved to their calls."""
+
+    said: list[tuple[int, Said]]
+    """By their indexes."""
+    late: list[Loss]
+    settled: int
+    """What stands before this index stays as it is, whatever is appended."""
+
+
+def pair(items: Sequence[Item], start: int = 0) -> Paired:
+    """The items from `start` on, excluded ones left out. No call before `start` waits for a result."""
     places: list[tuple[int, Said | None]] = []
-    matches = _Matches(losses)
-    at, end = 0, len(items)
+    at, end = start, len(items)
+    matches = _Matches(end)
     while at < end:
         item = items[at]
         known: _Known | None = item.shelf.kept.get(_Known) if item.shelf is not None else None
@@ -100,27 +110,25 @@ def pair(items: Sequence[Item], losses: list[Loss]) -> list[tuple[int, Said]]:
             places.append((at, None))
             matches.take(at, item)
         at += 1
-    said: list[tuple[int, Said]] = []
-    for at, one in places:
-        read = one or _read(items, at, matches)
-        if read is not None:
-            said.append((at, read))
-            if read.lost:
-                losses += [Loss(at, *lost) for lost in read.lost]
-    return said
+    said = [
+        (at, one) for at, known_one in places if (one := known_one or _read(items, at, matches)) is not None
+    ]
+    return Paired(said, matches.late, matches.loose)
 
 
 class _Matches:
     """Each call with the next result of its id that no earlier call took, up to the next call of that id."""
 
-    def __init__(self, losses: list[Loss]) -> None:
+    def __init__(self, end: int) -> None:
         self.given: dict[int, list[Result | None]] = {}
         """What answers the calls of a message, by its index."""
         self.taken: dict[int, dict[int, int]] = {}
         """The results of a message that answer calls, by its index: their places, and the index of the caller."""
         self._waiting: dict[str, list[tuple[int, int]]] = {}
+        self.late: list[Loss] = []
+        self.loose = end
+        """The index of the first message with calls whose results are not all right behind it; else of the list's end."""
         self._spoke = -1
-        self._losses = losses
 
     def passed(self, index: int, said: Said) -> None:
         """Goes on behind a message whose calls are all answered."""
@@ -145,7 +153,7 @@ class _Matches:
                 self.given[caller][at] = part
                 self.taken.setdefault(index, {})[place] = caller
                 if self._spoke > caller:
-                    self._losses.append(Loss(index, "a late result: moved up to its call", "pairs"))
+                    self.late.append(Loss(index, "a late result: moved up to its call", "pairs"))
         if len(item.results) < len(item.parts):
             self._spoke = index
 
@@ -182,6 +190,8 @@ def _read(items: Sequence[Item], index: int, matches: _Matches) -> Said | None:
         own = [label, *(part for part in own if not isinstance(part, Text))]
     speaker = replace(item, role=Role.USER) if item.role in (Role.CUSTOM, Role.TOOL) else item
     answering = _answering(items, index, matches)
+    if answering is None and index in matches.given:
+        matches.loose = min(matches.loose, index)
     shelf = item.shelf if answering is not None else None
     said = Said(speaker, tuple(own), tuple(answers), tuple(lost), shelf)
     if shelf is not None and answering is not None:

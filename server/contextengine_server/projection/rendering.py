@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .model import File, Image, Item, Loss, Part, Role
-from .pairing import Lost, Said, pair
+from .pairing import Lost
 from .text import dumped, well_formed
 
 Json = dict[str, Any]
@@ -73,16 +73,6 @@ class Piece:
         return len(self.json) + PIECE_BYTES
 
 
-def said_of(task: ProviderTask, losses: list[Loss]) -> tuple[list[tuple[int, Said]], list[tuple[int, Said]]]:
-    """The leading system and developer messages, and what follows them, this turn's prompt at the end."""
-    prompt = [Item(Role.USER, tuple(task.prompt))] if task.prompt else []
-    said = pair([*task.items, *prompt], losses)
-    count = 0
-    while count < len(said) and said[count][1].item.role in (Role.SYSTEM, Role.DEVELOPER):
-        count += 1
-    return said[:count], said[count:]
-
-
 def listed(entries: Sequence[bytes]) -> bytes:
     """A JSON list of what is JSON already."""
     return b"".join((b"[", b",".join(entries), b"]"))
@@ -93,14 +83,14 @@ def entries_of(made: Sequence[Json], lost: Sequence[Lost]) -> Piece:
     return Piece(dumped(made)[1:-1], tuple(lost))
 
 
-def made_here(task: ProviderTask, item: Item, family: str) -> bool:
+def made_here(item: Item, family: str, provider: str, model: str) -> bool:
     """True where the model that will be called is known to have produced the item: only then its reasoning is sent back."""
-    provider = (task.provider or family).lower()
+    called = (provider or family).lower()
     producer = item.provider.lower()
     names = FAMILIES[family]
-    same = producer == provider or (producer in names and provider in names)
+    same = producer == called or (producer in names and called in names)
     made = item.role is Role.ASSISTANT and bool(item.model)
-    return made and item.model == task.model and same and provider in names
+    return made and item.model == model and same and called in names
 
 
 def media_url(part: Image | File) -> str:

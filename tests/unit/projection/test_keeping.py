@@ -9,8 +9,10 @@ import pytest
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.api.projection_items import ITEM_SHARE, OVERHEAD, ProjectedItems
 from contextengine_server.context.message import Form
+from contextengine_server.projection import drafting
 from contextengine_server.projection.codex.projecting import project
-from contextengine_server.projection.model import Item
+from contextengine_server.projection.model import Item, Text
+from contextengine_server.projection.pairing import Paired, pair
 from contextengine_server.wire.frames import frame, origin_sequence
 from tests.unit.projection.histories import MODELS, RENDER, rendered
 from tests.unit.projection.making import task
@@ -48,11 +50,25 @@ def framed(random: Random, sequence: int) -> bytes:
     )
 
 
-def said(items: list[Item], target: str) -> object:
+def plain(kind: str, sequence: int) -> bytes:
+    """A message of an orderly turn."""
+    roles = {"user": pb.ROLE_USER, "result": pb.ROLE_TOOL}
+    message = pb.Message(role=roles.get(kind, pb.ROLE_ASSISTANT))
+    text = pb.Part(text=pb.TextPart(text=f"text {sequence}"))
+    if kind == "call":
+        message.parts.add().tool_call.call_id = f"c{sequence}"
+    elif kind == "result":
+        message.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id=f"c{sequence - 1}", parts=[text]))
+    else:
+        message.parts.append(text)
+    return frame("", origin_sequence(sequence), b"h" * 16, 9, Form.VERBATIM, message.SerializeToString())
+
+
+def said(items: list[Item], target: str, prompt: str = "go on") -> object:
     if target == "codex":
-        done = project(task(items, "go on", budget=2_000_000))
+        done = project(task(items, prompt, budget=2_000_000))
         return done.prompt, [(loss.index, loss.what) for loss in done.losses]
-    made = rendered(target, items)
+    made = rendered(target, items, prompt=(Text(prompt),) if prompt else ())
     return made.messages_json, made.system_json, [(loss.index, loss.what, loss.rule) for loss in made.losses]
 
 
@@ -66,6 +82,39 @@ def test_what_is_kept_is_what_would_be_made_anew_among_any_neighbours(target):
             first = random.randrange(len(frames))
             shown = [one for one in frames[first:] if random.random() < 0.9]
             assert said(kept.of(shown), target) == said(ProjectedItems(0).of(shown), target)
+
+
+@pytest.mark.parametrize("target", ["codex", *RENDER])
+def test_what_is_appended_goes_on_from_what_was_written(target):
+    random = Random(target)
+    for _ in range(6):
+        kept = ProjectedItems(ROOM)
+        frames = [framed(random, at) for at in range(1, 60)]
+        for end in range(1, 60, random.choice([1, 2, 5])):
+            for prompt in ("", "and now?"):
+                new = ProjectedItems(0).of(frames[:end])
+                assert said(kept.of(frames[:end]), target, prompt) == said(new, target, prompt)
+
+
+@pytest.mark.parametrize("target", RENDER)
+def test_a_draft_that_is_kept_is_gone_on_from(target, monkeypatch):
+    turn = ["user", "call", "result", "assistant"]
+    frames = [plain(random_role, at) for at, random_role in enumerate(turn * 25, 1)]
+    kept = ProjectedItems(ROOM)
+    said(kept.of(frames[:60]), target)
+    starts = []
+
+    def noted(items: list[Item], start: int) -> Paired:
+        starts.append(start)
+        return pair(items, start)
+
+    monkeypatch.setattr(drafting, "pair", noted)
+    for end in (60, 64, 100):
+        said(kept.of(frames[:end]), target)
+    assert starts[0] == starts[1] > 50
+    assert said(kept.of(frames), target) == said(ProjectedItems(0).of(frames), target)
+    assert said(kept.of([*frames[:20], *frames[21:]]), target)
+    assert starts[-1] == 0
 
 
 @pytest.mark.parametrize("target", ["codex", *RENDER])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ..describing import placeholder
+from ..drafting import LEADING, Draft, drafted
 from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text
-from ..naming import CallIds
 from ..pairing import Lost, Said
 from ..rendering import (
     OPENER,
@@ -26,7 +26,6 @@ from ..rendering import (
     made_here,
     object_of,
     opened,
-    said_of,
 )
 from .blocks import Turn, block_of, merged, turn_of
 from .caching import place
@@ -51,37 +50,59 @@ class Shown:
 
 def render(task: ProviderTask) -> Rendered:
     """`system` as blocks, the messages by turns of the two roles, cache breakpoints on what stays."""
-    losses: list[Loss] = []
-    leading, rest = said_of(task, losses)
-    ids = CallIds(losses)
-    texts = [task.instructions] if task.instructions.strip() else []
-    parts = [part for _, said in leading for part in said.parts]
-    texts += [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
-    groups: list[list[Turn]] = []
-    role, summaries = "", 0
-    for index, said in rest:
-        names = ids.of(index, said) if said.ids else ()
-        # Thinking begins a turn; behind another message of the model it would stand in the middle of one.
-        kept = said.sealed and role != "assistant" and made_here(task, said.item, "anthropic")
-        shown = said.made((DIALECT, kept, names), _shown, names, kept)
-        if shown.lost:
-            losses += [Loss(index, *lost) for lost in shown.lost]
-        for turn in (shown.said, shown.answers) if names else (shown.said,):
-            if turn.role == role and turn.blocks:
-                groups[-1].append(turn)
-            elif turn.blocks:
-                groups.append([turn])
-                role = turn.role
-        if said.item.summary is not None and len(groups) == 1:
-            summaries = sum(len(turn.blocks) for turn in groups[0])
+    provider, model = task.provider, task.model
+    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
+    groups, losses = draft.groups, draft.losses
     if groups and groups[0][0].role == "assistant":
         groups.insert(0, [turn_of("user", [block_of(_text(OPENER))])])
         losses.append(Loss(-1, "the list begins with the model: a line of the user stands before it", "A2"))
+    texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
     system = [turn_of("system", [block_of(_text(text)) for text in texts])] if texts else []
     turns = [group[0] if len(group) == 1 else merged(group) for group in groups]
-    place(system, turns, summaries, 4 if task.breakpoints is None else task.breakpoints)
+    place(system, turns, draft.summaries, 4 if task.breakpoints is None else task.breakpoints)
     blocks = system[0].json if system else b""
     return Rendered(listed([turn.json for turn in turns]), blocks, "\n\n".join(texts), losses)
+
+
+class _Draft(Draft):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__()
+        self._provider, self._model = provider, model
+        self._leads, self._role = True, ""
+        self.texts: list[str] = []
+        """The session's own leading instructions."""
+        self.groups: list[list[Turn]] = []
+        """What stands side by side in one role."""
+        self.summaries = 0
+        """How many of the first group's blocks are summaries."""
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.texts = [*self.texts]
+        twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
+        return twin
+
+    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+        item, role = said.item, self._role
+        self._leads = self._leads and item.role in LEADING
+        if self._leads:
+            self.texts += [part.text for part in said.parts if isinstance(part, Text) and part.text.strip()]
+            return
+        # Thinking begins a turn; behind another message of the model it would stand in the middle of one.
+        begins = said.sealed and role != "assistant"
+        kept = begins and made_here(item, "anthropic", self._provider, self._model)
+        shown = said.made((DIALECT, kept, names), _shown, names, kept)
+        if shown.lost:
+            self.lose(index, shown.lost)
+        for turn in (shown.said, shown.answers) if names else (shown.said,):
+            if turn.role == role and turn.blocks:
+                self.groups[-1].append(turn)
+            elif turn.blocks:
+                self.groups.append([turn])
+                role = turn.role
+        self._role = role
+        if item.summary is not None and len(self.groups) == 1:
+            self.summaries = sum(len(turn.blocks) for turn in self.groups[0])
 
 
 def _shown(said: Said, names: Sequence[str], kept: bool) -> Shown:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from ..describing import placeholder
+from ..drafting import LEADING, Draft, drafted
 from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
-from ..naming import CallIds
 from ..pairing import Lost, Said
 from ..rendering import (
     OPENER,
@@ -25,7 +26,6 @@ from ..rendering import (
     made_here,
     more_of,
     object_of,
-    said_of,
 )
 from ..text import dumped
 
@@ -70,34 +70,53 @@ class Shown:
 
 def render(task: ProviderTask) -> Rendered:
     """The contents, what stands side by side in one role merged; results of a turn's calls together right behind them."""
-    losses: list[Loss] = []
-    leading, rest = said_of(task, losses)
-    ids = CallIds(losses)
-    texts = [task.instructions] if task.instructions.strip() else []
-    parts = [part for _, said in leading for part in said.parts]
-    texts += [part.text for part in parts if isinstance(part, Text) and part.text]
-    groups: list[list[Content]] = []
-    role = ""
-    # Only the turn that goes on is checked, but a stand-in that came and went would break the cached prefix.
-    signed = _signs(task.model)
-    for index, said in rest:
-        names = ids.of(index, said) if said.ids else ()
-        kept = said.sealed and made_here(task, said.item, "google")
-        shown = said.made((DIALECT, kept, signed, names), _shown, names, kept, signed)
-        if shown.lost:
-            losses += [Loss(index, *lost) for lost in shown.lost]
-        for content in (shown.said, shown.answers) if names else (shown.said,):
-            if content.role == role and content.parts:
-                groups[-1].append(content)
-            elif content.parts:
-                groups.append([content])
-                role = content.role
+    provider, model = task.provider, task.model
+    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
+    groups, losses = draft.groups, draft.losses
     if groups and groups[0][0].role == "model":
         groups.insert(0, [_content("user", dumped({"text": OPENER}))])
         losses.append(Loss(-1, "the list begins with the model: a line of the user stands before it", "G3"))
+    texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
     system = dumped({"parts": [{"text": text} for text in texts]}) if texts else b""
     contents = [group[0] if len(group) == 1 else _merged(group) for group in groups]
     return Rendered(listed([content.json for content in contents]), system, "\n\n".join(texts), losses)
+
+
+class _Draft(Draft):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__()
+        self._provider, self._model = provider, model
+        # Only the turn that goes on is checked, but a stand-in that came and went would break the cached prefix.
+        self._signed = _signs(model)
+        self._leads, self._role = True, ""
+        self.texts: list[str] = []
+        """The session's own leading instructions."""
+        self.groups: list[list[Content]] = []
+        """What stands side by side in one role."""
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.texts = [*self.texts]
+        twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
+        return twin
+
+    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+        item, role, signed = said.item, self._role, self._signed
+        self._leads = self._leads and item.role in LEADING
+        if self._leads:
+            self.texts += [part.text for part in said.parts if isinstance(part, Text) and part.text]
+            return
+        kept = said.sealed and made_here(item, "google", self._provider, self._model)
+        shown = said.made((DIALECT, kept, signed, names), _shown, names, kept, signed)
+        if shown.lost:
+            self.lose(index, shown.lost)
+        for content in (shown.said, shown.answers) if names else (shown.said,):
+            if content.role == role and content.parts:
+                self.groups[-1].append(content)
+            elif content.parts:
+                self.groups.append([content])
+                role = content.role
+        self._role = role
 
 
 def _content(role: str, parts: bytes) -> Content:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Self
 
 from ..describing import placeholder
-from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Role, Text
-from ..naming import CallIds
+from ..drafting import Draft, drafted
+from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
 from ..pairing import Lost, Said
 from ..rendering import (
     Json,
@@ -24,7 +25,6 @@ from ..rendering import (
     media_url,
     more_of,
     opened,
-    said_of,
 )
 from ..text import dumped
 
@@ -34,17 +34,26 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 def render(task: ProviderTask) -> Rendered:
     """The messages. The system prompt leads them; `system_json` stays empty."""
-    losses: list[Loss] = []
-    leading, rest = said_of(task, losses)
-    ids = CallIds(losses)
-    entries = [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
-    for index, said in (*leading, *rest):
-        names = ids.of(index, said) if said.ids else ()
+    draft = drafted(task, DIALECT, _Draft)
+    leading = [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
+    return Rendered(listed([*leading, *draft.entries]), losses=draft.losses)
+
+
+class _Draft(Draft):
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[bytes] = []
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.entries = [*self.entries]
+        return twin
+
+    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
         piece = said.made((DIALECT, names), _written, names)
-        entries.append(piece.json)
+        self.entries.append(piece.json)
         if piece.lost:
-            losses += [Loss(index, *lost) for lost in piece.lost]
-    return Rendered(listed(entries), losses=losses)
+            self.lose(index, piece.lost)
 
 
 def _written(said: Said, names: Sequence[str]) -> Piece:

@@ -8,11 +8,11 @@ one text stood alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..describing import placeholder
-from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Role, Text
-from ..naming import CallIds
+from ..drafting import Draft, drafted
+from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
 from ..pairing import Answered, Lost, Said
 from ..rendering import (
     Json,
@@ -26,7 +26,6 @@ from ..rendering import (
     media_url,
     more_of,
     opened,
-    said_of,
 )
 from ..text import dumped
 
@@ -36,20 +35,30 @@ _DETAILS = ("auto", "low", "high", "original")
 
 def render(task: ProviderTask) -> Rendered:
     """The input items. `instructions` is the system prompt; the session's own leading instructions are items."""
-    losses: list[Loss] = []
-    leading, rest = said_of(task, losses)
-    ids = CallIds(losses)
-    entries: list[bytes] = []
-    for index, said in (*leading, *rest):
-        names = ids.of(index, said) if said.ids else ()
-        kept = said.sealed and made_here(task, said.item, "openai")
+    provider, model = task.provider, task.model
+    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
+    system = dumped(task.instructions) if task.instructions else b""
+    return Rendered(listed(draft.entries), system, task.instructions, draft.losses)
+
+
+class _Draft(Draft):
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__()
+        self._provider, self._model = provider, model
+        self.entries: list[bytes] = []
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.entries = [*self.entries]
+        return twin
+
+    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+        kept = said.sealed and made_here(said.item, "openai", self._provider, self._model)
         piece = said.made((DIALECT, kept, names), _written, names, kept)
         if piece.json:
-            entries.append(piece.json)
+            self.entries.append(piece.json)
         if piece.lost:
-            losses += [Loss(index, *lost) for lost in piece.lost]
-    system = dumped(task.instructions) if task.instructions else b""
-    return Rendered(listed(entries), system, task.instructions, losses)
+            self.lose(index, piece.lost)
 
 
 def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
