@@ -14,31 +14,48 @@ import dev.contextengine.v1.ToolCallPart;
 import java.util.ArrayList;
 import java.util.List;
 
-/** An agent's loop against a model that is made up: it calls one tool, then answers. Its argument is the server's address. */
+/**
+ * An agent's loop against a model that is made up: it calls one tool, then answers. Its arguments, none of them needed:
+ *
+ * <pre>[ADDRESS [SESSION [QUESTION ...]]]</pre>
+ *
+ * <p>Without a session it begins one; without questions it asks two of its own. Where OTEL_EXPORTER_OTLP_ENDPOINT is set, each
+ * turn is a trace that goes there.
+ */
 public final class Agent {
     private Agent() {}
 
     public static void main(String[] arguments) {
-        String target = arguments.length > 0 ? arguments[0] : ContextEngineClient.DEFAULT_TARGET;
-        try (var client = ContextEngineClient.create(target)) {
-            Session session = client.session("example", Ids.newId());
-            for (String question : List.of("Where is order 4711?", "And order 4712?")) {
-                turn(session, question);
+        List<String> given = List.of(arguments);
+        String target = given.isEmpty() ? ContextEngineClient.DEFAULT_TARGET : given.get(0);
+        String sessionId = given.size() < 2 ? Ids.newId() : given.get(1);
+        List<String> questions = given.size() < 3
+                ? List.of("Where is order 4711?", "And order 4712?")
+                : given.subList(2, given.size());
+        try (var tracing = Tracing.start(); var client = ContextEngineClient.create(target)) {
+            Session session = client.session("example", sessionId);
+            for (String question : questions) {
+                tracing.traced("invoke_agent example", () -> {
+                    turn(tracing, session, question);
+                    return null;
+                });
             }
         }
     }
 
-    private static void turn(Session session, String question) {
+    private static void turn(Tracing tracing, Session session, String question) {
         List<Message> ingest = List.of(Messages.user(question));
         while (true) {
-            Assembly context = session.assemble(AssembleRequest.newBuilder().addAllIngest(ingest).build());
+            AssembleRequest request = AssembleRequest.newBuilder().addAllIngest(ingest).build();
+            Assembly context = tracing.tracedCall("Assemble", () -> session.assemble(request));
             context.degraded().ifPresent(why -> System.out.println("the service is away: " + why.reason()));
             Message reply = model(context.messages());
             List<ToolCallPart> calls =
                     reply.getPartsList().stream().filter(Part::hasToolCall).map(Part::getToolCall).toList();
             if (calls.isEmpty()) {
                 System.out.println(Messages.textOf(reply));
-                session.afterTurn(AfterTurnRequest.newBuilder().addMessages(reply).build());
+                AfterTurnRequest over = AfterTurnRequest.newBuilder().addMessages(reply).build();
+                tracing.tracedCall("AfterTurn", () -> session.afterTurn(over));
                 return;
             }
             ingest = new ArrayList<>(List.of(reply));
