@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 
+from tests.load.driving import CASES
 from tests.load.profiles import Call, Profile, ProfileError, mix, profiles, render, write_protoset
 
 ALL = [*profiles().values(), *mix().values()]
@@ -54,6 +55,11 @@ def test_the_profiles_cover_what_an_agent_calls() -> None:
     assert {profile.rpc for profile in mix().values()} == wanted
     assert all(profile.config["rps"] > 0 for profile in mix().values())
     assert profiles()["end"].config["total"] == profiles()["spawn"].config["total"], "each child ends once"
+
+
+def test_the_page_tells_of_every_profile_and_load() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "load.md").read_text(encoding="utf-8")
+    assert {name for name in CASES if f"`{name}`" not in page} == set()
 
 
 def _broken(**changes: Any) -> Profile:
