@@ -37,8 +37,8 @@ MAIL = "I bought a lamp and a chair in your shop last week and have heard nothin
 QUESTIONS = (f"A customer writes: {MAIL}Where is order 4711?", f"Another one: {MAIL}Where is order 4712?")
 """Long enough that the second turn makes the first one worth a summary."""
 AGENT_WITHIN_S = 60
-IDLE_WITHIN_S = 30
-SEEN_WITHIN_S = 20
+IDLE_WITHIN_S = 60
+SEEN_WITHIN_S = 60
 """Spans are sent in batches, at most a second old by the server and five by the agents."""
 SUMMARY = "The customer's flights and the fares were looked up; a change of the return flight was asked for and confirmed."
 
@@ -150,7 +150,7 @@ async def show(languages: list[str], keep_s: float) -> None:
             turns, answers = await asyncio.to_thread(seen, at, language)
             told(at, turns, answers)
         print(
-            f"Each turn of {', '.join(languages)} is one trace from the agent to the store. Pictures: {TRACES}"
+            f"Each turn of {', '.join(languages)} is one trace from the agent to the store. Pictures: {TRACES.relative_to(ROOT)}"
         )
         if keep_s:
             print(f"Jaeger answers {at.query} for {keep_s:g} s.", flush=True)
