@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -75,6 +76,7 @@ def main() -> int:
             parser.error(
                 f"{program.relative_to(ROOT)} is missing: `make load` builds it, with Go 1.23 or newer on PATH"
             )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     reports = given.out / "ghz"
     reports.mkdir(parents=True, exist_ok=True)
     write_protoset(tools.protoset)
