@@ -6,15 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from contextengine import types as t
+from contextengine_server.tokens import TokenCounter
+from contextengine_server.wire.shaping import WireShaper
 from tests.integration.harness import Exported
 from tests.oracle.assembly import Covering, Known, Sent, broken
-from tests.oracle.pairing import Leaf, Listing, Row, listing
+from tests.oracle.pairing import Leaf, Listing, Row, Shown, listing
+from tests.properties.build import entry_of
 
 TAILS = {"dag": 8, "legacy": 1}
 """The steps that each engine declares, by default."""
 
-NO_RESULT = 12
-"""Tokens of an item that says that no result was recorded."""
+COUNTER = TokenCounter("o200k_base")
+SHAPER = WireShaper(COUNTER.count_text)
+"""Prices what is shown in another form than it is stored in; nothing else is asked of it."""
 
 FORMS = {"dag": frozenset({int(t.FORM_HEAD_TAIL)})}
 """The forms that each engine declares."""
@@ -57,9 +61,7 @@ class Judge:
 
     def _known(self, budget: int, engine: str) -> Known:
         costs = {
-            group.first: sum(self.tokens[member] for member in group.members)
-            + NO_RESULT * sum(1 for shown in group.shown if shown.kind == "no result")
-            for group in self.listing.groups
+            group.first: sum(self._cost(shown) for shown in group.shown) for group in self.listing.groups
         }
         return Known(
             rows=self.rows,
@@ -71,6 +73,17 @@ class Judge:
             coverings=self.coverings,
             costs=costs,
         )
+
+    def _cost(self, shown: Shown) -> int:
+        """What showing this costs: a message as it came what its row says, all else what it is shown as."""
+        if shown.kind == "whole":
+            return self.tokens[shown.sequence]
+        row = next(row for row in self.rows if row.sequence == shown.sequence)
+        entry = entry_of(row, COUNTER.count_text)
+        if shown.kind == "no result":
+            return SHAPER.no_result(entry, entry.traits.calls.index(shown.call)).tokens
+        make = SHAPER.note if shown.kind == "note" else SHAPER.parts
+        return make(entry, shown.parts).tokens
 
     def verdict(self, reply: t.AssembleResponse) -> list[tuple[int, str]]:
         """The laws that a full reply breaks, its outcome included.
@@ -88,7 +101,7 @@ class Judge:
         """What no law lets go, in reference tokens: leading, pinned, the last user message and the last step, at least."""
         groups = self.listing.groups
         kept = self._known(0, "dag").stays | {len(groups) - 1}
-        return sum(self.tokens[member] for index in kept for member in groups[index].members)
+        return sum(self._cost(shown) for index in kept for shown in groups[index].shown)
 
 
 def _covering(summary: t.ExportResponse.ExportedSummary) -> Covering:
