@@ -20,7 +20,7 @@ from contextengine_server.sessions.introducing import Introduction
 from contextengine_server.sessions.loading import lineage_rows, lineage_summaries
 from contextengine_server.sessions.shortening import delete
 from contextengine_server.sessions.state import SessionState
-from contextengine_server.sessions.writing import append
+from contextengine_server.sessions.writing import append, request_of
 from contextengine_server.store.interface import MessageRow, SessionHead
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import summary_info
@@ -163,16 +163,19 @@ class SessionsService:
 
     async def delete(self, request: pb.DeleteRequest, call: Call) -> pb.DeleteResponse:
         """Erases a session and everything derived from it."""
-        request_id(request.request_id)
+        asked = request_of(
+            request_id(request.request_id), "Delete", (), request.SerializeToString(deterministic=True)
+        )
         if not request.session.session_id:
             raise InvalidField(
                 "session.session_id", "is required: a deletion names the session itself, never a key"
             )
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        expected = request.expected_revision if request.HasField("expected_revision") else None
-        if await self.core.store.head(address.scope) is None:
-            return pb.DeleteResponse(deleted=False)
-        gone = await delete(self.core, address.scope, expected_revision=expected, cascade=request.cascade)
+        there = await self.core.store.head(address.scope) is not None
+        expected = request.expected_revision if there and request.HasField("expected_revision") else None
+        gone = await delete(
+            self.core, address.scope, expected_revision=expected, cascade=request.cascade, request=asked
+        )
         return pb.DeleteResponse(
             deleted=bool(gone.sessions),
             message_count=gone.messages,

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import orjson
+
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RevisionMismatch, SessionHasDependents, Violation
-from contextengine_server.store.interface import Deleted, HasDependents, RevisionConflict, SessionHead
-from contextengine_server.telemetry.tracing import CURRENT
+from contextengine_server.store.interface import (
+    Deleted,
+    HasDependents,
+    RevisionConflict,
+    SessionHead,
+    StoredReply,
+)
 
 from .changing import Changed, Draft, change
 from .core import Address, SessionCore
@@ -15,7 +22,7 @@ from .loading import inherits
 from .rows import refold
 from .state import SessionState, ViewFacts, facts_of
 from .warm import Session
-from .writing import Request
+from .writing import Request, checked
 
 
 async def reset(
@@ -138,16 +145,36 @@ async def native_compaction(
     return await change(core, session, address, edit, request=request)
 
 
-async def delete(core: SessionCore, scope: Scope, *, expected_revision: int | None, cascade: bool) -> Deleted:
-    """Erases a session with everything derived from it."""
+async def delete(
+    core: SessionCore,
+    scope: Scope,
+    *,
+    expected_revision: int | None,
+    cascade: bool,
+    request: Request | None = None,
+) -> Deleted:
+    """Erases a session with everything derived from it. The same request again answers the same and erases nothing, though there
+    may be another session of the name by now."""
+    name = f"{request.id}:{scope.session}" if request is not None else ""
+
+    def answer(gone: Deleted) -> StoredReply:
+        assert request is not None
+        return StoredReply(name, request.digest, orjson.dumps([gone.sessions, gone.messages, gone.summaries]))
+
     session = core.warm.enter(scope)
     try:
         async with session.lock:
+            known = await core.store.reply(scope._replace(session=""), name) if request is not None else None
+            if known is not None and request is not None:
+                sessions, messages, summaries = orjson.loads(checked(known, request).reply)
+                return Deleted(tuple(sessions), messages, summaries)
             try:
-                with CURRENT.get().span("commit"):
-                    gone = await core.store.delete(
-                        scope, expected_revision=expected_revision, cascade=cascade
-                    )
+                gone = await core.store.delete(
+                    scope,
+                    expected_revision=expected_revision,
+                    cascade=cascade,
+                    answer=answer if request is not None else None,
+                )
             except HasDependents as error:
                 raise SessionHasDependents(
                     f"{error}: delete them first, or set cascade",
@@ -162,7 +189,7 @@ async def delete(core: SessionCore, scope: Scope, *, expected_revision: int | No
     finally:
         core.warm.leave(session)
     core.selection.forget(scope.tenant)
-    for name in gone.sessions:
-        core.warm.drop(scope._replace(session=name))
-        core.events.emit("session:deleted", scope.tenant, scope.agent, name)
+    for each in gone.sessions:
+        core.warm.drop(scope._replace(session=each))
+        core.events.emit("session:deleted", scope.tenant, scope.agent, each)
     return gone

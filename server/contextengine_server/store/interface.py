@@ -8,7 +8,7 @@ counted in the session's reference encoding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
@@ -22,10 +22,7 @@ from contextengine_server.store.spawns import Spawns
 
 @value
 class SessionHead:
-    """The one row of a session: what must be known before anything else is read.
-
-    `state` is the session core's own JSON and opaque here.
-    """
+    """The one row of a session: what must be known before anything else is read. `state` is the session core's own JSON."""
 
     scope: Scope
     incarnation: str
@@ -209,6 +206,9 @@ class Deleted:
     summaries: int = 0
 
 
+Answering = Callable[[Deleted], StoredReply] | None
+
+
 @value
 class Assignment:
     """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session), which goes with the session; empty names
@@ -340,12 +340,10 @@ class Store(Protocol):
         """What a request id was answered with."""
 
     async def remember(self, scope: Scope, reply: StoredReply) -> None:
-        """Keeps an answer outside a commit; the first one under an id stays. Does nothing where there is no such session (any
-        more)."""
+        """Keeps an answer outside a commit; the first one under an id stays. Does nothing where there is no such session."""
 
     async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
-        """How many answers are kept for revisions above `newest`: of a session at that revision, or -1 for one that is not there,
-        they answer nothing. With `erase` they are erased."""
+        """How many answers are kept for revisions above `newest` (-1: all); with `erase` they are erased."""
 
     async def list_sessions(
         self,
@@ -365,10 +363,12 @@ class Store(Protocol):
     async def dependents(self, scope: Scope) -> list[Scope]:
         """Sessions that stand on this one directly, by name."""
 
-    async def delete(self, scope: Scope, *, expected_revision: int | None, cascade: bool) -> Deleted:
-        """Erases a session with everything derived from it, and with `cascade` all that stand on it, in one
-        transaction. A session that is not there is erased already, unless a revision is expected. Raises HasDependents,
-        RevisionConflict."""
+    async def delete(
+        self, scope: Scope, *, expected_revision: int | None, cascade: bool, answer: Answering = None
+    ) -> Deleted:
+        """Erases a session with everything derived from it, and with `cascade` all that stand on it, in one transaction. A session
+        that is not there is erased already, unless a revision is expected. What `answer` makes of it is kept with the agent, where
+        `reply` finds it without a session's name. Raises HasDependents, RevisionConflict."""
 
     async def add_debt(self, debt: Debt) -> None:
         """Records background work outside a commit; where one of its kind is owed already, that one stays."""

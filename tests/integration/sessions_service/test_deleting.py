@@ -119,7 +119,8 @@ async def test_deleting_twice_is_safe(house: House) -> None:
     await house.client.ingest(ref(), user("one"))
     first = await house.client.sessions.delete(ref(), request_id="r1")
     again = await house.client.sessions.delete(ref(), request_id="r1")
-    assert (first.deleted, again.deleted) == (True, False)
+    assert (first.deleted, again) == (True, first)
+    assert not (await house.client.sessions.delete(ref())).deleted
     assert (await house.client.sessions.delete(ref("none"))).deleted is False
 
 
@@ -158,3 +159,22 @@ async def test_a_deletion_among_writers(house: House) -> None:
     assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
     status = await house.client.get_status(ref())
     assert (status.message_count, status.revision) == (len(rows), len(rows))
+
+
+async def test_a_deletion_that_is_sent_again_erases_no_other_session(house: House) -> None:
+    session = ref("again")
+    await house.client.ingest(session, user("first"))
+    first = await house.client.sessions.delete(session, request_id="d1")
+    assert (first.deleted, first.message_count) == (True, 1)
+    await house.client.ingest(session, user("another of the name"))
+    await house.restart()
+    again = await house.client.sessions.delete(session, request_id="d1")
+    assert again == first
+    assert texts(await house.rows(session)) == ["another of the name"]
+    with pytest.raises(ContextEngineError) as reused:
+        await house.client.sessions.delete(session, request_id="d1", cascade=True)
+    assert reused.value.reason == "REQUEST_ID_REUSED"
+    assert (await house.client.sessions.delete(session, request_id="d2")).deleted
+    assert not (await house.client.sessions.delete(session, request_id="d3")).deleted
+    # The answers are the agent's, and no row names the session.
+    await settled(house, "again", True)

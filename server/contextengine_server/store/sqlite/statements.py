@@ -198,6 +198,7 @@ SHIFT_SUMMARIES = f"""
 REPLY_COLUMNS = _names(StoredReply)
 REPLY = f"{_select('requests', REPLY_COLUMNS)} WHERE {_SCOPE} AND request_id = :request_id"
 INSERT_REPLY = _insert("requests", (*_KEY, *REPLY_COLUMNS, "created_revision"))
+REMEMBER_OF_AGENT = f"{INSERT_REPLY} ON CONFLICT DO NOTHING"
 REMEMBER = f"""
     INSERT INTO requests ({", ".join((*_KEY, *REPLY_COLUMNS))}, created_revision)
     SELECT {", ".join(f":{name}" for name in (*_KEY, *REPLY_COLUMNS))}, 0

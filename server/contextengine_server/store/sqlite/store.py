@@ -13,6 +13,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.condition import StoreHealth, Workloads
 from contextengine_server.store.guards import Guards
 from contextengine_server.store.interface import (
+    Answering,
     Assignment,
     Changes,
     Commit,
@@ -202,13 +203,21 @@ class SqliteStore:
         """Sessions that stand on this one directly."""
         return await self._read(reads.dependents, scope)
 
-    async def delete(self, scope: Scope, *, expected_revision: int | None, cascade: bool) -> Deleted:
+    async def delete(
+        self, scope: Scope, *, expected_revision: int | None, cascade: bool, answer: Answering = None
+    ) -> Deleted:
         """Erases a session with everything derived from it. Raises HasDependents, RevisionConflict."""
 
         def forget(deleted: Deleted) -> None:
             self._erased([scope._replace(session=session) for session in deleted.sessions])
 
-        deleted = await self._write(lambda db: writes.delete(db, scope, expected_revision, cascade), forget)
+        def delete(db: sqlite3.Connection) -> Deleted:
+            deleted = writes.delete(db, scope, expected_revision, cascade)
+            if answer is not None:
+                writes.remember_of_agent(db, scope, answer(deleted))
+            return deleted
+
+        deleted = await self._write(delete, forget)
         while await self.index.erase():
             pass  # in pieces, so that nobody else's write waits for all of them
         return deleted

@@ -248,6 +248,11 @@ def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
     )
 
 
+def remember_of_agent(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
+    """Keeps an answer that outlives the session that it is about; the first one under an id stays."""
+    db.execute(sql.REMEMBER_OF_AGENT, (scope.tenant, scope.agent, "", *_reply_columns(answer), 0))
+
+
 def erase_stray_replies(db: sqlite3.Connection, scope: Scope, newest: int) -> int:
     return db.execute(sql.ERASE_STRAY_REPLIES, named(scope, newest=newest)).rowcount
 
