@@ -21,6 +21,8 @@ LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell 
 CLIENTS := $(subst $(space),$(comma),$(strip $(LANGUAGES)))
 BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
+# How often `make test-clients` kills the server under each client, at three minutes for twenty.
+KILLS ?= 20
 CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
@@ -50,7 +52,7 @@ test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test
 	$(BIN)/python -m pytest -q
 
 test-clients: setup $(BUILDS) ## Hold every client that can be built here to one behaviour
-	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=20 $(BIN)/python -m pytest -q -s tests/clients
+	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients
 
 .PHONY: $(BUILDS)
 client-go:
