@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tonic::Code;
+
 use crate::connection::{Connection, Deadline};
 use crate::error::Error;
 use crate::queue::{Queue, Rejected};
@@ -101,7 +103,9 @@ impl Client {
             Some(_) => {
                 let inner = self.inner.clone();
                 let write = move || inner.queue.as_ref().map_or(Ok(()), |queue| queue.add(entry));
-                tokio::task::spawn_blocking(write).await.expect("writing does not panic")
+                tokio::task::spawn_blocking(write).await.unwrap_or_else(|ended| {
+                    Err(Error::new(Code::Internal, "SPILL_FAILED", format!("the spill file was not written: {ended}")))
+                })
             }
         }
     }

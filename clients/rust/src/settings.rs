@@ -151,6 +151,9 @@ impl Builder {
             return Err(BuildError::UnknownRpc(name.clone()));
         }
         let is_encrypted = self.is_encrypted();
+        if is_encrypted && !cfg!(feature = "tls") {
+            return Err(BuildError::NoTls { target: self.target });
+        }
         let endpoint =
             self.endpoint(is_encrypted).map_err(|source| BuildError::Target { target: self.target.clone(), source })?;
         let authorization = match &self.token {
@@ -223,6 +226,11 @@ pub enum BuildError {
         /// Where it would go.
         target: String,
     },
+    /// The target asks for TLS, which this build lacks.
+    NoTls {
+        /// The target as it was given.
+        target: String,
+    },
     /// The token has characters that metadata cannot carry.
     Token,
     /// The target is no address, or TLS cannot be set up.
@@ -245,6 +253,7 @@ impl fmt::Display for BuildError {
                 "the token would travel unencrypted to {target}: set tls or root_certificates, or insecure where the network is \
                  trusted"
             ),
+            Self::NoTls { target } => write!(out, "target {target}: TLS needs the feature tls of contextengine"),
             Self::Token => write!(out, "token: only visible ASCII characters are possible"),
             Self::Target { target, source } => write!(out, "target {target}: {source}"),
             Self::SpillFile(problem) => write!(out, "spill file: {problem}"),
