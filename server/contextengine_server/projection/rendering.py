@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .model import File, Image, Item, Loss, Part, Role
+from .model import Item, Loss, Opaque, Part, Role
 from .pairing import Lost
 from .text import dumped, well_formed
 
@@ -93,18 +92,6 @@ def made_here(item: Item, family: str, provider: str, model: str) -> bool:
     return made and item.model == model and same and called in names
 
 
-def media_url(part: Image | File) -> str:
-    """Where the medium is, or the medium itself as a data URL."""
-    if part.data is None:
-        return part.uri
-    return f"data:{part.mime};base64,{encoded(part.data)}"
-
-
-def encoded(data: bytes) -> str:
-    """Base64."""
-    return base64.b64encode(data).decode()
-
-
 def more_of(part: Part, item: Item, dialect: str) -> Json:
     """What the provider added to the part, where it is this one."""
     return (opened(part.more) or {}) if part.more and item.dialect == dialect else {}
@@ -135,3 +122,9 @@ def object_of(text: str) -> tuple[Json, bool]:
         return {"arguments": text}, False
     clean: Json = well_formed(value)
     return clean, clean == value
+
+
+def own_item(part: Opaque) -> Json | None:
+    """A vendor's item as it came; None where it is not what the part says."""
+    item = opened(part.json)
+    return item if item is not None and part.type and item.get("type") == part.type else None

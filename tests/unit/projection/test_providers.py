@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from pydantic import TypeAdapter
 
 from contextengine_server.projection.describing import NO_RESULT
 from contextengine_server.projection.gemini.rendering import STAND_IN
-from contextengine_server.projection.model import Item, Reasoning, Role, Text
+from contextengine_server.projection.model import File, Image, Item, Opaque, Reasoning, Result, Role, Text
 from contextengine_server.projection.rendering import OPENER
 from tests.unit.projection.histories import (
     CLAUDE,
@@ -218,3 +220,72 @@ def test_the_prompt_is_the_users_last_message():
         made = rendered(target, [user("x"), assistant("a")], prompt=(Text("now"),))
         assert "now" in json.dumps(listed(made)[-1])
         assert judged(target, body_of(target, made)) == []
+
+
+DIALECTS = {
+    "openai-chat": "openai.chat",
+    "openai-responses": "openai.responses",
+    "anthropic": "anthropic.messages",
+    "gemini": "gemini.content",
+}
+MEDIA = [
+    kind(**fields)
+    for kind in (Image, File)
+    for fields in (
+        {},
+        {"data": b"", "mime": "image/png"},
+        {"data": b"BM", "mime": "image/bmp"},
+        {"data": PNG},
+        {"uri": "file:///etc/hostname"},
+        {"uri": "data:image/png;base64,%%"},
+        {"uri": "/a/path"},
+    )
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT, Role.TOOL])
+def test_media_that_no_one_can_read_become_a_line(target, role):
+    for medium in MEDIA:
+        parts = (Text("look"), medium)
+        odd = tool(Result("c1", "look", parts)) if role is Role.TOOL else Item(role, parts)
+        history = [user("x"), assistant("", call("c1", "look")), odd, user("y")]
+        made = rendered(target, history)
+        assert judged(target, body_of(target, made)) == []
+        if isinstance(medium, Image) and target != "gemini":
+            assert made.losses
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_address_that_holds_the_bytes_is_as_good_as_the_bytes(target):
+    address = "data:image/png;base64," + base64.b64encode(PNG).decode()
+    by_address, by_bytes = (
+        rendered(target, [Item(Role.USER, (part,))])
+        for part in (Image(uri=address), Image(mime="image/png", data=PNG))
+    )
+    assert listed(by_address) == listed(by_bytes)
+    assert by_address.losses == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_a_vendor_added_says_nothing_else_of_what_is_said(target):
+    hostile = (
+        '{"type": "image", "text": 5, "id": "c9", "call_id": "c9"}',
+        '{"cache_control": {"type": "ephemeral"}}',
+        "{",
+        "[]",
+        "[" * 100_000,
+    )
+    for more in hostile:
+        vendors = [Opaque(DIALECTS[target], kind, more) for kind in ("refusal", "output_text", "message", "")]
+        parts = [replace(part, more=more) for part in (Text("a"), Image("image/png", PNG), call("c1"))]
+        items = [
+            replace(item, dialect=DIALECTS[target])
+            for item in (
+                Item(Role.USER, (*parts[:2], *vendors)),
+                Item(Role.ASSISTANT, (parts[0], *vendors, parts[2])),
+                tool(replace(result("c1"), more=more)),
+                *[user(f"turn {at}") for at in range(3)],
+            )
+        ]
+        assert judged(target, body_of(target, rendered(target, items))) == []

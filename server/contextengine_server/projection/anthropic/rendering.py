@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from ..describing import placeholder
 from ..drafting import LEADING, Draft, drafted
+from ..media import IMAGES, encoded, held, named, on_the_web
 from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text
 from ..pairing import Lost, Said
 from ..rendering import (
@@ -20,18 +21,16 @@ from ..rendering import (
     Json,
     ProviderTask,
     Rendered,
-    encoded,
     extended,
     listed,
     made_here,
     object_of,
-    opened,
+    own_item,
 )
 from .blocks import Turn, block_of, merged, turn_of
 from .caching import place
 
 DIALECT = "anthropic.messages"
-IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ def _block(part: Part, item: Item, lost: list[Lost]) -> Json | None:
             if part.text:
                 lost.append(("a text of white space alone", "A13"))
             return None
-        case Opaque() if part.format == DIALECT and item.dialect == DIALECT and (own := opened(part.json)):
+        case Opaque() if part.format == DIALECT and item.dialect == DIALECT and (own := own_item(part)):
             return own
     if item.role is Role.ASSISTANT or not isinstance(part, Image | File):
         lost.append(("a part that has no place in this message: a line instead", "A14"))
@@ -192,35 +191,27 @@ def _result_part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
 
 
 def _medium(part: Image | File, item: Item, lost: list[Lost]) -> Json:
-    if isinstance(part, Image):
-        if part.data is None and part.uri.startswith(("https://", "http://")):
-            return extended(
-                {"type": "image", "source": {"type": "url", "url": part.uri}}, part, item, DIALECT
-            )
-        if part.data is None and part.uri:
-            source = {"type": "file", "file_id": part.uri}
-            return extended({"type": "image", "source": source}, part, item, DIALECT)
-        if part.data and part.mime in IMAGES:
-            source = {"type": "base64", "media_type": part.mime, "data": encoded(part.data)}
-            return extended({"type": "image", "source": source}, part, item, DIALECT)
-    else:
-        title = {"title": part.name} if part.name else {}
-        source_of = _document(part)
-        if source_of is not None:
-            return extended({"type": "document", "source": source_of, **title}, part, item, DIALECT)
-    lost.append((f"a medium of type {part.mime!r}: a line in its place", "A14"))
-    return _text(placeholder(part))
+    medium = held(part)
+    source = _source(medium) if medium is not None else None
+    if source is None:
+        lost.append((f"a medium of type {part.mime!r}: a line in its place", "A14"))
+        return _text(placeholder(part))
+    title = {"title": part.name} if isinstance(part, File) and part.name else {}
+    kind = "image" if isinstance(part, Image) else "document"
+    return extended({"type": kind, "source": source, **title}, part, item, DIALECT)
 
 
-def _document(part: File) -> Json | None:
-    if part.data is None:
-        if part.uri.startswith(("https://", "http://")):
-            return {"type": "url", "url": part.uri}
-        return {"type": "file", "file_id": part.uri} if part.uri else None
-    if part.mime == "application/pdf":
-        return {"type": "base64", "media_type": part.mime, "data": encoded(part.data)}
-    if part.mime == "text/plain":
-        return {"type": "text", "media_type": part.mime, "data": part.data.decode("utf-8", "replace")}
+def _source(medium: Image | File) -> Json | None:
+    if on_the_web(medium):
+        return {"type": "url", "url": medium.uri}
+    if named(medium):
+        return {"type": "file", "file_id": medium.uri}
+    if medium.data is None:
+        return None
+    if medium.mime in (IMAGES if isinstance(medium, Image) else ("application/pdf",)):
+        return {"type": "base64", "media_type": medium.mime, "data": encoded(medium.data)}
+    if isinstance(medium, File) and medium.mime == "text/plain":
+        return {"type": "text", "media_type": medium.mime, "data": medium.data.decode("utf-8", "replace")}
     return None
 
 

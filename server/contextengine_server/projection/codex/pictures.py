@@ -3,11 +3,10 @@ so it is left out here, and said (rule X11)."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import zlib
-from urllib.parse import unquote_to_bytes
+from dataclasses import replace
 
+from ..media import data_url, held, on_the_web
 from ..model import Image
 
 DETAILS = ("auto", "low", "high", "original")
@@ -31,29 +30,15 @@ def kind_of(data: bytes) -> str:
 def input_of(part: Image) -> tuple[dict[str, str] | None, str]:
     """The picture as an input of turn/start, or None and what is wrong with it."""
     detail = {"detail": part.detail} if part.detail in DETAILS else {}
-    data = part.data
-    if data is None and part.uri.startswith("data:"):
-        data = _data_of(part.uri)
-    if data is not None:
-        kind = kind_of(data)
-        if not kind:
-            return None, f"{len(data)} bytes of type {part.mime!r} are no whole PNG, JPEG, GIF or WebP"
-        return {"type": "image", "url": f"data:{kind};base64,{base64.b64encode(data).decode()}"} | detail, ""
-    if part.uri.startswith(("https://", "http://")):
+    picture = held(part)
+    if picture is not None and on_the_web(picture):
         return {"type": "image", "url": part.uri} | detail, ""
-    return None, f"its address {part.uri!r} is none that Codex fetches: give its bytes, or http(s)"
-
-
-def _data_of(uri: str) -> bytes:
-    """What a data URL holds; nothing where it cannot be read."""
-    head, _, body = uri.partition(",")
-    plain = unquote_to_bytes(body)
-    if not head.endswith(";base64"):
-        return plain
-    try:
-        return base64.b64decode(plain, validate=True)
-    except binascii.Error:
-        return b""
+    if picture is None or picture.data is None:
+        return None, f"its address {part.uri[:100]!r} is none that Codex fetches: give its bytes, or http(s)"
+    kind = kind_of(picture.data)
+    if not kind:
+        return None, f"{len(picture.data)} bytes of type {picture.mime!r} are no whole PNG, JPEG, GIF or WebP"
+    return {"type": "image", "url": data_url(replace(picture, mime=kind))} | detail, ""
 
 
 def _png_is_whole(data: bytes) -> bool:

@@ -13,6 +13,7 @@ from typing import Self
 
 from ..describing import placeholder
 from ..drafting import LEADING, Draft, drafted
+from ..media import encoded, held
 from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
 from ..pairing import Lost, Said
 from ..rendering import (
@@ -21,7 +22,6 @@ from ..rendering import (
     Json,
     ProviderTask,
     Rendered,
-    encoded,
     listed,
     made_here,
     more_of,
@@ -184,11 +184,12 @@ def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
                 lost.append(("thoughts of another model", "G9"))
                 return None
             return {"text": part.text, "thought": True, **sealed}
-        case Image() | File() if part.data is not None and part.mime:
-            return {"inlineData": {"mimeType": part.mime, "data": encoded(part.data)}, **sealed}
-        case Image() | File() if part.data is None and part.uri:
-            typed = {"mimeType": part.mime} if part.mime else {}
-            return {"fileData": {**typed, "fileUri": part.uri}, **sealed}
+        case Image() | File() if (medium := held(part)) is not None:
+            if medium.data and medium.mime:
+                return {"inlineData": {"mimeType": medium.mime, "data": encoded(medium.data)}, **sealed}
+            if medium.data is None:
+                typed = {"mimeType": medium.mime} if medium.mime else {}
+                return {"fileData": {**typed, "fileUri": medium.uri}, **sealed}
     lost.append(("a part that has no place here: a line instead", "G2"))
     return {"text": placeholder(part) if isinstance(part, Image | File | Opaque) else ""}
 

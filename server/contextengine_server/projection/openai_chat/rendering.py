@@ -12,6 +12,7 @@ from typing import Self
 
 from ..describing import placeholder
 from ..drafting import Draft, drafted
+from ..media import IMAGES, data_url, held, named, on_the_web
 from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
 from ..pairing import Lost, Said
 from ..rendering import (
@@ -22,13 +23,14 @@ from ..rendering import (
     entries_of,
     extended,
     listed,
-    media_url,
     more_of,
-    opened,
+    own_item,
 )
 from ..text import dumped
 
 DIALECT = "openai.chat"
+_OWN = {Role.USER: ("input_audio",), Role.ASSISTANT: ("refusal",)}
+"""Vendor's items that have a place, by the role."""
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -101,23 +103,32 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
         case Reasoning():
             lost.append(("reasoning", "C7"))
             return None
-        case Opaque() if part.format == DIALECT and item.dialect == DIALECT and (own := opened(part.json)):
-            return own
+        case Opaque() if part.format == DIALECT and item.dialect == DIALECT:
+            own = own_item(part)
+            if own is not None and own["type"] in _OWN.get(item.role, ()):
+                return own
     if item.role is not Role.USER:
         lost.append(("a medium outside the user's message: a line in its place", "C7"))
         return {"type": "text", "text": placeholder(part)}
-    match part:
-        case Image():
-            detail = {"detail": part.detail} if part.detail in ("auto", "low", "high") else {}
-            return extended(
-                {"type": "image_url", "image_url": {"url": media_url(part), **detail}}, part, item, DIALECT
-            )
-        case File():
-            name = {"filename": part.name} if part.name else {}
-            where = {"file_id": part.uri} if part.data is None else {"file_data": media_url(part)}
-            return extended({"type": "file", "file": {**name, **where}}, part, item, DIALECT)
-    lost.append(("a vendor's item: a line in its place", "C7"))
+    shown = _medium(part) if isinstance(part, Image | File) else None
+    if shown is not None:
+        return extended(shown, part, item, DIALECT)
+    what = "a vendor's item" if isinstance(part, Opaque) else "a medium that the form cannot show"
+    lost.append((f"{what}: a line in its place", "C7"))
     return {"type": "text", "text": placeholder(part)}
+
+
+def _medium(part: Image | File) -> Json | None:
+    medium = held(part)
+    if isinstance(medium, Image) and (on_the_web(medium) or (medium.mime in IMAGES and medium.data)):
+        detail = {"detail": medium.detail} if medium.detail in ("auto", "low", "high") else {}
+        url = medium.uri if medium.data is None else data_url(medium)
+        return {"type": "image_url", "image_url": {"url": url, **detail}}
+    if isinstance(medium, File) and (named(medium) or medium.data):
+        name = {"filename": medium.name} if medium.name else {}
+        where = {"file_id": medium.uri} if medium.data is None else {"file_data": data_url(medium)}
+        return {"type": "file", "file": {**name, **where}}
+    return None
 
 
 def _result_text(part: Part, lost: list[Lost]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from ..describing import placeholder
 from ..drafting import Draft, drafted
+from ..media import IMAGES, data_url, held, named, on_the_web
 from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
 from ..pairing import Answered, Lost, Said
 from ..rendering import (
@@ -23,9 +24,8 @@ from ..rendering import (
     extended,
     listed,
     made_here,
-    media_url,
     more_of,
-    opened,
+    own_item,
 )
 from ..text import dumped
 
@@ -89,7 +89,7 @@ def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
                 thought.append(_reasoning(part, item))
             else:
                 lost.append(("reasoning that another model made, or without its id", "R8"))
-        elif isinstance(part, Opaque) and part.format == DIALECT and (own := opened(part.json)):
+        elif isinstance(part, Opaque) and part.format == DIALECT and (own := own_item(part)):
             made += thought
             thought.clear()
             if part.type in ("refusal", "output_text", "input_text", "input_file", "input_audio"):
@@ -144,8 +144,9 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json:
     speaks = "output_text" if item.role is Role.ASSISTANT else "input_text"
     if isinstance(part, Text):
         return extended({"type": speaks, "text": part.text}, part, item, DIALECT)
-    if item.role is Role.USER and isinstance(part, Image | File):
-        return extended(_medium(part), part, item, DIALECT)
+    medium = _medium(part) if item.role is Role.USER and isinstance(part, Image | File) else None
+    if medium is not None:
+        return extended(medium, part, item, DIALECT)
     lost.append(("a part that has no place in this message: a line instead", "R7"))
     return {"type": speaks, "text": placeholder(part)}
 
@@ -153,20 +154,27 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json:
 def _output(part: Part, lost: list[Lost]) -> Json:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
-    if isinstance(part, Image | File):
-        return _medium(part)
-    lost.append(("a vendor's item in a tool's result: a line instead", "R6"))
+    medium = _medium(part) if isinstance(part, Image | File) else None
+    if medium is not None:
+        return medium
+    lost.append(("a part that has no place in a tool's result: a line instead", "R6"))
     return {"type": "input_text", "text": placeholder(part)}
 
 
-def _medium(part: Image | File) -> Json:
-    if isinstance(part, Image):
-        known = part.data is not None or "://" in part.uri or part.uri.startswith("data:")
-        where = {"image_url": media_url(part)} if known else {"file_id": part.uri}
-        detail = part.detail if part.detail in _DETAILS else "auto"
+def _medium(part: Image | File) -> Json | None:
+    """A medium, by its bytes, its address or the name that the provider gave it; None where it has none of these."""
+    medium = held(part)
+    if medium is None or not (medium.data or on_the_web(medium) or named(medium)):
+        return None
+    if isinstance(medium, Image):
+        if medium.data is not None and medium.mime not in IMAGES:
+            return None
+        url = data_url(medium) if medium.data is not None else medium.uri
+        where = {"file_id": medium.uri} if named(medium) else {"image_url": url}
+        detail = medium.detail if medium.detail in _DETAILS else "auto"
         return {"type": "input_image", "detail": detail, **where}
-    name = {"filename": part.name} if part.name else {}
-    if part.data is not None:
-        return {"type": "input_file", **name, "file_data": media_url(part)}
-    where = {"file_url": part.uri} if "://" in part.uri else {"file_id": part.uri}
+    name = {"filename": medium.name} if medium.name else {}
+    if medium.data is not None:
+        return {"type": "input_file", **name, "file_data": data_url(medium)}
+    where = {"file_id": medium.uri} if named(medium) else {"file_url": medium.uri}
     return {"type": "input_file", **name, **where}
