@@ -94,6 +94,6 @@ def test_a_server_runs_from_the_wheels(wheels: Path, tmp_path: Path, monkeypatch
     with serving(tmp_path) as server:
         shell = Shell(tmp_path, server.address)
         assert shell.run("health").text == "SERVING\n"
-        shell.run("import", ROOT / "tests" / "data" / "airline_transcripts.jsonl", "--agent", "airline")
-        assert "FITS" in shell.run("show", "airline-000", "--agent", "airline", "--budget", 3000).text
+        # Ranks, migrations and engines are looked at by the server itself.
+        assert shell.run("doctor", "--json").json()["ok"]
         assert server.stop() == 0
