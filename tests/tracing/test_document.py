@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import contextengine_server
-from tests.tracing.receiver import Seen
+from tests.tracing.jaeger import spans_of
+from tests.tracing.test_turn import ANSWER
 
 PACKAGE = Path(contextengine_server.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "tracing.md"
@@ -80,10 +81,16 @@ def test_every_attribute_is_in_the_docs() -> None:
     assert set(set_somewhere()) == set(attributes())
 
 
-def not_in_the_docs(seen: Seen) -> list[str]:
-    """What the docs do not say of a span: its name, or its attributes."""
-    name = CALL if seen.name.startswith("contextengine.v1.") else seen.name
+def test_the_page_says_what_is_in_its_picture() -> None:
+    spans = [span for span in spans_of(ANSWER) if span.service == "contextengine"]
+    assert spans
+    assert [wrong for span in spans for wrong in not_in_the_docs(span.name, span.attributes)] == []
+
+
+def not_in_the_docs(name: str, found: Iterable[str]) -> list[str]:
+    """What the docs do not say of a span: its name, or the attributes found on it."""
+    name = CALL if name.startswith("contextengine.v1.") else name
     name = "chat MODEL" if name.partition(" ")[0] == "chat" else name
     known, on = attributes(), {"call" if name == CALL else name, "any"}
     wrong = [] if name in spans() else [name]
-    return wrong + [f"{name}: {key}" for key in seen.attributes if not known.get(key, set()) & on]
+    return wrong + [f"{name}: {key}" for key in found if not known.get(key, set()) & on]
