@@ -22,10 +22,12 @@ LIMIT = (
     "`make bench`, and not this report, holds the server's limit."
 )
 
-GROWTH = 1.1
-"""A step of a ramp counts while throughput is at least this many times the best before it."""
+GROWTH = 1.25
+"""A step, which doubles the load, is worth it where throughput is at least this many times the best before it."""
 
-KNEE = "The knee is the last step whose throughput is at least 10 % above the best of the steps before it."
+KNEE = (
+    "The knee is the last step whose throughput is at least a quarter above the best of the steps before it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,8 @@ class Ramp:
 
 def knee(rates: Sequence[float]) -> int:
     """The index of the last rate that is at least `GROWTH` times the best before it."""
-    best = 0
-    for index, rate in enumerate(rates):
-        if rate >= GROWTH * rates[best]:
-            best = index
-    return best
+    worth = [index for index in range(1, len(rates)) if rates[index] >= GROWTH * max(rates[:index])]
+    return worth[-1] if worth else 0
 
 
 _HEADERS = (

@@ -33,7 +33,7 @@ def test_the_knee_is_the_last_step_that_was_worth_its_load() -> None:
     assert knee([100, 190, 350, 380, 384]) == 2
     assert knee([100, 190, 180, 300]) == 3, "one slow step is not the end"
     assert knee([100, 99, 98]) == 0
-    assert knee([100, 120, 150]) == 2
+    assert knee([100, 120, 140, 165]) == 0, "no doubling brought a quarter more"
 
 
 def _row(rate: float, *, errors: int = 0) -> Row:
