@@ -101,7 +101,7 @@ def extended(own: Json, part: Part, item: Item, dialect: str) -> Json:
     """What the form says of a part, and what the provider added to it, which may say the same more exactly: but not another kind,
     id or text."""
     more = more_of(part, item, dialect)
-    return own | {name: value for name, value in more.items() if name not in _SAID or name not in own}
+    return own | {name: value for name, value in more.items() if name not in _SAID}
 
 
 def opened(text: str) -> Json | None:
