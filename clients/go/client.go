@@ -166,6 +166,8 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(c.settings.maxMessageBytes),
 			grpc.MaxCallSendMsgSize(c.settings.maxMessageBytes),
+			// What is too large to be held is not sent again.
+			grpc.MaxRetryRPCBufferSize(c.settings.maxMessageBytes),
 		),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),

@@ -88,6 +88,16 @@ def test_errors(case: Json, alone: Driver, scripted: Server) -> None:
     assert len(scripted.requests) == case["attempts"]
 
 
+def test_a_large_request_is_sent_again_too(alone: Driver, scripted: Server) -> None:
+    scripted.answers[ASSEMBLE.path] = failing(grpc.StatusCode.UNAVAILABLE)
+    alone.connect(scripted.address, fallback=False)
+    text = t.Part(text=t.TextPart(text="x" * 2_000_000))
+    request = t.AssembleRequest(ingest=[t.Message(id="m", role=t.ROLE_USER, parts=[text])])
+    with pytest.raises(Refused):
+        alone.assemble({"agent_id": "a", "session_id": "s"}, request)
+    assert len(scripted.requests) == 4
+
+
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["reason"] or case["code"])
 def test_what_is_borne(case: Json, alone: Driver, scripted: Server) -> None:
     info = error_details_pb2.ErrorInfo(reason=case["reason"], domain="contextengine")

@@ -166,6 +166,8 @@ def channel_options(
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.keepalive_time_ms", int(keepalive * 1000)),
         ("grpc.service_config", service_config()),
+        # What is too large to be held is not sent again.
+        ("grpc.per_rpc_retry_buffer_size", max_message_bytes),
         # A restarted server is found again within the retries of one call.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 5_000),

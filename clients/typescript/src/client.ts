@@ -103,6 +103,9 @@ export class Client {
         "grpc.max_receive_message_length": limit,
         "grpc.keepalive_time_ms": options.keepaliveMs ?? 310_000,
         "grpc.service_config": serviceConfig(names),
+        // What is too large to be held is not sent again.
+        "grpc.per_rpc_retry_buffer_size": limit,
+        "grpc.retry_buffer_size": 2 * limit,
         // A restarted server is found again soon.
         "grpc.initial_reconnect_backoff_ms": 100,
         "grpc.max_reconnect_backoff_ms": 5_000,
