@@ -1,6 +1,7 @@
 package dev.contextengine.client;
 
 import dev.contextengine.v1.AfterTurnRequest;
+import dev.contextengine.v1.AssembleRequest;
 import dev.contextengine.v1.AttachRequest;
 import dev.contextengine.v1.ContextEngineGrpc;
 import dev.contextengine.v1.SessionRef;
@@ -10,6 +11,7 @@ import io.grpc.Deadline;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannelBuilder;
+import io.grpc.Status;
 import io.grpc.TlsChannelCredentials;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -400,6 +402,11 @@ public final class ContextEngineClient implements AutoCloseable {
                     .defaultServiceConfig(Calls.serviceConfig());
             channel.accept(builder);
             PendingQueue queue = fallback ? new PendingQueue(maxQueuedMessages, maxQueuedBytes, spillFile) : null;
+            if (fallback) {
+                // Java reads classes when they are first used: here, and not when a deadline has just passed.
+                Fallback.makeUp(AssembleRequest.newBuilder().addIngest(Messages.user("")).build(), List.of(), null, List.of());
+                Failure.of(Status.Code.DEADLINE_EXCEEDED, "", "", null).typed();
+            }
             Outgoing outgoing = new Outgoing(token, deadlines, metadata, maxMessageBytes);
             return new ContextEngineClient(new Transport(builder.build(), deadlines, outgoing), queue);
         }
