@@ -279,7 +279,7 @@ def _for_codex(context: Context, options: pb.ProjectionOptions, renderer: str, f
             first_sequence=done.binding.first_sequence,
             state=reading.state_of(done.binding),
         ),
-        losses=_losses(done.losses),
+        losses=_losses(_placed(done.losses, items, context.items)),
         pre_prompt_message_count=done.pre_prompt_count,
         warnings=done.warnings,
         stats=pb.ProjectResponse.Stats(
@@ -351,6 +351,14 @@ def secrets_out(text: str) -> str:
     """The text without secrets; as it is where there are none, controls and colours included."""
     clean = redact(text)
     return clean if clean.count(MARK) > text.count(MARK) else text
+
+
+def _placed(losses: list[Loss], items: Sequence[Item], whole: Sequence[Item]) -> list[Loss]:
+    """Losses of these items with their places in the whole list, which holds the prompt as well."""
+    if len(items) == len(whole) or not losses:
+        return losses
+    places = {id(item): at for at, item in enumerate(whole)}
+    return [loss if loss.index < 0 else replace(loss, index=places[id(items[loss.index])]) for loss in losses]
 
 
 def _losses(losses: Sequence[Loss]) -> list[pb.ProjectResponse.Loss]:

@@ -144,6 +144,33 @@ async def test_a_list_without_messages_is_said_to_be_refused(house: House) -> No
         assert [w.partition(":")[0] for w in nothing.projection.warnings] == ["empty_messages"]
 
 
+@pytest.mark.parametrize("target", TARGETS)
+async def test_a_loss_names_its_item_wherever_the_prompt_stands(house: House, target: str) -> None:
+    thought = t.Message(id="m3", role=t.ROLE_ASSISTANT)
+    thought.parts.add().reasoning.text = "hm"
+    thought.parts.add().text.text = "I see."
+    hidden = t.Message(id="m2", role=t.ROLE_CUSTOM, custom_role="note", labels={"excluded": "true"})
+    hidden.parts.add().text.text = "not for the model"
+    messages = [
+        system("Be brief.", id="p1"),
+        user("Where?", id="m1"),
+        hidden,
+        thought,
+        user("When?", id="m4"),
+    ]
+    await house.client.ingest_batch(ref(), messages)
+    for current in ("", "m1", "m4"):
+        reply = await house.client.assemble(ref(), current_message_id=current, projection=options(target))
+        at = [item.message.id for item in reply.items].index("m3")
+        assert "not for the model" not in reply.projection.prompt + reply.projection.messages_json.decode()
+        assert at == 3
+        assert [
+            loss.item_index
+            for loss in reply.projection.losses
+            if "thought" in loss.what or "think" in loss.what or "reasoning" in loss.what
+        ] == [at]
+
+
 @pytest.mark.parametrize("renderer", ["jsonl", "openclaw"])
 async def test_pictures_that_cannot_be_shown_are_left_out_and_named(house: House, renderer: str) -> None:
     def picture(data: bytes = b"", mime: str = "image/png", uri: str = "", detail: str = "") -> t.Part:

@@ -120,7 +120,10 @@ def _jsonl(task: Task) -> Projected:
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE
     made_of = recorded(shown, payload, task.redact)
-    losses += [Loss(at, *lost) for at, one in enumerate(made_of) if one.lost for lost in one.lost]
+    if any(one.lost for one in made_of):
+        places = {id(item): at for at, item in enumerate(task.items)}
+        found = zip(shown, made_of, strict=True)
+        losses += [Loss(places[id(item)], *lost) for item, one in found for lost in one.lost]
     limit = record_chars(task, total, len(instructions), len(prompt))
     earlier = _earlier_cut(task, decision, mode, policy)
     fitted = fit(shown, made_of, limit, earlier)
@@ -215,11 +218,14 @@ def _earlier_cut(task: Task, decision: Decision, mode: Mode, policy: str) -> Cut
 
 
 def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
-    """The harness's own instructions at the beginning of a session, and the rest. Later ones are data like all else."""
+    """The harness's own instructions at the beginning of a session, and the rest, without what it keeps out of contexts. Later ones
+    are data like all else."""
     count = 0
     while count < len(items) and items[count].role in (Role.SYSTEM, Role.DEVELOPER):
         count += 1
-    return [text_of(item.parts) for item in items[:count]], list(items[count:])
+    return [text_of(item.parts) for item in items[:count]], [
+        item for item in items[count:] if not item.excluded
+    ]
 
 
 def _seen(items: Sequence[Item]) -> tuple[int, int]:
