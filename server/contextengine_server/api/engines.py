@@ -17,14 +17,21 @@ from contextengine_server.api.auth import authorize
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.context.scope import Scope
-from contextengine_server.doctor import OK, WARNING, Check, Doctor, healthy, integrity_checks
+from contextengine_server.doctor import ERROR, OK, WARNING, Check, Doctor, healthy, integrity_checks
 from contextengine_server.engines.options import DagOptions, models_named
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.sessions.core import Address, SessionCore
 from contextengine_server.sessions.integrity import examine, left_over
+from contextengine_server.store.interface import StoreUnavailable
 
 MAX_OPTIONS_BYTES = 64 * 1024
+UNREADABLE = Check(
+    "session.integrity.unreadable",
+    ERROR,
+    "rows of the session cannot be read as they are stored",
+    "Restore the database from a backup, unless the checks of the store say why it cannot be read at all.",
+)
 
 
 class EnginesService:
@@ -83,10 +90,7 @@ class EnginesService:
         checks = await self._doctor()
         if address is not None:
             checks.append(await self._session_check(address))
-            if await self.core.store.head(address.scope) is not None:
-                checks += integrity_checks(await examine(self.core, address, mend=request.repair))
-            elif (left := await left_over(self.core, address.scope, mend=request.repair)).issues:
-                checks += integrity_checks(left)
+            checks += await self._rows_checks(address, mend=request.repair)
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
@@ -145,6 +149,16 @@ class EnginesService:
                 with suppress(DomainError):
                     served[(await self.core.select(session.scope)).engine.id] += 1
         return served
+
+    async def _rows_checks(self, address: Address, *, mend: bool) -> list[Check]:
+        """Whether the session's rows agree with each other; of a session that is not there, whether anything is left."""
+        try:
+            if await self.core.store.head(address.scope) is not None:
+                return integrity_checks(await examine(self.core, address, mend=mend))
+        except StoreUnavailable:
+            return [UNREADABLE]
+        left = await left_over(self.core, address.scope, mend=mend)
+        return integrity_checks(left) if left.issues else []
 
     async def _session_check(self, address: Address) -> Check:
         try:
