@@ -150,7 +150,7 @@ class EnginesService:
                     served[(await self.core.select(session.scope)).engine.id] += 1
         return served
 
-    async def _rows_checks(self, address: Address, *, mend: bool) -> list[Check]:
+    async def _rows_checks(self, address: Address, *, mend: bool) -> Sequence[Check]:
         """Whether the session's rows agree with each other; of a session that is not there, whether anything is left."""
         try:
             if await self.core.store.head(address.scope) is not None:
