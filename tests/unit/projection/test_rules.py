@@ -11,6 +11,7 @@ import pytest
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.checking import Finding
 from contextengine_server.projection.codex import validating as codex
+from contextengine_server.projection.targets import VALIDATORS
 
 Body = dict[str, Any]
 Break = Callable[[Body], Any]
@@ -444,3 +445,14 @@ def test_a_file_with_an_odd_value_anywhere_is_judged(name, odd):
             broken = copy.deepcopy(body)
             change(broken)
             validate(broken)
+
+
+def test_an_empty_list_and_an_object_of_something_else_are_found():
+    for target, body, rule in (
+        ("openai-chat", {"messages": []}, "C1"),
+        ("anthropic", {"system": "s", "messages": []}, "A2"),
+        ("gemini", {"contents": []}, "G3"),
+        ("codex", {"messages": []}, "X6"),
+    ):
+        assert [found.rule for found in VALIDATORS[target](body, "")] == [rule]
+    assert VALIDATORS["codex"]({}, "") == []

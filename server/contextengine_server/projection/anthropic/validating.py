@@ -72,7 +72,10 @@ def a1(subject: Subject) -> Iterator[Said]:
 
 
 def a2(subject: Subject) -> Iterator[Said]:
-    """Roles are user and assistant, and the user begins; turns of one role side by side are merged by the API [local doc string]."""
+    """There are messages; roles are user and assistant, and the user begins; turns of one role side by side are merged by the API
+    [local doc string]."""
+    if not subject.messages:
+        yield "messages", "is empty"
     for index, (path, role, _) in enumerate(subject.turns):
         if role not in ("user", "assistant", "system"):
             yield f"{path}.role", f"is {role!r}"

@@ -17,6 +17,7 @@ from .. import openai_responses
 from ..checking import Finding, Said, mapping, numbered, objects, run
 
 TURN_CHARS, OUTPUT_BYTES, KNOWN_OUTPUT_BYTES, CONTEXT_BYTES = 1 << 20, 12_000, 48_000, 4_000
+_MEMBERS = {"developerInstructions", "input", "items", "additionalContext", "toolOutput"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF")
@@ -49,8 +50,8 @@ class Subject:
 
 def validate(body: Any, model: str = "") -> list[Finding]:
     """The findings on what goes to the app server. `model` decides how long an output may be."""
-    if not isinstance(body, Mapping):
-        return [Finding("X6", "", "is no object with developerInstructions, input and items")]
+    if not isinstance(body, Mapping) or (body and not _MEMBERS & body.keys()):
+        return [Finding("X6", "", "is no object with developerInstructions, input or items")]
     known = model.startswith(("gpt-", "codex-"))
     subject = Subject(body, KNOWN_OUTPUT_BYTES if known else OUTPUT_BYTES)
     found = run((x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11), subject)

@@ -91,8 +91,10 @@ def g2(subject: Subject) -> Iterator[Said]:
 
 
 def g3(subject: Subject) -> Iterator[Said]:
-    """A turn of calls comes right after the user's or after results; history does not begin with the model
+    """There are contents; a turn of calls comes right after the user's or after results; history does not begin with the model
     [google-gemini/gemini-cli#26486, #11814]."""
+    if not subject.contents:
+        yield "contents", "is empty"
     before = ""
     for path, role, parts in subject.turns:
         if _calls(parts) and before != "user":

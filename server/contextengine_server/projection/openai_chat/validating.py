@@ -30,7 +30,10 @@ def validate(body: Any) -> list[Finding]:
 
 
 def c1(messages: Messages) -> Iterator[Said]:
-    """A message is an object whose role is developer, system, user, assistant, tool or function [local: others are rejected]."""
+    """There are messages, and each is an object whose role is developer, system, user, assistant, tool or function [local: others are
+    rejected]."""
+    if not messages:
+        yield "messages", "is empty"
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") not in ROLES:
             yield f"messages[{index}].role", f"is none of {', '.join(ROLES)}"
