@@ -1,5 +1,11 @@
 package dev.contextengine.conformance;
 
+import static dev.contextengine.conformance.Wire.all;
+import static dev.contextengine.conformance.Wire.object;
+import static dev.contextengine.conformance.Wire.read;
+import static dev.contextengine.conformance.Wire.responded;
+import static dev.contextengine.conformance.Wire.written;
+
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
@@ -8,11 +14,11 @@ import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
-import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.MessageLite;
 import com.google.protobuf.Parser;
 import dev.contextengine.client.Assembly;
+import dev.contextengine.client.ClientBuilder;
 import dev.contextengine.client.ContextEngineClient;
 import dev.contextengine.client.ContextEngineException;
 import dev.contextengine.client.Fallback;
@@ -57,7 +63,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -209,13 +214,13 @@ public final class ConformanceDriver {
         if (client != null) {
             client.close();
         }
-        ContextEngineClient.Builder builder = ContextEngineClient.builder(target);
+        ClientBuilder builder = ContextEngineClient.builder(target);
         settings.entrySet().forEach(setting -> set(builder, setting.getKey(), setting.getValue()));
         client = builder.build();
         handles.clear();
     }
 
-    private static void set(ContextEngineClient.Builder builder, String name, JsonElement value) {
+    private static void set(ClientBuilder builder, String name, JsonElement value) {
         switch (name) {
             case "timeouts" -> value.getAsJsonObject().entrySet().forEach(timeout -> builder.timeout(
                     timeout.getKey(), Duration.ofNanos((long) (timeout.getValue().getAsDouble() * 1e9))));
@@ -367,39 +372,5 @@ public final class ConformanceDriver {
             state.put(pair[0], pair[1]);
         }
         return SpanContext.createFromRemoteParent(fields[1], fields[2], TraceFlags.fromHex(fields[3], 0), state.build());
-    }
-
-    private static JsonObject object(String key, JsonElement value) {
-        JsonObject made = new JsonObject();
-        made.add(key, value);
-        return made;
-    }
-
-    private static JsonObject responded(MessageLite reply) {
-        return object("response", new JsonPrimitive(written(reply)));
-    }
-
-    private static <M> M read(Parser<M> parser, JsonElement encoded) throws InvalidProtocolBufferException {
-        return parser.parseFrom(Base64.getDecoder().decode(encoded.getAsString()));
-    }
-
-    private static <M> List<M> all(Parser<M> parser, JsonElement encoded) throws InvalidProtocolBufferException {
-        List<M> found = new ArrayList<>();
-        for (JsonElement one : encoded.getAsJsonArray()) {
-            found.add(read(parser, one));
-        }
-        return found;
-    }
-
-    private static String written(MessageLite message) {
-        byte[] encoded = new byte[message.getSerializedSize()];
-        CodedOutputStream output = CodedOutputStream.newInstance(encoded);
-        output.useDeterministicSerialization();
-        try {
-            message.writeTo(output);
-        } catch (IOException impossible) {
-            throw new IllegalStateException(impossible); // the array has room for all
-        }
-        return Base64.getEncoder().encodeToString(encoded);
     }
 }

@@ -57,7 +57,8 @@ final class Calls {
                         "timeouts: unknown rpc " + name + "; known are " + String.join(", ", all.keySet()));
             }
             if (timeout.isNegative()) {
-                throw new IllegalArgumentException("timeouts: " + name + " is " + timeout + ": it must be above 0, or 0 for none");
+                throw new IllegalArgumentException(
+                        "timeouts: " + name + " is " + timeout + ": it must be above 0, or 0 for none");
             }
         });
         return all;

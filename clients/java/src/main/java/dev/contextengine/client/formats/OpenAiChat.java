@@ -135,8 +135,8 @@ public final class OpenAiChat {
     }
 
     /**
-     * Writes the messages of a request. What came from OpenAI comes back as it was; what the format cannot say is left out. A tool
-     * message with several results becomes several.
+     * Writes the messages of a request. What came from OpenAI comes back as it was; what the format cannot say is left out. A
+     * tool message with several results becomes several.
      *
      * @param messages any messages
      * @return each message's JSON
