@@ -323,7 +323,7 @@ def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
 
 
 HEADER = re.compile(
-    r"\[Summary (?P<id>\S+): depth=(?P<depth>\d+), descendant_count=(?P<count>\d+), sequences=(?P<first>\d+)-(?P<last>\d+), "
+    r"\[Summary (?P<id>\S+): depth=(?P<depth>\d+), descendant_count=(?P<count>\d+), "
     r"time=(?P<time>\S+), trust=untrusted(?P<fallback>, fallback=true)?\]"
 )
 
@@ -369,13 +369,9 @@ def dishonest(covering: Covering, item: pb.Item) -> str | None:
         header["id"],
         int(header["depth"]),
         int(header["count"]),
-        int(header["first"]),
-        int(header["last"]),
         header["time"],
     )
-    row = (
-        covering.id, covering.depth, covering.message_count, covering.first_sequence, covering.last_sequence, time,
-    )  # fmt: skip
+    row = (covering.id, covering.depth, covering.message_count, time)
     if said != row:
         return f"says {said}, its row says {row}"
     fence = lines[1].rpartition(" ")[2]
@@ -386,7 +382,9 @@ def dishonest(covering: Covering, item: pb.Item) -> str | None:
     if fence in body or body != covering.body:
         return "has another body than its row, or one that closes its fence"
     info = item.summary
-    if (info.id, info.depth, info.message_count) != (covering.id, covering.depth, covering.message_count):
+    if (info.id, info.depth, info.message_count, info.first_sequence, info.last_sequence) != (
+        covering.id, covering.depth, covering.message_count, covering.first_sequence, covering.last_sequence,
+    ):  # fmt: skip
         return "carries other facts than its row"
     return None
 

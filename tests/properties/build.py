@@ -126,8 +126,6 @@ def summary(
         id=id or (f"s{first_sequence}" + (f"-{depth}.{created}" if depth or below else "")),
         depth=depth,
         descendant_count=len(set(sequences)),
-        first_sequence=first_sequence,
-        last_sequence=last_sequence,
         start_ms=min(times, default=None),
         end_ms=max(times, default=None),
     )

@@ -16,8 +16,11 @@ OPENING = "[Summary "
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}")
-_TOKEN_DIGITS = 16
-_OPENING = re.compile(r"<<<untrusted ([0-9a-f]{16})\n")
+_TOKEN_DIGITS = 9
+"""Of a fence's token. Tokenizers take decimal digits by threes and hexadecimal ones hardly by twos, and every summary pays twice.
+
+Nothing hangs on how hard a token is to guess: one that the body holds is never taken."""
+_OPENING = re.compile(rf"<<<untrusted (\d{{{_TOKEN_DIGITS}}})\n", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,6 @@ class SummaryFacts:
     depth: int
     descendant_count: int
     """The messages that it covers, through all depths."""
-    first_sequence: int
-    last_sequence: int
     start_ms: int | None = None
     """The earliest time of a covered message, milliseconds since 1970 UTC; None: no message has one."""
     end_ms: int | None = None
@@ -76,7 +77,7 @@ def _fence(body: str) -> str:
     """A token that `body` does not hold, the same for the same body."""
     # A lone surrogate cannot be encoded otherwise; what it is encoded to matters to no one.
     digest = hashlib.sha256(body.encode("utf-8", "surrogatepass"))
-    while (token := digest.hexdigest()[:_TOKEN_DIGITS]) in body:
+    while (token := f"{int(digest.hexdigest(), 16) % 10**_TOKEN_DIGITS:0{_TOKEN_DIGITS}}") in body:
         digest.update(token.encode())
     return token
 
@@ -89,15 +90,12 @@ def _header(facts: SummaryFacts) -> str:
     fallback = ", fallback=true" if facts.fallback else ""
     return (
         f"{OPENING}{facts.id}: depth={facts.depth}, descendant_count={facts.descendant_count},"
-        f" sequences={facts.first_sequence}-{facts.last_sequence}, time={_range(facts)}, trust=untrusted{fallback}]"
+        f" time={_range(facts)}, trust=untrusted{fallback}]"
     )
 
 
 def _footer(facts: SummaryFacts) -> str:
-    return (
-        f"[Expand for details about: the {facts.descendant_count} messages behind {facts.id},"
-        f" kept whole, depth {facts.depth}, {_range(facts)}]"
-    )
+    return f"[Expand for details about: its {facts.descendant_count} messages]"
 
 
 def _range(facts: SummaryFacts) -> str:

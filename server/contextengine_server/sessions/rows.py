@@ -73,8 +73,6 @@ def summary_facts(row: SummaryRow) -> SummaryFacts:
         id=row.id,
         depth=row.depth,
         descendant_count=row.message_count,
-        first_sequence=row.first_sequence,
-        last_sequence=row.last_sequence,
         start_ms=row.start_ms,
         end_ms=row.end_ms,
         fallback=row.fallback,
@@ -98,9 +96,7 @@ def summary_cost(row: SummaryRow, shaper: WireShaper) -> int:
 
 def summary_overhead(count: Callable[[str], int]) -> int:
     """What a summary costs besides its body, at most: its frame as a message, header, fence and footer."""
-    longest = SummaryFacts(
-        "s" + "9" * 9 + "-ffffffff", 9, 999_999, 10_000_000, 99_999_999, 0, 4_102_444_799_000, True
-    )
+    longest = SummaryFacts("s" + "9" * 9 + "-ffffffff", 9, 999_999, 0, 4_102_444_799_000, True)
     return MESSAGE_TOKENS + count(render(longest, ""))
 
 
