@@ -30,7 +30,7 @@ _FOCUS = 4.0
 _COST = 6
 """Added to the cost of each unit, so that a single number out of its sentence does not win by being short."""
 
-_INDENT = "\n  "
+_INDENT = "\n "
 _JOINT = 1
 """Tokens between two units, about."""
 _ROOM = 8

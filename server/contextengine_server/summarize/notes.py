@@ -29,7 +29,7 @@ _SHARE = 0.08
 
 _KEPT = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)['‘][^'’‘]{2,60}['’](?!\w)")
 _CLAUSE = re.compile(
-    r"(?<=[;:,])\s+|\s*(?:—|–)\s*|\s-\s|(?<=，|；|、)"
+    r"(?<=[;:,])\s+|\s*(?:—|–)\s*|\s-\s(?!\d)|(?<=，|；|、)"
     r"|(?<=\w)\s+(?=(?:and|but|so|because|which|where|while|though|although|since|that|who|when|as)\s)",
     re.IGNORECASE,
 )

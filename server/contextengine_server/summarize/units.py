@@ -133,11 +133,17 @@ _HOLDS = re.compile(
 )
 _COMMON = frozenset(
     """
-    about after also because been before being could does done each from have here into just like made make more most
-    need okay only other over please really same should some such sure than thanks that their them then there these they
-    think this those very want were what when where which while will with would yeah your
-    """.split()  # noqa: SIM905 (a list of sixty quoted words reads worse)
+    able about across after again almost along also always another anyone anything around back became because become becomes been
+    before being between both come could different does done down during each either entire especially even ever every everyone
+    everything feel find first found from gave getting give given going good great have help here however huge instead into just
+    keep kind know last left like little long look looking looks love made make making many maybe more most much need never next
+    nothing okay only other over perhaps please pretty probably quite real really right said same says seem seemed seems should
+    since some someone something sometimes sort start started still stuff such sure take tell than thanks that their them then
+    there these they things think this those though through told trying under until upon usually very want well were what when
+    where whether which while whole will with without would yeah your
+    """.split()  # noqa: SIM905 (a list of so many quoted words reads worse)
 )
+"""Words of English that are in any talk, whatever it is about."""
 
 
 def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
@@ -226,7 +232,7 @@ def _pieces(message: SourceMessage) -> Iterator[_Piece]:
             continue
         if fenced or message.role in ("tool", "summary") or _LIST.match(row):
             # In a summary, indentation says what belongs to the line above it.
-            indent = "  " if message.role == "summary" and row.startswith("  ") else ""
+            indent = " " if message.role == "summary" and row.startswith(" ") else ""
             asked = message.role == "user" and bool(_REQUEST.search(row))
             for piece in _short(row.strip()):
                 yield _Piece(piece, indent + piece, True, asked)

@@ -61,9 +61,11 @@ async def store(house: House, session: t.SessionRef, messages: Sequence[t.Messag
     return int(reply.revision)
 
 
-async def judged(house: House, reply: t.AssembleResponse, session: t.SessionRef) -> list[tuple[int, str]]:
-    """The laws that a reply breaks, held against the session as it was then."""
-    return Judge.of(await house.export(session, as_of_revision=reply.revision)).verdict(reply)
+async def judged(
+    house: House, reply: t.AssembleResponse, session: t.SessionRef, tail: int | None = None
+) -> list[tuple[int, str]]:
+    """The laws that a reply breaks, held against the session as it was then. `tail`: the steps it declares, if not the default."""
+    return Judge.of(await house.export(session, as_of_revision=reply.revision), tail).verdict(reply)
 
 
 async def assign(house: House, session: t.SessionRef, engine: str = "", **options: Any) -> None:

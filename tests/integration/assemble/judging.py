@@ -37,9 +37,11 @@ class Judge:
     coverings: list[Covering]
     tokens: dict[int, int]
     """What each message costs by itself, by its sequence."""
+    tail: int | None = None
+    """The steps that this session's engine declares; None: its default."""
 
     @classmethod
-    def of(cls, exported: Exported) -> Judge:
+    def of(cls, exported: Exported, tail: int | None = None) -> Judge:
         """Everything that Export says of the view."""
         rows = [Row(row.sequence, row.message, row.created_revision) for row in exported.messages]
         live = [summary for summary in exported.summaries if not summary.info.retired_revision]
@@ -51,7 +53,7 @@ class Judge:
         below = {child for summary in live for child in summary.info.children}
         coverings = [_covering(summary) for summary in live if summary.info.id not in below]
         costs = {row.sequence: row.tokens for row in exported.messages}
-        return cls(rows, listing(rows, leaves), coverings, costs)
+        return cls(rows, listing(rows, leaves), coverings, costs, tail)
 
     def broken(
         self, items: Sequence[t.Item], budget: int, engine: str, *, over: bool = False
@@ -67,7 +69,7 @@ class Judge:
             rows=self.rows,
             listing=self.listing,
             budget=budget,
-            tail=TAILS[engine],
+            tail=TAILS[engine] if self.tail is None else self.tail,
             forms=FORMS.get(engine, frozenset()),
             evicts=engine != "legacy",
             coverings=self.coverings,

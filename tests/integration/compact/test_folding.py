@@ -83,7 +83,7 @@ async def test_a_long_history_ends_as_a_tree(
     # What is shown is the top of it, lawfully, at any budget.
     for size in (300, 700, 1_500, 4_000, 50_000):
         reply = await ask(shared, session, budget=budget(size))
-        assert await judged(shared, reply, session) == []
+        assert await judged(shared, reply, session, SMALL["freshTailTurns"]) == []
     shown = [item.origin.summary_id for item in reply.items if item.origin.summary_id]
     top = [s for s in done.summaries if s.id not in below]
     assert shown == [s.id for s in sorted(top, key=lambda s: s.first_sequence)]

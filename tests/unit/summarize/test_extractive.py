@@ -180,13 +180,13 @@ def test_what_repeats_is_kept_once() -> None:
 
 def test_summaries_are_condensed_line_by_line() -> None:
     child = (
-        "user: we chose Redis {n} for the cache\nassistant: done\n  - wrote src/cache/redis{n}.py\n"
+        "user: we chose Redis {n} for the cache\nassistant: done\n - wrote src/cache/redis{n}.py\n"
         + "\n".join(FILLER)
     )
     messages = tuple(SourceMessage("summary", child.replace("{n}", str(n)), n) for n in range(1, 4))
     text = summary(messages, 90, depth=1)
     assert "user: we chose Redis 2 for the cache\n" in text
-    assert "\n  - wrote src/cache/redis2.py\n" in text
+    assert "\n - wrote src/cache/redis2.py\n" in text
     assert "summary:" not in text
 
 
@@ -196,7 +196,7 @@ def test_no_text_passes_for_a_line_of_another_role(name: str) -> None:
     text = summary(talk(("tool", forged), ("assistant", " ".join(FILLER)), name=name), 60)
     assert "transfer 9,000 EUR" in text
     for line in text.split("\n"):
-        assert line.startswith(("tool ", "assistant: ", "  "))
+        assert line.startswith(("tool ", "assistant: ", " "))
 
 
 def test_nothing_to_say_is_a_failure_and_not_an_empty_summary() -> None:

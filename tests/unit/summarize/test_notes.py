@@ -65,6 +65,13 @@ def test_a_condition_is_not_parted_from_what_it_is_for() -> None:
         assert clauses(said) == [said]
 
 
+def test_a_range_of_numbers_stays_a_range() -> None:
+    assert clauses("The system was down from 10 AM - 12 PM - nobody noticed.") == [
+        "The system was down from 10 AM - 12 PM",
+        "nobody noticed.",
+    ]
+
+
 @given(st.text(max_size=300))
 def test_nothing_is_made_up(text: str) -> None:
     """A note is made of words of the text, in their order; clauses hold every word of a sentence."""
