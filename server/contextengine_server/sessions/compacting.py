@@ -22,7 +22,7 @@ from contextengine_server.summarize.request import SummaryResult
 
 from .core import Address, SessionCore
 from .parts import with_oldest
-from .passes import Pass, before_of, bounded, prepare, row_of
+from .passes import Pass, before_of, bounded, frame_tokens, prepare, row_of
 from .rows import summary_of
 from .state import SessionState
 from .summarizing import capacity_for, summarize
@@ -174,6 +174,7 @@ async def summary_for(
     core: SessionCore, address: Address, engine: Engine, made: Pass, wanted: Wanted
 ) -> SummaryResult:
     """The summary of a pass, by the chain. Only cancellation is raised."""
+    frame = frame_tokens(made, core.counter.count_text)
     summary = await summarize(
         core,
         address.scope,
@@ -182,9 +183,10 @@ async def summary_for(
         made.entries,
         made.gain,
         wanted.focus,
+        frame=frame,
         children=made.sources,
     )
-    target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - core.summary_overhead)
+    target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - frame)
     return bounded(summary, target, core.counter.count_text)
 
 

@@ -9,10 +9,12 @@ from hashlib import blake2b
 from contextengine_server.context.held import Before
 from contextengine_server.context.laws.progress import input_key
 from contextengine_server.context.message import Entry
+from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.store.interface import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
+from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.shaping import WireShaper
 
 from .rows import summary_cost
@@ -117,7 +119,7 @@ def row_of(
         depth=made.step.depth,
         first_sequence=made.first_sequence,
         last_sequence=made.last_sequence,
-        message_count=sum(child.message_count for child in made.sources) or len(made.entries),
+        message_count=_message_count(made),
         source_tokens=made.gain,
         tokens=0,
         text=summary.text,
@@ -143,15 +145,32 @@ def row_of(
 
 def _id(revision: int, text: str, taken: Container[str]) -> str:
     """Derived, so that the same session compacted in the same way gets the same summary, wherever that happens."""
-    digest = blake2b(text.encode("utf-8", "replace"), digest_size=4)
-    while (made := f"s{revision}-{digest.hexdigest()}") in taken:
+    # In decimal, which tokenizers take by threes.
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=8)
+    while (made := f"s{revision}-{int(digest.hexdigest(), 16) % 10**9:09}") in taken:
         digest.update(b"again")
     return made
+
+
+def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
+    """What the summary of a pass costs besides its text, a token or three less at times: its id is not known yet."""
+    facts = SummaryFacts(
+        id="s" + "9" * 9 + "-" + "9" * 9,
+        depth=made.step.depth,
+        descendant_count=_message_count(made),
+        start_ms=min(_known(_starts(made)), default=None),
+        end_ms=max(_known(_ends(made)), default=None),
+    )
+    return MESSAGE_TOKENS + count(render(facts, "x"))
 
 
 def before_of(view: View) -> Before:
     """The view as it stands, for the summary that is about to change it."""
     return Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
+
+
+def _message_count(made: Pass) -> int:
+    return sum(child.message_count for child in made.sources) or len(made.entries)
 
 
 def _starts(made: Pass) -> list[int | None]:

@@ -99,14 +99,15 @@ async def summarize(
     gain: int,
     focus: str,
     *,
+    frame: int,
     children: Sequence[Summary] = (),
 ) -> SummaryResult:
     """The summary of a compaction's step. Only cancellation is raised.
 
     `entries` are the messages that it stands for; with `children`, summaries of lesser depth, it is one deeper than the
-    deepest of them. `gain` is the tokens that leave the view with it.
+    deepest of them. `gain` is the tokens that leave the view with it; `frame` what it costs there besides its text.
     """
-    request = summary_request(core, scope, engine, step, entries, gain, focus, children=children)
+    request = summary_request(core, scope, engine, step, entries, gain, focus, frame=frame, children=children)
     began_ms = core.clock_ms()
     with CURRENT.get().span("summarize") as span:
         with under(span):
@@ -158,14 +159,15 @@ def summary_request(
     gain: int,
     focus: str,
     *,
+    frame: int,
     children: Sequence[Summary] = (),
 ) -> SummaryRequest:
     """What the summarizers are asked; see `summarize`."""
     sources = [*map(source_summary, children), *map(source_message, entries)]
     return SummaryRequest(
         messages=tuple(sorted(sources, key=lambda source: source.sequence)),
-        source_tokens=max(1, gain - core.summary_overhead),
-        target_tokens=max(1, step.target_tokens - core.summary_overhead),
+        source_tokens=max(1, gain - frame),
+        target_tokens=max(1, step.target_tokens - frame),
         focus=focus[:MAX_FOCUS],
         previous_summary=step.previous,
         depth=max((child.depth + 1 for child in children), default=0),

@@ -7,12 +7,11 @@ what messages and summaries say counts: no header, no footer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contextengine import types as t
 from contextengine.messages import user
-from contextengine_server.context.budget import cell
 from contextengine_server.tokens import TokenCounter
 from tests.integration.assemble.asking import ask, assign, settled
 from tests.integration.harness import House, budget, ref, texts
@@ -24,10 +23,9 @@ SHARES = (10, 25, 50)
 """The budgets, in percent of the session's tokens."""
 FIRST = 5
 """How many hits of a search count."""
-MIN_LEAF, MAX_LEAF, MAX_CHUNK = 96, 5_000, 20_000
-"""The smallest and the largest leaf that the dag's options allow, and the default of what one covers."""
-_ADDITION = 100
-"""Tokens of the addition to the system prompt, about: it is paid from the budget."""
+FITTED: dict[str, object] = {"freshTailTurns": 1, "contextThreshold": 0.95, "leafTargetTokens": 5_000}
+"""Options of the dag for sessions much longer than their budget: a tail of one step, and leaves as large as the room beside it. The
+defaults are made for windows of 100,000 tokens and more."""
 _BODY = re.compile(r"<<<untrusted (\w+)\n(.*)\n\1 untrusted>>>", re.DOTALL)
 
 
@@ -61,25 +59,7 @@ class Answered:
                 mine[share] = mine.get(share, 0) + number
 
 
-def fitted(tokens: int, share: int, newest: int) -> dict[str, object]:
-    """Options of the dag for a session much longer than its budget: a tail of one step, and leaves that together fill what the
-    budget's cell leaves beside the newest message and the addition. The defaults are made for windows of 100,000 tokens and more.
-    """
-    room = max(0, cell(max(0, tokens * share // 100 - _ADDITION)) - newest)
-    leaves = max(-(-tokens // MAX_CHUNK), -(-room // MAX_LEAF), 1)
-    return {
-        "freshTailTurns": 1,
-        "contextThreshold": 0.95,
-        "leafChunkTokens": max(
-            1_000, tokens * 11 // 10 // leaves
-        ),  # a message costs a little more than its text
-        "leafTargetTokens": max(MIN_LEAF, min(MAX_LEAF, room // leaves)),
-    }
-
-
-async def measure(
-    house: House, memory: Memory, options: Callable[[int, int, int], dict[str, object]] | None = fitted
-) -> Answered:
+async def measure(house: House, memory: Memory, options: dict[str, object] | None = FITTED) -> Answered:
     """Measures one session. `options`: what an operator chose; None: the defaults."""
     count = TokenCounter().count_text
     tokens = sum(map(count, memory.said))
@@ -102,7 +82,7 @@ async def measure(
         size = tokens * share // 100
         session = ref(f"{memory.name}-{share}-{'default' if options is None else 'fitted'}")
         if options is not None:
-            await assign(house, session, "dag", **options(tokens, share, count(memory.said[-1])))
+            await assign(house, session, "dag", **options)
         await _store(house, session, memory)
         await ask(house, session, budget=budget(size))
         await settled(house, session)

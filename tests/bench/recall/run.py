@@ -20,7 +20,7 @@ from rich.table import Table
 
 from tests.bench.recall.caching import Cached, replay
 from tests.bench.recall.memories import memories
-from tests.bench.recall.quality import FIRST, SHARES, Answered, fitted, measure
+from tests.bench.recall.quality import FIRST, SHARES, Answered, measure
 from tests.integration.harness import house as living
 
 PARTS = ("quality", "cache")
@@ -57,7 +57,7 @@ async def _run(directory: Path, wanted: list[str]) -> dict[str, dict]:
         if "quality" in wanted:
             total, plain = Answered(), Answered()
             for memory in memories():
-                one = results["quality"][memory.name] = await measure(house, memory, fitted)
+                one = results["quality"][memory.name] = await measure(house, memory)
                 total.add(one)
                 plain.add(await measure(house, memory, None))
             results["quality"] |= {"all": total, "all, default options": plain}

@@ -268,7 +268,7 @@ async def test_a_range_that_ends_before_the_newest(shared: House, session: t.Ses
 
     await store(shared, session, [calls("a1", "c1"), result("r1", "c1", 300)])
     await compacted(1, 2, "Done.")
-    small = budget(270)
+    small = budget(230)
     before = await ask(shared, session, ingest=[say("u1", 60), reply_with("a2", 3)], budget=small)
     assert ids_of(before.items) == ["u1", "a2"]
     await store(shared, session, [reply_with("a3", 300)])

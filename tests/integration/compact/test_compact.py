@@ -270,7 +270,7 @@ async def test_it_dwells_on_the_focus(shared: House, session: t.SessionRef) -> N
     texts_by_focus = {}
     for focus in ("", "hyena"):
         one = ref(f"{session.session_id} {focus}")
-        await assign(shared, one, "dag", leafTargetTokens=200)
+        await assign(shared, one, "dag", leafTargetTokens=150)
         await store(shared, one, said)
         await quiet(shared, one)
         done = await compact(shared, one, force=True, focus=focus, budget=budget(50_000))

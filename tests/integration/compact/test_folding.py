@@ -154,7 +154,7 @@ async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_belo
     """The view was full when the first leaf was made. By now there is room for what was evicted then, and no summary that is
     shown says how full it had been."""
     await assign(shared, session, "dag", **SMALL)
-    await store(shared, session, [*talk(14, 100), say("last", 100)])
+    await store(shared, session, [*talk(14, 100), say("last", 20)])
     await quiet(shared, session)
     before = await ask(shared, session, budget=budget(4_000))
     for _ in range(3):

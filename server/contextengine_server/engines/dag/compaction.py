@@ -8,6 +8,7 @@ from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..layout import uncovered
 from ..options import DagOptions
 from .folding import can_fold, crowded, next_fold
+from .sizing import leaf_size
 
 
 def above(view: View, available: int, measured: int | None, threshold: float) -> bool:
@@ -39,26 +40,22 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
     fold = next_fold(view, options, goal.floor)
     if fold is not None and crowded(view, goal.available, options):
         return fold
-    chunk = _chunk(view, options, goal)
+    size = leaf_size(view, goal, options)
+    chunk = _chunk(view, options, goal.floor, size.source)
     if chunk is None:
         return fold or NothingToDo("already compacted" if view.summaries else "nothing to compact")
     first, last, tokens = chunk
     before = [summary for summary in view.summaries if summary.last_step < first]
-    # The target counts what frames the text; what is left for the text is never less than the smallest summary has.
-    target = min(max(options.leaf_target_tokens, goal.floor), tokens - 1)
+    target = min(size.target, tokens - 1)
     return CompactionStep(first, last, target, previous=before[-1].text if before else "")
 
 
-def _chunk(view: View, options: DagOptions, goal: CompactionGoal) -> tuple[int, int, int] | None:
-    """The oldest steps outside the tail that no summary covers, up to a leaf's size and to what the summarizer takes: (first,
-    last, tokens to gain).
+def _chunk(view: View, options: DagOptions, floor: int, most: int) -> tuple[int, int, int] | None:
+    """The oldest steps outside the tail that no summary covers, up to `most` tokens: (first, last, tokens to gain).
 
     What gains no more than the floor is passed over, so that a scrap between two summaries does not end all compaction. The
     newest user message may be covered, though it is shown until there is a newer one: else it would be left over as a scrap.
     """
-    floor, most = goal.floor, options.leaf_chunk_tokens
-    if goal.capacity is not None:
-        most = min(most, goal.capacity)
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())
     never = {*range(view.leading), *view.pinned}
