@@ -33,6 +33,12 @@ _CLAUSE = re.compile(
     r"|(?<=\w)\s+(?=(?:and|but|so|because|which|where|while|though|although|since|that|who|when|as)\s)",
     re.IGNORECASE,
 )
+_INFINITIVE = re.compile(
+    r"\b(need(?:s|ed)?|want(?:s|ed)?|try|tries|tried|trying|like[sd]?|love[sd]?|hop(?:es?|ed|ing)|plan(?:s|ned|ning)?|going|able|ready"
+    r"|happy|glad|easy|hard|time|ways?|how|learn(?:s|ed|ing)?|start(?:s|ed|ing)?|beg[aiu]n|continued?|prefers?|forg[eo]t"
+    r"|allow(?:s|ed)?|help(?:s|ed)?|supposed|aim(?:s|ed|ing)?|willing|eager|chance|used|had|have|has)\s+to\s+(?=[a-z])"
+)
+"""A `to` that only leads in the verb behind it; any other may tell a direction."""
 _WHOLE = re.compile(r"\b(if|unless|except|neither|either)\b|如果|除非|否则", re.IGNORECASE)
 """Half of such a sentence would say something else."""
 _LEAST = 2
@@ -73,7 +79,7 @@ def note(text: str) -> str:
 
 
 def _thinned(text: str) -> str:
-    pieces = re.split(r"(\s+)", text)
+    pieces = re.split(r"(\s+)", _INFINITIVE.sub(r"\1 ", text))
     words = pieces[::2]
     out: list[str] = []
     for at, word in enumerate(words):

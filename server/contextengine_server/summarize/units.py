@@ -106,9 +106,10 @@ _WORTH = {
     "title": 1.0,
     "name": 0.9,
     "acronym": 0.7,
-    "word": 0.1,
     "han": 0.12,
 }
+_WORD, _SAID_WORD = 0.1, 0.15
+"""What any other word is worth, and in a user's message, where facts of a life are told in plain words."""
 _HOLDS = re.compile(
     r"""
     (?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s<>"'`)\]}，。]+)
@@ -160,12 +161,13 @@ def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
             seen.add(folded)
             weight, own = _matters(message.role, piece, position == 0, edge)
             crowd = 0.25 if message.role == "tool" else 0.0
-            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, holds(piece.said)))
+            held = holds(piece.said, _SAID_WORD if message.role == "user" else _WORD)
+            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, held))
     return units
 
 
-def holds(text: str) -> tuple[tuple[str, float], ...]:
-    """What a text holds that matters, each once, with its worth."""
+def holds(text: str, word: float = _WORD) -> tuple[tuple[str, float], ...]:
+    """What a text holds that matters, each once, with its worth; `word`: that of a word that is nothing but one."""
     found: dict[str, float] = {}
     for match in _HOLDS.finditer(text):
         kind = match.lastgroup or "word"
@@ -175,7 +177,7 @@ def holds(text: str) -> tuple[tuple[str, float], ...]:
             for at in range(len(piece) - 1):
                 found.setdefault(piece[at : at + 2], _WORTH["han"])
         elif piece and piece not in _COMMON:
-            found.setdefault(piece, _WORTH[kind])
+            found.setdefault(piece, word if kind == "word" else _WORTH[kind])
     return tuple(found.items())
 
 

@@ -24,6 +24,7 @@ from contextengine_server.summarize.notes import clauses, english, note
         ("The flag is `the --a of it` in the script.", "flag `the --a of it` script."),
         ("She studied at the University of Pennsylvania.", "studied University of Pennsylvania."),
         ("The US team met in May, and I am in IT.", "US team met May, IT."),
+        ("I used to walk, and I need to talk to Ann.", "used walk, need talk to Ann."),
         ("It is.", "It is."),
     ],
 )
