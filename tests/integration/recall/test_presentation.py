@@ -88,7 +88,7 @@ async def test_what_tools_said_stays_data(house: House, name: str, messages: lis
         house, session, [user(f"Word {number} of the end.", id=f"end{number}") for number in range(4)]
     )
     whole = (await house.client.get_status(session)).view_tokens
-    await house.client.compact(session, force=True, budget=budget(max(2_500, whole // 4)))
+    await house.client.compact(session, force=True, budget=budget(max(4_000, whole // 4)))
     reply = await ask(house, session, budget=budget(max(4_000, whole // 2)))
     summaries = [item for item in reply.items if item.HasField("summary")]
     assert summaries
