@@ -151,16 +151,15 @@ class Item:
     """The places of its calls among its parts."""
     results: tuple[int, ...] = field(init=False)
     """The places of its results."""
+    excluded: bool = field(init=False)
+    """True for a harness's own entry that it keeps out of contexts."""
 
     def __post_init__(self) -> None:
         places = list(enumerate(self.parts))
         object.__setattr__(self, "calls", tuple(at for at, part in places if isinstance(part, Call)))
         object.__setattr__(self, "results", tuple(at for at, part in places if isinstance(part, Result)))
-
-    @property
-    def excluded(self) -> bool:
-        """True for a harness's own entry that it keeps out of contexts."""
-        return self.role is Role.CUSTOM and self.labels.get("excluded", "false") != "false"
+        excluded = self.role is Role.CUSTOM and self.labels.get("excluded", "false") != "false"
+        object.__setattr__(self, "excluded", excluded)
 
     @property
     def pinned(self) -> bool:

@@ -120,10 +120,10 @@ def _jsonl(task: Task) -> Projected:
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE
     made_of = recorded(shown, payload, task.redact)
-    if any(one.lost for one in made_of):
+    lossy = [(item, one) for item, one in zip(shown, made_of, strict=True) if one.lost]
+    if lossy:
         places = {id(item): at for at, item in enumerate(task.items)}
-        found = zip(shown, made_of, strict=True)
-        losses += [Loss(places[id(item)], *lost) for item, one in found for lost in one.lost]
+        losses += [Loss(places[id(item)], *lost) for item, one in lossy for lost in one.lost]
     limit = record_chars(task, total, len(instructions), len(prompt))
     earlier = _earlier_cut(task, decision, mode, policy)
     fitted = fit(shown, made_of, limit, earlier)
