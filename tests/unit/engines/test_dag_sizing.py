@@ -57,6 +57,13 @@ def test_history_that_came_at_once_is_spread_over_as_many_leaves_as_fill_the_roo
     assert more.target == 1_200
 
 
+def test_a_model_without_room_is_given_the_least() -> None:
+    view = history(30).view
+    for available in (500, 5_000):
+        one = CompactionGoal(available=available, floor=FLOOR, capacity=0)
+        assert leaf_size(view, one, DagOptions(fresh_tail_turns=1)).source == 1
+
+
 def test_what_fits_the_budget_is_not_spread() -> None:
     view = history(30).view
     assert view.total < 5_000

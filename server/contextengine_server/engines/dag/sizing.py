@@ -33,7 +33,7 @@ def leaf_size(view: View, goal: CompactionGoal, options: DagOptions) -> LeafSize
     """How large the next leaf is to be."""
     source = options.leaf_chunk_tokens
     if goal.capacity is not None:
-        source = min(source, goal.capacity)
+        source = max(1, min(source, goal.capacity))  # a model may have no room at all
     # The target counts what frames the text; what is left for the text is never less than the smallest summary has.
     target = max(options.leaf_target_tokens, goal.floor)
     tail = view.tail_from(options.fresh_tail_turns)
