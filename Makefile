@@ -74,7 +74,7 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	cd clients/go && go doc -all . > ../../build/docs/go.txt
 	cd clients/typescript && npm run --silent docs
 	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && (cd clients/java && mvn -B -q package) && cp -r clients/java/target/reports/apidocs/. build/docs/java)
-	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && cp -r ../../build/rust/doc ../../build/docs/rust)
+	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && mkdir -p ../../build/docs/rust && cp -r ../../build/rust/doc/. ../../build/docs/rust)
 
 packages: setup $(BUILDS) ## Build what is published into build/packages
 	for project in $(dir $(PROJECTS)); do \

@@ -46,13 +46,12 @@ func (c *Client) Lend(
 			return err
 		case welcomed:
 			pause = firstPause
-		default:
-			pause = min(3*pause, longestPause)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
+		pause = min(3*pause, longestPause)
 	}
 }
 

@@ -64,7 +64,9 @@ func (q *queue) add(entry *pb.AfterTurnRequest) error {
 	}
 	if q.spill != nil {
 		if err := q.spill.append(entry); err != nil {
-			return err
+			// The agent goes on without its disk, too.
+			return &Error{Reason: ErrQueueFull.Reason, Code: codes.ResourceExhausted,
+				Message: fmt.Sprintf("the spill file cannot be written: %v", err)}
 		}
 	}
 	q.entries = append(q.entries, entry)

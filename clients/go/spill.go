@@ -52,10 +52,17 @@ func (s *spill) append(entry *pb.AfterTurnRequest) error {
 		return err
 	}
 	record := append(binary.AppendUvarint(nil, uint64(len(encoded))), encoded...)
-	if _, err := s.file.Write(record); err != nil {
-		return err
+	written, err := s.file.Write(record)
+	if err == nil {
+		err = s.file.Sync()
 	}
-	return s.file.Sync()
+	if err != nil {
+		// Behind half a record nothing could be read again.
+		if info, failed := s.file.Stat(); failed == nil {
+			_ = s.file.Truncate(info.Size() - int64(written))
+		}
+	}
+	return err
 }
 
 // clear leaves the file empty. Where that fails its records are sent again, which does no harm.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -159,6 +162,41 @@ def test_it_outlives_the_process(alone: Driver, address: str, session: Json, spi
     alone.connect(address, spill_file=spill)
     alone.ask("flush")
     assert ids_of(alone, session) == ["m0", "n0", "m1", "n1", "m2", "n2"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory with room for 16 KB."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(directory)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+def test_a_full_disk_is_a_full_queue(alone: Driver, address: str, session: Json, small_disk: Path) -> None:
+    spill = str(small_disk / "spill")
+    small, large = user("one"), user("two", "x" * 40_000)
+    alone.connect(DEAD, timeouts=QUICK, spill_file=spill)
+    context = alone.assemble(session, t.AssembleRequest(ingest=[small]))
+    assert context.degraded is not None
+    assert context.degraded["unqueued"] == 0
+    context = alone.assemble(session, t.AssembleRequest(ingest=[large]))
+    assert context.degraded is not None
+    assert context.degraded["unqueued"] == 1
+    assert context.ids == ["one", "two"]
+    with pytest.raises(Refused, match="spill file") as caught:
+        alone.session(session, "ingest", t.IngestRequest(message=large), t.IngestResponse)
+    assert caught.value.error["type"] == "QueueFull"
+    alone.session(session, "ingest", t.IngestRequest(message=user("three")), t.IngestResponse)
+    assert alone.pending() == 2
+    alone.connect(address, spill_file=spill)
+    alone.ask("flush")
+    assert ids_of(alone, session) == ["one", "three"]
 
 
 def test_a_damaged_spill_file_is_an_error(alone: Driver, spill: str) -> None:

@@ -48,9 +48,11 @@ class AsyncLending:
                 except ContextEngineError as error:
                     if not is_borne(error):
                         raise
-                pause = FIRST_PAUSE_S if self._welcomed else min(pause * 3, LONGEST_PAUSE_S)
+                if self._welcomed:
+                    pause = FIRST_PAUSE_S
                 self._welcomed = False
                 await asyncio.sleep(pause)
+                pause = min(pause * 3, LONGEST_PAUSE_S)
         finally:
             for job in self._jobs.values():
                 job.cancel()

@@ -108,9 +108,11 @@ class Lending:
                 if not is_borne(error):
                     self._error = error
                     return
-            pause = FIRST_PAUSE_S if self._welcome.is_set() else min(pause * 3, LONGEST_PAUSE_S)
+            if self._welcome.is_set():
+                pause = FIRST_PAUSE_S
             self._welcome.clear()
             self._stopped.wait(pause)
+            pause = min(pause * 3, LONGEST_PAUSE_S)
 
     def _serve(self) -> None:
         """One stream, to its end."""

@@ -57,7 +57,14 @@ class Pending:
                     code=grpc.StatusCode.RESOURCE_EXHAUSTED,
                 )
             if self._spill is not None:
-                self._spill.append(entry)
+                try:
+                    self._spill.append(entry)
+                except OSError as error:
+                    # The agent goes on without its disk, too.
+                    raise QueueFull(
+                        f"the spill file cannot be written: {error}",
+                        code=grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    ) from error
             self._entries.append(entry)
             self._count, self._bytes = count, size
 

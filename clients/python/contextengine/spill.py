@@ -20,7 +20,7 @@ class Spill:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = Path(path)
-        self._file = self._path.open("ab")
+        self._file = self._path.open("ab", buffering=0)
 
     def read(self) -> list[AfterTurnRequest]:
         """What the file holds. A last record that was cut off is taken away. Raises SpillDamaged."""
@@ -37,11 +37,18 @@ class Spill:
         return requests
 
     def append(self, request: AfterTurnRequest) -> None:
-        """Adds a request. It is on the disk when this returns."""
+        """Adds a request. It is on the disk when this returns. Raises OSError, and then changes nothing."""
         encoded = request.SerializeToString()
-        self._file.write(_varint(len(encoded)) + encoded)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        record = memoryview(_varint(len(encoded)) + encoded)
+        whole = os.fstat(self._file.fileno()).st_size
+        try:
+            while record:
+                record = record[self._file.write(record) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            # Behind half a record nothing could be read again.
+            self._file.truncate(whole)
+            raise
 
     def clear(self) -> None:
         """Leaves the file empty."""

@@ -104,7 +104,11 @@ impl Client {
                 let inner = self.inner.clone();
                 let write = move || inner.queue.as_ref().map_or(Ok(()), |queue| queue.add(entry));
                 tokio::task::spawn_blocking(write).await.unwrap_or_else(|ended| {
-                    Err(Error::new(Code::Internal, "SPILL_FAILED", format!("the spill file was not written: {ended}")))
+                    Err(Error::new(
+                        Code::ResourceExhausted,
+                        "QUEUE_FULL",
+                        format!("the spill file was not written: {ended}"),
+                    ))
                 })
             }
         }

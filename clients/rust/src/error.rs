@@ -100,8 +100,6 @@ kinds! {
     QueueFull = "QUEUE_FULL",
     /// A delta does not fit the list that is held; the next call gets the whole list. Raised by the client itself.
     DeltaMismatch = "DELTA_MISMATCH",
-    /// The spill file cannot be written. Raised by the client itself.
-    SpillFailed = "SPILL_FAILED",
 }
 
 /// A field of the request that is wrong.

@@ -75,8 +75,10 @@ impl Queue {
             return Err(Error::new(Code::ResourceExhausted, "QUEUE_FULL", problem));
         }
         if let Some(spill) = &mut state.spill {
+            // The agent goes on without its disk, too.
             spill.append(&entry).map_err(|problem| {
-                Error::new(Code::Internal, "SPILL_FAILED", format!("the spill file cannot be written: {problem}"))
+                let problem = format!("the spill file cannot be written: {problem}");
+                Error::new(Code::ResourceExhausted, "QUEUE_FULL", problem)
             })?;
         }
         state.entries.push_back(Arc::new(entry));

@@ -74,8 +74,9 @@ export class Lending {
         if (signal.aborted) break;
         if (!isBorne(error)) throw error;
       }
-      pause = this.welcomed ? FIRST_PAUSE_MS : Math.min(3 * pause, LONGEST_PAUSE_MS);
+      if (this.welcomed) pause = FIRST_PAUSE_MS;
       await sleep(pause, undefined, { signal }).catch(() => undefined);
+      pause = Math.min(3 * pause, LONGEST_PAUSE_MS);
     }
     for (const job of this.jobs.values()) job.abort();
   }

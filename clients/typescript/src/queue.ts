@@ -47,7 +47,13 @@ export class Queue {
         { code: status.RESOURCE_EXHAUSTED, reason: "QUEUE_FULL" },
       );
     }
-    this.spill?.append(entry);
+    try {
+      this.spill?.append(entry);
+    } catch (error) {
+      // The agent goes on without its disk, too.
+      const failure = { code: status.RESOURCE_EXHAUSTED, reason: "QUEUE_FULL" };
+      throw new QueueFull(`the spill file cannot be written: ${String(error)}`, failure);
+    }
     this.entries.push(entry);
     [this.messages, this.bytes] = [messages, bytes];
   }

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
@@ -35,8 +35,16 @@ export class Spill {
 
   /** Adds a request. It is on the disk when this returns. */
   append(request: AfterTurnRequest): void {
-    writeSync(this.file, new BinaryWriter().bytes(toBinary(AfterTurnRequestSchema, request)).finish());
-    fsyncSync(this.file);
+    const record = new BinaryWriter().bytes(toBinary(AfterTurnRequestSchema, request)).finish();
+    const whole = fstatSync(this.file).size;
+    try {
+      for (let written = 0; written < record.length; ) written += writeSync(this.file, record, written);
+      fsyncSync(this.file);
+    } catch (error) {
+      // Behind half a record nothing could be read again.
+      ftruncateSync(this.file, whole);
+      throw error;
+    }
   }
 
   /** Leaves the file empty. */

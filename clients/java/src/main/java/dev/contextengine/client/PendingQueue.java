@@ -3,6 +3,7 @@ package dev.contextengine.client;
 import dev.contextengine.v1.AfterTurnRequest;
 import dev.contextengine.v1.SessionRef;
 import io.grpc.Status;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -42,7 +43,13 @@ final class PendingQueue implements AutoCloseable {
             throw Failure.of(Status.Code.RESOURCE_EXHAUSTED, "QUEUE_FULL", message, null).typed();
         }
         if (spill != null) {
-            spill.append(entry);
+            try {
+                spill.append(entry);
+            } catch (UncheckedIOException failed) {
+                // The agent goes on without its disk, too.
+                String message = "the spill file cannot be written: " + failed.getCause().getMessage();
+                throw Failure.of(Status.Code.RESOURCE_EXHAUSTED, "QUEUE_FULL", message, failed).typed();
+            }
         }
         entries.add(entry);
         messages += weight(entry);
