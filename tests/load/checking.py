@@ -81,7 +81,8 @@ def written(talk: Talk, profile: Profile, run: str, count: int) -> int:
     found = [talk.status(f"{run}{group(profile)}-{index}") for index in range(count)]
     match profile.rpc:
         case "Compact":
-            return sum(one.compaction_count for one in found)
+            # A call makes as many summaries as its session needs, and finds another session each time.
+            return sum(one.compaction_count > 0 for one in found)
         case "PrepareSubagentSpawn" | "EndSubagent":
             return sum(one.live_child_count for one in found)
     return sum(one.last_sequence for one in found)
