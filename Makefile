@@ -52,6 +52,7 @@ test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test
 	$(BIN)/python -m pytest -q
 
 test-clients: setup $(BUILDS) ## Hold every client that can be built here to one behaviour
+	@echo "clients that can be built here: $(CLIENTS)"
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) CONTEXTENGINE_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/clients
 
 .PHONY: $(BUILDS)
@@ -71,8 +72,8 @@ client-rust:
 
 client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(BIN)/pdoc -o build/docs/python contextengine '!contextengine.fields'
-	cd clients/go && go doc -all . > ../../build/docs/go.txt
-	cd clients/typescript && npm run --silent docs
+	$(if $(findstring go,$(CLIENTS)),mkdir -p build/docs && cd clients/go && go doc -all . > ../../build/docs/go.txt)
+	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm run --silent docs)
 	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && (cd clients/java && mvn -B -q package) && cp -r clients/java/target/reports/apidocs/. build/docs/java)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && mkdir -p ../../build/docs/rust && cp -r ../../build/rust/doc/. ../../build/docs/rust)
 
@@ -80,14 +81,15 @@ packages: setup $(BUILDS) ## Build what is published into build/packages
 	for project in $(dir $(PROJECTS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
-	cd clients/typescript && npm pack --silent --pack-destination ../../build/packages
-	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages)
+	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm pack --silent --pack-destination ../../build/packages)
+	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-0.1.0.pom)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
 
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
+	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
 
 demo: setup ## Replay the example transcripts and print what the model would see
@@ -107,8 +109,9 @@ LOAD_ONLY ?=
 load: setup $(GHZ) $(DELTAS) ## Load a seeded server with ghz, profile by profile, and find the knee (needs Go)
 	$(BIN)/python tests/load/run.py --seconds $(LOAD_SECONDS) --only '$(LOAD_ONLY)'
 
-soak: setup ## Kill a loaded server many times and look for every acknowledged message
+soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form
 	$(BIN)/python -m pytest -q tests/soak
+	CONTEXTENGINE_ALL_PROJECTIONS=1 $(BIN)/python -m pytest -q tests/integration/projection/test_transcripts.py
 
 proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeScript from the protos
 	$(BIN)/python scripts/gen_proto.py

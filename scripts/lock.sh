@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles requirements.lock (what the server runs on), deploy/build.lock (what its wheels are built with) and
-# requirements-dev.lock (what a developer has besides), with hashes and without download addresses. The distributions of this repository are left out: they are installed from it.
+# requirements-dev.lock (what a developer has besides), with hashes and without download addresses. The distributions of this
+# repository are left out: they are installed from it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

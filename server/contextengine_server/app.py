@@ -136,6 +136,7 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         projected = ProjectedItems(core.limits.cache_bytes // CACHE_SHARE)
         exporting.watch(core, projected, metrics)
         background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
+        background.deadline_s = max(background.deadline_s, _longest_s(settings))
         indexer = Indexer(store)
         sweeper = Sweeper(core)
         ground = Ground(store, indexer, inherits, redact, counter.count_text_async)
@@ -307,6 +308,15 @@ def _chain(settings: Settings, models: Models, pool: WorkerPool, counter: TokenC
     if "extractive" in settings.summarizer.order:
         chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding))
     return SummarizerChain(chain, counter.count_text)
+
+
+def _longest_s(settings: Settings) -> float:
+    """How long one summary may take where every model hangs and who is asked last writes it. A job's deadline must not cut that off:
+    the next in the order would never be asked."""
+    summarizer = settings.summarizer
+    runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else 0.0
+    endpoints = sum(one.timeout * (one.retries + 1) for one in summarizer.endpoints)
+    return runtime + endpoints + 2 * summarizer.deadline
 
 
 def _idle_ms(settings: Settings) -> int | None:

@@ -124,8 +124,9 @@ def test_subagents_go_through_every_client(driver: Driver, session: Json) -> Non
     assert spawned.spawn_token
     assert prepare("one").spawn_token == spawned.spawn_token
     rollback = t.RollbackSubagentSpawnRequest(spawn_token=taken_back.spawn_token, parent=parent)
-    for _ in range(2):
-        driver.call("ContextEngine.RollbackSubagentSpawn", rollback, t.RollbackSubagentSpawnResponse)
+    for first in (True, False):
+        reply = driver.call("ContextEngine.RollbackSubagentSpawn", rollback, t.RollbackSubagentSpawnResponse)
+        assert reply.rolled_back is first
     child = t.SessionRef(agent_id="clients", session_id=f"{parent.session_id}-one")
     end = t.EndSubagentRequest(child=child, spawn_token=spawned.spawn_token)
-    driver.call("ContextEngine.EndSubagent", end, t.EndSubagentResponse)
+    assert driver.call("ContextEngine.EndSubagent", end, t.EndSubagentResponse).ended

@@ -35,7 +35,7 @@ what --only takes, in the order in which it runs:
   {", ".join(list(CASES)[6:])}
 
 examples:
-  make load                                         all of it, three to five minutes
+  make load                                         all of it, four to five minutes
   make load LOAD_SECONDS=10                         each load counts ten seconds
   make load LOAD_ONLY=step,ramp-step                two of them
 

@@ -1288,7 +1288,7 @@ func (x *Decision) GetForm() Form {
 	return Form_FORM_UNSPECIFIED
 }
 
-// Counts of what was done to make an assembly. Zero means none.
+// Counts of what was done to make an assembly. Zero means none, or that the engine does no such thing.
 type AssembleMetrics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tokens of the view before assembly, reference encoding.
@@ -1307,15 +1307,15 @@ type AssembleMetrics struct {
 	RereadCount int64 `protobuf:"varint,7,opt,name=reread_count,json=rereadCount,proto3" json:"reread_count,omitempty"`
 	// Messages in the view.
 	SessionDepth int64 `protobuf:"varint,8,opt,name=session_depth,json=sessionDepth,proto3" json:"session_depth,omitempty"`
-	// Tool results in the view.
+	// Tool results in the view. Only with `explain`.
 	SessionToolResults int64 `protobuf:"varint,9,opt,name=session_tool_results,json=sessionToolResults,proto3" json:"session_tool_results,omitempty"`
 	// Layers that ran.
 	LayerCount int32 `protobuf:"varint,10,opt,name=layer_count,json=layerCount,proto3" json:"layer_count,omitempty"`
-	// Messages evicted.
+	// Messages evicted. Only with `explain`.
 	MessagesEvicted int64 `protobuf:"varint,11,opt,name=messages_evicted,json=messagesEvicted,proto3" json:"messages_evicted,omitempty"`
 	// Messages that summaries stand for.
 	MessagesCompacted int64 `protobuf:"varint,12,opt,name=messages_compacted,json=messagesCompacted,proto3" json:"messages_compacted,omitempty"`
-	// Synthetic results shown.
+	// Synthetic results shown. Only with `explain`.
 	SyntheticResults int64 `protobuf:"varint,13,opt,name=synthetic_results,json=syntheticResults,proto3" json:"synthetic_results,omitempty"`
 	// How long the service worked on it. Only with `explain`, so that equal requests get equal replies.
 	Duration *durationpb.Duration `protobuf:"bytes,14,opt,name=duration,proto3" json:"duration,omitempty"`

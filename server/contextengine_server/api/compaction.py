@@ -86,8 +86,7 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
             await _remember(core, address, asked, reply)
             return reply
         if request.no_wait:
-            if not session.compaction.locked():
-                await queue_compaction(core, address.scope, available, call.trace.traceparent(), asked=wanted)
+            await queue_compaction(core, address.scope, available, call.trace.traceparent(), asked=wanted)
             return _deferred(session, "deferred to background")
         joining = session.compaction.locked()
         generation, tokens = core.require(session).generation, session.view.view_tokens()

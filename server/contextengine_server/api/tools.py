@@ -12,7 +12,7 @@ from contextengine_server.api.recall import expand_tokens, head_of, reach_of
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import BudgetSpent
-from contextengine_server.recall.expanding import MAX_DEPTH
+from contextengine_server.recall.expanding import MAX_DEPTH, MIN_TOKENS
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.tools import TOOLS, Answer, refusal, run
 from contextengine_server.sessions.core import SessionCore
@@ -76,16 +76,15 @@ class ToolCalls:
         """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not reach so far."""
         head, grant = await reach_of(self.core, scope, request.spawn_token)
         most = await expand_tokens(self.core, head)
-        answer = await run(
-            self.ground,
-            head,
-            request.name,
-            request.arguments_json,
-            offered((await self.core.select(scope)).engine),
-            most if grant is None else min(most, grant.left),
-            MAX_DEPTH if grant is None else grant.depth,
-        )
-        tokens = await self.ground.count(answer.json.decode())
+        tools = offered((await self.core.select(scope)).engine)
+        room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
+        while True:
+            answer = await run(self.ground, head, request.name, request.arguments_json, tools, room, depth)
+            tokens = await self.ground.count(answer.json.decode())
+            if grant is None or tokens <= grant.left or room <= MIN_TOKENS or request.name == "ctx_search":
+                break
+            # The JSON around the texts is paid for too.
+            room = max(MIN_TOKENS, room * grant.left * 9 // (tokens * 10))
         if grant is not None and not answer.is_error:
             await grant.spend(tokens)
         return answer, tokens

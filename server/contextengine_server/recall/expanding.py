@@ -204,6 +204,12 @@ async def _content(ground: Ground, lineage: Lineage, unit: _Unit) -> AsyncIterat
         yield Brought(unit.one.row.tokens, unit.one.link.scope, summary=unit.one.row)
 
 
+def _whole_words(text: str, start: int, end: int) -> str:
+    """The text between two places, without a word that the end would cut: the half of a secret is not known as one."""
+    spaces = [text.rfind(space, start, end) for space in " \t\n"] if end < len(text) else []
+    return text[start : max(spaces) + 1] if max(spaces, default=-1) > start else text[start:end]
+
+
 async def _cut(ground: Ground, one: Brought, start: int, room: int) -> Brought:
     """As much of a long message or summary as there is room for, from a character on."""
     text = one.summary.text if one.summary is not None else ""
@@ -211,7 +217,7 @@ async def _cut(ground: Ground, one: Brought, start: int, room: int) -> Brought:
         text = await asyncio.to_thread(text_of_body, one.message.body)
     size = room * _CHARS_A_TOKEN
     while True:
-        piece = Piece(text[start : start + size], start, len(text))
+        piece = Piece(_whole_words(text, start, start + size), start, len(text))
         tokens = await ground.count(piece.shown())
         if tokens <= room or size <= _SMALLEST:
             return replace(one, tokens=tokens, piece=piece)

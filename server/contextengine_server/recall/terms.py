@@ -14,7 +14,6 @@ _PAIRED = re.compile(
 )
 """Scripts without spaces, as the index pairs their characters."""
 
-_PART = 1.0
 _ENDINGS = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "ly")
 
 

@@ -16,7 +16,7 @@ from contextengine_server.store.interface import Debt, StoreUnavailable
 from contextengine_server.telemetry.tracing import CURRENT, Tracer, under
 
 from .budgeting import BudgetSpec, budget_of, target
-from .compacting import MAX_PASSES, Wanted, compact
+from .compacting import MAX_PASSES, Wanted, compact, reached
 from .core import Address, SessionCore
 from .shortening import end
 from .spans import compacted, name_scope
@@ -185,6 +185,13 @@ class Background:
             if session.state.held and not wanted.force:
                 return False
             async with session.compaction:
+                since = raw.get("generation")
+                if (
+                    since is not None
+                    and core.require(session).generation > since
+                    and reached(core, engine, session.view, wanted)
+                ):
+                    return False  # the job that ran meanwhile did what was asked for
                 done = await compact(core, Address(scope), engine, wanted)
                 compacted(CURRENT.get(), done)
         return not asked and len(done.summaries) >= PASSES
@@ -227,6 +234,9 @@ async def queue_compaction(
             "to_threshold": asked.to_threshold,
             "measured": asked.measured,
             "focus": asked.focus[:MAX_FOCUS],
+            "generation": session.head.generation
+            if session is not None and session.head is not None
+            else None,
         }
     elif session is not None and session.head is not None:
         generation, total = session.head.generation, session.view.total

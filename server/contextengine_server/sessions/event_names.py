@@ -14,9 +14,9 @@ EVENTS = {
     "context:ENGINE_compacted": "A summary was committed: tokens before and after, messages, depth, who wrote it.",
     "context:ENGINE_degraded": "A summary is by another than was asked first. Its `reason`: `breaker_open`, `spend_cap`,"
     " `summarizer_fallback` or `summarizers_exhausted`.",
-    "context:summary_language_mismatch": "A summary is in another language than the configured one.",
+    "context:summary_language_mismatch": "A summary is in another language than the user writes in.",
     "context:compaction_undone": "Compact took summaries back.",
-    "context:dag_expanded": "A tool of recall answered: which, and how many tokens.",
+    "context:dag_expanded": "A tool of recall answered: which, how much it brought back, and how long that took.",
     "context:integrity": "Doctor looked at the session's rows: issues found, and how many were mended.",
     "background:started": "A job began: its kind, and which attempt it is.",
     "background:ended": "A job ended. Its `outcome`: `done`, `more` (there is more to do), `failed` or `cancelled`.",

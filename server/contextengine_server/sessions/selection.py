@@ -10,6 +10,7 @@ import orjson
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.fields import merge
 from contextengine_server.engines.registry import Registry
 from contextengine_server.store.interface import Assignment, Store
 from contextengine_server.telemetry.tracing import CURRENT
@@ -99,7 +100,7 @@ class Selection:
             if row.engine_id:
                 engine_id, source = row.engine_id, level
             for engine, options in orjson.loads(row.options or b"{}").items():
-                overrides[engine] = overrides.get(engine, {}) | options
+                overrides[engine] = merge(overrides.get(engine, {}), options)
                 sources[engine] = level
         return Choice(engine_id, source, overrides.get(engine_id, {}), sources.get(engine_id, options_source))
 

@@ -95,7 +95,7 @@ async def first_acceptable(
         causes |= dict.fromkeys(result.causes)
         spent, asked = spent + result.spent, True
         try:
-            text, tokens = accept(result.text, request, count)
+            text, tokens = accept(result.text, request, count, quoted=result.summarizer == "extractive")
         except Unacceptable as error:
             refused.append((summarizer.name, str(error)))
             causes["failed"] = None
@@ -109,11 +109,13 @@ async def first_acceptable(
     raise SummarizerFailed(reason, asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes))
 
 
-def accept(text: str, request: SummaryRequest, count: Callable[[str], int]) -> tuple[str, int]:
+def accept(
+    text: str, request: SummaryRequest, count: Callable[[str], int], *, quoted: bool = False
+) -> tuple[str, int]:
     """A summarizer's answer as it may be stored, and its tokens. Raises Unacceptable, saying why it may not."""
     text = clean(text)
     tokens = count(text)
-    reason = unacceptable(text, tokens, request)
+    reason = unacceptable(text, tokens, request, quoted=quoted)
     if reason is not None:
         raise Unacceptable(reason)
     return text, tokens
@@ -125,13 +127,13 @@ def clean(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", text).strip()
 
 
-def unacceptable(text: str, tokens: int, request: SummaryRequest) -> str | None:
+def unacceptable(text: str, tokens: int, request: SummaryRequest, *, quoted: bool = False) -> str | None:
     """Why `text` must not become a summary; None where it may."""
     if not re.search(r"\w", text):
         return "empty"
-    if _REFUSAL.match(text):
+    if not quoted and _REFUSAL.match(text):
         return "refusal"
-    if _ERROR.match(text):
+    if not quoted and _ERROR.match(text):
         return "error text"
     if _repeats_focus(text, request):
         return "repeats the focus"

@@ -55,7 +55,7 @@ class ModelCalls:
     def _duration(self, model: str, error: str = "") -> Histogram:
         labels = self._labels(model) | ({"error.type": error} if error else {})
         return self._metrics.histogram(
-            "gen_ai.client.operation.duration",
+            _DURATION,
             "How long a call to a model took; `error.type` says what it failed with",
             labels,
         )
@@ -63,7 +63,7 @@ class ModelCalls:
     def _usage(self, model: str, kind: str) -> Histogram:
         labels = self._labels(model) | {"gen_ai.token.type": kind}
         return self._metrics.histogram(
-            "gen_ai.client.token.usage", "Tokens of a call to a model", labels, unit="{token}", bounds=TOKENS
+            _USAGE, "Tokens of a call to a model", labels, unit="{token}", bounds=TOKENS
         )
 
     def _labels(self, model: str) -> dict[str, str]:

@@ -222,6 +222,25 @@ async def test_it_joins_a_running_job(shared: House, session: t.SessionRef, own_
     assert done.passes == len(made)
 
 
+async def test_what_is_asked_beside_a_running_job_is_done_after_it(
+    shared: House, session: t.SessionRef, own_summarizer: None
+) -> None:
+    """A host that may not wait has its focus and its target all the same."""
+    await assign(shared, session, "dag", leafChunkTokens=1_000, leafTargetTokens=200)
+    await store(shared, session, talk(20, 100))
+    tokens = (await shared.client.get_status(session)).message_tokens
+    gated = Gated(shared)
+    await ask(shared, session, budget=budget(tokens))
+    await gated.reached.wait()
+    reply = await compact(
+        shared, session, force=True, no_wait=True, focus="the parcel", budget=budget(tokens // 3)
+    )
+    assert reply.reason == "deferred to background"
+    gated.gate.set()
+    await settled(shared, session)
+    assert [request.focus for request in gated.asked][-1] == "the parcel"
+
+
 async def test_what_the_harness_measured_moves_the_trigger(shared: House, session: t.SessionRef) -> None:
     tokens = await long(shared, session, "dag")
     size = budget(2 * tokens)

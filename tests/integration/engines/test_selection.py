@@ -128,6 +128,18 @@ async def test_options_are_chosen_as_engines_are(house: House) -> None:
     assert (await options_of(client, ref("other")))["freshTailTurns"] == (5, "tenant")
 
 
+async def test_options_within_options_are_chosen_one_by_one(house: House) -> None:
+    """A cap for the day leaves the tenant's for the hour as it is."""
+    client = house.client
+    await client.ingest(ref(), user("hello"))
+    await client.engines.assign(options_json=b'{"summarizerSpend": {"maxTokensPerTenantPerHour": 1000}}')
+    await client.engines.assign(
+        scope=ref(), options_json=b'{"summarizerSpend": {"maxTokensPerTenantPerDay": 5000}}'
+    )
+    caps = (await client.get_status(ref())).summarizers
+    assert (caps.max_tokens_per_hour, caps.max_tokens_per_day) == (1000, 5000)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -83,6 +83,25 @@ async def test_from_a_search_to_the_words(house: House) -> None:
     assert all(FENCED.search(item["text"]) for item in came)
 
 
+async def test_no_page_ends_within_a_secret(house: House) -> None:
+    """The half of a secret is not known as one."""
+    secret = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    await write(
+        house,
+        S,
+        *("word " * 307 + "y" * wide + f" use {secret} " + "word " * 300 for wide in range(0, 60, 7)),
+    )
+    for sequence in range(1, 10):
+        shown, page = "", ""
+        while page or not shown:
+            asked = {"sequences": [sequence], "max_tokens": 400, "page": page}
+            brought, _ = await call(house, "ctx_expand", asked)
+            shown += "".join(item["text"] for item in brought["items"])
+            page = brought.get("next_page", "")
+        assert "sk-proj" not in shown
+        assert secret[-8:] not in shown
+
+
 async def test_numbers_are_clamped_and_slips_understood(house: House) -> None:
     await write(house, S, *[f"word {number}" for number in range(50)])
     for limit, given in ((50, 30), (2**40, 30), (0, 1), (-3, 1), ("7", 7), (4.0, 4), (None, 10)):

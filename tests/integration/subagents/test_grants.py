@@ -229,6 +229,19 @@ async def test_no_summary_is_opened_deeper_than_granted(family: Family) -> None:
     assert all(isinstance(one, str) for one in opened[1][:1])
 
 
+async def test_a_page_never_costs_more_than_is_left_of_a_grant(family: Family) -> None:
+    """The JSON around the texts is paid for too: a page is made smaller, not refused."""
+    client = family.house.client
+    await client.ingest_batch(
+        family.parent, messages=[user(f"short {n} " + "word " * 25) for n in range(150)]
+    )
+    token = (await family.prepare(grant=t.RecallGrant(max_tokens=4_000))).spawn_token
+    said, reply = await call(family, "ctx_expand", token, sequences=[*range(1, 151)])
+    assert not reply.is_error
+    assert len(said["items"]) > 20
+    assert said["truncated"]
+
+
 async def test_a_grant_ends_before_its_child(clocked: House, clock: Clock) -> None:
     family = Family(clocked, "until")
     await family.say(family.parent, "about zebras")

@@ -130,6 +130,13 @@ def test_a_summary_may_speak_of_errors_and_refusals(text: str) -> None:
     assert unacceptable(text, COUNT(text), REQUEST) is None
 
 
+@pytest.mark.parametrize("text", ["Error: Cannot find module 'x'", "I can't do that, the user said"])
+def test_what_is_quoted_is_not_taken_for_an_answer(text: str) -> None:
+    """The extractive summarizer begins with whatever line weighs most."""
+    assert unacceptable(text, COUNT(text), REQUEST) in ("error text", "refusal")
+    assert unacceptable(text, COUNT(text), REQUEST, quoted=True) is None
+
+
 def test_a_summary_as_long_as_its_source_is_refused() -> None:
     assert unacceptable("fine", 999, REQUEST) is None
     assert unacceptable("fine", 1000, REQUEST) is not None

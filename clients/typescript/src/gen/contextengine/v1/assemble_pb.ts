@@ -797,7 +797,7 @@ export const Decision_KindSchema: GenEnum<Decision_Kind> = /*@__PURE__*/
   enumDesc(file_contextengine_v1_assemble, 6, 0);
 
 /**
- * Counts of what was done to make an assembly. Zero means none.
+ * Counts of what was done to make an assembly. Zero means none, or that the engine does no such thing.
  *
  * @generated from message contextengine.v1.AssembleMetrics
  */
@@ -859,7 +859,7 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
   sessionDepth: bigint;
 
   /**
-   * Tool results in the view.
+   * Tool results in the view. Only with `explain`.
    *
    * @generated from field: int64 session_tool_results = 9;
    */
@@ -873,7 +873,7 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
   layerCount: number;
 
   /**
-   * Messages evicted.
+   * Messages evicted. Only with `explain`.
    *
    * @generated from field: int64 messages_evicted = 11;
    */
@@ -887,7 +887,7 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
   messagesCompacted: bigint;
 
   /**
-   * Synthetic results shown.
+   * Synthetic results shown. Only with `explain`.
    *
    * @generated from field: int64 synthetic_results = 13;
    */
