@@ -64,7 +64,7 @@ client-typescript: $(TYPESCRIPT)
 	cd clients/typescript && npm run --silent build
 
 client-java:
-	cd clients/java && mvn -B -q package -Dmaven.javadoc.skip=true
+	cd clients/java && rm -rf target/lib && mvn -B -q package -Dmaven.javadoc.skip=true
 
 client-rust: export CARGO_TARGET_DIR := $(abspath build/rust)
 client-rust:
