@@ -73,10 +73,6 @@ class Lending:
         self._thread = threading.Thread(target=self._run, name="contextengine-lending", daemon=True)
         self._thread.start()
 
-    def wait_attached(self, timeout: float | None = None) -> bool:
-        """Waits until a stream is ready, at most `timeout` seconds. Answers whether one is."""
-        return self._welcome.wait(timeout)
-
     def wait(self, timeout: float | None = None) -> None:
         """Waits until lending ends, at most `timeout` seconds. Raises the ContextEngineError that ended it."""
         self._thread.join(timeout)

@@ -6,6 +6,7 @@ of a warm context costs in proportion to what was appended, as an assembly does,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _ENTRY_BYTES = 60
 """What a message takes in a draft that is kept, about: references alone, its JSON is kept beside it."""
 
 
-class Draft:
+class Draft(ABC):
     """What is written of a list. Subclasses add their own parts, and copy these in `fork`."""
 
     def __init__(self) -> None:
@@ -44,9 +45,9 @@ class Draft:
             self.lose(index, said.lost)
         self.write(index, said, self.ids.of(index, said) if said.ids else ())
 
+    @abstractmethod
     def write(self, index: int, said: Said, names: Sequence[str]) -> None:
         """Writes a message; `names` are the ids of its calls."""
-        raise NotImplementedError
 
     def lose(self, index: int, lost: Sequence[Lost]) -> None:
         """Notes what the form cannot say of a message."""
