@@ -1,4 +1,5 @@
-"""The demo: starts a server on a free port with a store of its own, replays real conversations, shows what a model would see.
+"""The demo: starts a server on a free port with a store of its own, replays real conversations,
+shows what a model would see.
 
 Every line that begins with `$` is a command that anyone can type; this script types them.
 """
@@ -21,8 +22,10 @@ COMMAND = Path(sys.executable).with_name("contextengine")
 
 LICENCES = """\
 The conversations, copied unchanged into tests/data:
-  airline_transcripts.jsonl    120 customer-service sessions of tau-bench, MIT, Copyright (c) 2024 Sierra
-  coding_session.pi.jsonl      one coding-agent session of pi-mono, MIT, Copyright (c) 2025 Mario Zechner
+  airline_transcripts.jsonl  120 customer-service sessions of tau-bench
+                             MIT, Copyright (c) 2024 Sierra
+  coding_session.pi.jsonl    one coding-agent session of pi-mono
+                             MIT, Copyright (c) 2025 Mario Zechner
 """
 
 
@@ -49,10 +52,15 @@ def server(directory: Path) -> Iterator[str]:
 
 def type_command(address: str, *arguments: str) -> None:
     """Runs a command against the server, as typed. Ends the demo where it fails."""
-    shown = [os.path.relpath(word, ROOT) if word.startswith(str(DATA)) else word for word in arguments]
+    shown = [
+        os.path.relpath(word, ROOT) if word.startswith(str(DATA)) else word for word in arguments
+    ]
     print(f"$ contextengine {shlex.join(shown)}", flush=True)
     done = subprocess.run(
-        [COMMAND, *arguments], env=os.environ | {"CONTEXTENGINE_ADDRESS": address}, timeout=60, check=False
+        [COMMAND, *arguments],
+        env=os.environ | {"CONTEXTENGINE_ADDRESS": address},
+        timeout=60,
+        check=False,
     )
     print(flush=True)
     if done.returncode:
@@ -74,7 +82,10 @@ def main() -> None:
         print("What the model would see now:\n")
         type_command(address, "show", "coding", "--agent", "replay", "--budget", "40000")
         type_command(address, "status", "coding", "--agent", "replay")
-    print("`contextengine show --full` prints every text whole, `--explain` the decision for each message.")
+    print(
+        "`contextengine show --full` prints every text whole, `--explain` the decision for each"
+        " message."
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Generates Python, Go and TypeScript from proto/, or with --check says whether what is there is current.
+"""Generates Python, Go and TypeScript from proto/, or with --check says whether what is there is
+current.
 
-Python goes to generated/python, the others into their clients, as `go_package` and one dependency for a user ask. Go and
-TypeScript need buf and its plugins (`make proto` brings them); where they are missing only Python is generated and checked.
+Python goes to generated/python, the others into their clients, as `go_package` and one dependency
+for a user ask. Go and TypeScript need buf and its plugins (`make proto` brings them); where they
+are missing only Python is generated and checked.
 
-The wire package is contextengine.v1, but a Python package of that name would clash with the client library
-`contextengine`. So the generated modules live in `contextengine_proto.v1`, and every mention of them is
-rewritten; descriptors, and so the wire, keep the proto names.
+The wire package is contextengine.v1, but a Python package of that name would clash with the client
+library `contextengine`. So the generated modules live in `contextengine_proto.v1`, and every
+mention of them is rewritten; descriptors, and so the wire, keep the proto names.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ TOOLS = [
     ROOT / ".tools/bin/protoc-gen-go-grpc",
     ROOT / "clients/typescript/node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es",
 ]
-# The modules as protoc names them: `from contextengine.v1 import a_pb2` and `contextengine.v1.a_pb2`.
+# The modules as protoc names them: `from contextengine.v1 import a_pb2` and
+# `contextengine.v1.a_pb2`.
 IMPORT = re.compile(r"\bfrom contextengine\.v1 import\b")
 MODULE = re.compile(r"\bcontextengine\.v1\.(?=\w+_pb2)")
 
@@ -40,11 +43,14 @@ MODULE = re.compile(r"\bcontextengine\.v1\.(?=\w+_pb2)")
 def has_service(stubs: Path) -> bool:
     """Whether the proto that the generated file of stubs comes from defines a service."""
     proto = PROTO / "contextengine" / "v1" / (stubs.name.split("_pb2_grpc.")[0] + ".proto")
-    return re.search(r"^service \w+ \{", proto.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    return (
+        re.search(r"^service \w+ \{", proto.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    )
 
 
 def generate(into: Path) -> None:
-    """Runs protoc and writes the renamed package into the directory `into`; raises when protoc refuses."""
+    """Runs protoc and writes the renamed package into the directory `into`; raises when protoc
+    refuses."""
     protos = sorted(str(path.relative_to(PROTO)) for path in PROTO.glob("contextengine/v1/*.proto"))
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTO}"]
@@ -58,11 +64,17 @@ def generate(into: Path) -> None:
             # A proto without a service gets empty stubs, which nobody needs.
             if "_pb2_grpc." in source.name and not has_service(source):
                 continue
-            text = IMPORT.sub("from contextengine_proto.v1 import", source.read_text(encoding="utf-8"))
+            text = IMPORT.sub(
+                "from contextengine_proto.v1 import", source.read_text(encoding="utf-8")
+            )
             text = MODULE.sub("contextengine_proto.v1.", text)
             (into / "v1" / source.name).write_text(text, encoding="utf-8")
-    (into / "__init__.py").write_text('"""Generated code of the contextengine API; see `make proto`."""\n')
-    (into / "v1" / "__init__.py").write_text('"""Messages and stubs of the package contextengine.v1."""\n')
+    (into / "__init__.py").write_text(
+        '"""Generated code of the contextengine API; see `make proto`."""\n'
+    )
+    (into / "v1" / "__init__.py").write_text(
+        '"""Messages and stubs of the package contextengine.v1."""\n'
+    )
     (into / "py.typed").write_text("")
 
 
@@ -81,7 +93,8 @@ def generate_others(into: Path) -> None:
 
 
 def differences(fresh: Path, target: Path) -> list[str]:
-    """The files that are missing, left over or other in the committed directory than in `fresh`, relative to it."""
+    """The files that are missing, left over or other in the committed directory than in `fresh`,
+    relative to it."""
     names = sorted(generated_files(fresh) | generated_files(target))
     _, mismatch, missing = filecmp.cmpfiles(fresh, target, names, shallow=False)
     return sorted(mismatch + missing)
@@ -100,7 +113,10 @@ def main() -> int:
         generate(Path(scratch) / PYTHON)
         absent = [tool.name for tool in TOOLS if not tool.exists()]
         if absent:
-            print(f"Python only: {', '.join(absent)} missing, `make proto` brings them", file=sys.stderr)
+            print(
+                f"Python only: {', '.join(absent)} missing, `make proto` brings them",
+                file=sys.stderr,
+            )
         else:
             generate_others(Path(scratch))
             targets += OTHERS

@@ -24,7 +24,13 @@ from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.config import Settings
-from contextengine_server.doctor import Check, engine_checks, rank_checks, settings_checks, store_checks
+from contextengine_server.doctor import (
+    Check,
+    engine_checks,
+    rank_checks,
+    settings_checks,
+    store_checks,
+)
 from contextengine_server.engines.registry import Registry
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
@@ -95,7 +101,9 @@ def registry_of(settings: Settings) -> Registry:
 
 
 @asynccontextmanager
-async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -> AsyncIterator[App]:
+async def running(
+    settings: Settings, *, clock_ms: Callable[[], int] = now_ms
+) -> AsyncIterator[App]:
     """Opens the store, wires the rooms and serves; drains and closes at the end."""
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
@@ -113,11 +121,15 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
             await warming
         stack.push_async_callback(store.close)
         pool = WorkerPool(
-            settings.summarizer.workers, settings.summarizer.nice, deadline=settings.summarizer.deadline
+            settings.summarizer.workers,
+            settings.summarizer.nice,
+            deadline=settings.summarizer.deadline,
         )
         stack.push_async_callback(pool.close)
         harnesses = Harnesses(store.lent, clock_ms, new_id, terms_of(settings))
-        models = _models(settings, harnesses, StoredStates(store.guards), clock_ms, pool, counter, metrics)
+        models = _models(
+            settings, harnesses, StoredStates(store.guards), clock_ms, pool, counter, metrics
+        )
         stack.push_async_callback(models.close)
         life = new_id()[:12]
         core = SessionCore(
@@ -135,7 +147,9 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
         core.summary_capacity, core.attached = models.capacity, harnesses.count
         projected = ProjectedItems(core.limits.cache_bytes // CACHE_SHARE)
         exporting.watch(core, projected, metrics)
-        background = Background(core, life, settings.summarizer.parallel, _idle_ms(settings), tracer)
+        background = Background(
+            core, life, settings.summarizer.parallel, _idle_ms(settings), tracer
+        )
         background.deadline_s = max(background.deadline_s, _longest_s(settings))
         indexer = Indexer(store)
         sweeper = Sweeper(core)
@@ -146,7 +160,9 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
                 *settings_checks(settings),
                 *await rank_checks(settings),
                 *await store_checks(store),
-                *engine_checks(registry, settings.engine.default, list(core.selection.failures.values())),
+                *engine_checks(
+                    registry, settings.engine.default, list(core.selection.failures.values())
+                ),
             ]
 
         services = {
@@ -182,14 +198,16 @@ async def running(settings: Settings, *, clock_ms: Callable[[], int] = now_ms) -
 
 
 async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT, then drains. `ready` is told the address once calls are answered."""
+    """Serves until SIGTERM or SIGINT, then drains. `ready` is told the address once calls are
+    answered."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as app:
-        # Warm sessions are many objects that live long and hold no cycles. Going through them again and again, as the
-        # collector does by itself, took a sixth of the time of a step; what was loaded by now need not be looked at at all.
+        # Warm sessions are many objects that live long and hold no cycles. Going through them again
+        # and again, as the collector does by itself, took a sixth of the time of a step; what was
+        # loaded by now need not be looked at at all.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
@@ -256,7 +274,9 @@ def server_options(settings: Settings) -> ServerOptions:
     return ServerOptions(
         address=server.address,
         tls=tls,
-        tokens=tuple(TokenGrant(token.sha256, token.tenant, token.role) for token in settings.auth.tokens),
+        tokens=tuple(
+            TokenGrant(token.sha256, token.tenant, token.role) for token in settings.auth.tokens
+        ),
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,
         max_concurrent_rpcs=server.max_concurrent_rpcs,
@@ -298,11 +318,18 @@ def _models(
             for endpoint in endpoints_of(settings):
                 sources[endpoint.name] = EndpointSource(endpoint, pool, encoding, count, metrics)
     return Models(
-        sources, states, clock_ms, policy_of(settings.engine.dag), count, settings.summarizer.attempts
+        sources,
+        states,
+        clock_ms,
+        policy_of(settings.engine.dag),
+        count,
+        settings.summarizer.attempts,
     )
 
 
-def _chain(settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter) -> SummarizerChain:
+def _chain(
+    settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter
+) -> SummarizerChain:
     """The models; then extraction, where it is wanted; then the note that counts."""
     chain: list[Summarizer] = [models]
     if "extractive" in settings.summarizer.order:
@@ -311,8 +338,8 @@ def _chain(settings: Settings, models: Models, pool: WorkerPool, counter: TokenC
 
 
 def _longest_s(settings: Settings) -> float:
-    """How long one summary may take where every model hangs and who is asked last writes it. A job's deadline must not cut that off:
-    the next in the order would never be asked."""
+    """How long one summary may take where every model hangs and who is asked last writes it. A
+    job's deadline must not cut that off: the next in the order would never be asked."""
     summarizer = settings.summarizer
     runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else 0.0
     endpoints = sum(one.timeout * (one.retries + 1) for one in summarizer.endpoints)
@@ -328,6 +355,8 @@ def _disposals(registry: Registry) -> list[tuple[str, Callable[[], Awaitable[Non
     """One hook that disposes of every engine made by then, once each, side by side."""
 
     async def dispose() -> None:
-        await asyncio.gather(*(engine.dispose() for engine in registry.instances()), return_exceptions=True)
+        await asyncio.gather(
+            *(engine.dispose() for engine in registry.instances()), return_exceptions=True
+        )
 
     return [("engines", dispose)]

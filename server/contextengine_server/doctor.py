@@ -49,7 +49,13 @@ async def rank_checks(settings: Settings) -> list[Check]:
         return [Check("tokens.ranks", ERROR, str(error), "Install the package again.")]
     finally:
         counter.close()
-    return [Check("tokens.ranks", OK, f"{settings.tokens.encoding} counts «hello world» as {tokens} tokens")]
+    return [
+        Check(
+            "tokens.ranks",
+            OK,
+            f"{settings.tokens.encoding} counts «hello world» as {tokens} tokens",
+        )
+    ]
 
 
 async def store_checks(store: Store) -> list[Check]:
@@ -69,29 +75,51 @@ async def store_checks(store: Store) -> list[Check]:
     return [Check("store", OK, found)]
 
 
-def engine_checks(registry: Registry, default: str, failures: Sequence[Failure] = ()) -> list[Check]:
+def engine_checks(
+    registry: Registry, default: str, failures: Sequence[Failure] = ()
+) -> list[Check]:
     """The selected engine resolves, and what failed."""
     checks = []
     try:
         engine = registry.engine(default, registry.options(default, {}))
-        checks.append(Check("engine.default", OK, f"{engine.id} {engine.version} ({engine.name}) resolves"))
-    except DomainError as error:
-        checks.append(Check("engine.default", ERROR, error.text, "Set engine.default to one of the ids."))
-    except (InvalidEngine, ValueError) as error:
-        checks.append(Check("engine.default", ERROR, str(error), "Mend or remove the engine's plugin."))
-    for failure in failures:
-        found = f"{failure.engine_id} failed {failure.count} times, first at {failure.operation}: {failure.reason}"
         checks.append(
-            Check("engine.failures", WARNING, found, "See the log; assign another engine where it goes on.")
+            Check("engine.default", OK, f"{engine.id} {engine.version} ({engine.name}) resolves")
+        )
+    except DomainError as error:
+        checks.append(
+            Check("engine.default", ERROR, error.text, "Set engine.default to one of the ids.")
+        )
+    except (InvalidEngine, ValueError) as error:
+        checks.append(
+            Check("engine.default", ERROR, str(error), "Mend or remove the engine's plugin.")
+        )
+    for failure in failures:
+        found = (
+            f"{failure.engine_id} failed {failure.count} times, first at {failure.operation}:"
+            f" {failure.reason}"
+        )
+        checks.append(
+            Check(
+                "engine.failures",
+                WARNING,
+                found,
+                "See the log; assign another engine where it goes on.",
+            )
         )
     return checks
 
 
 _ADVICE = {
     "message_hash": "Restore the database from a backup: what was said cannot be worked out again.",
-    "missing_sequence": "Restore the database from a backup: what was said cannot be worked out again.",
-    "lost_child": "The messages below can still be expanded. Undo the compaction, or restore a backup.",
-    "crossed_summaries": "Undo the compaction (Compact with undo_to_generation), and compact again.",
+    "missing_sequence": (
+        "Restore the database from a backup: what was said cannot be worked out again."
+    ),
+    "lost_child": (
+        "The messages below can still be expanded. Undo the compaction, or restore a backup."
+    ),
+    "crossed_summaries": (
+        "Undo the compaction (Compact with undo_to_generation), and compact again."
+    ),
 }
 
 
@@ -106,7 +134,9 @@ def integrity_checks(report: Report) -> list[Check]:
         if issue.mended:
             checks.append(Check(name, OK, f"{issue.found}: mended"))
         elif issue.mendable:
-            checks.append(Check(name, WARNING, issue.found, "Ask again with repair: it can be mended."))
+            checks.append(
+                Check(name, WARNING, issue.found, "Ask again with repair: it can be mended.")
+            )
         else:
             checks.append(Check(name, ERROR, issue.found, _ADVICE[issue.kind]))
     return checks
@@ -126,8 +156,18 @@ async def port_check(address: str) -> list[Check]:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)
     except OSError as error:
-        advice = "Another program holds the port, or the address is not this machine's: set server.address."
-        return [Check("server.port", ERROR, f"{address} cannot be bound: {error.strerror or error}", advice)]
+        advice = (
+            "Another program holds the port, or the address is not this machine's: set"
+            " server.address."
+        )
+        return [
+            Check(
+                "server.port",
+                ERROR,
+                f"{address} cannot be bound: {error.strerror or error}",
+                advice,
+            )
+        ]
     return [Check("server.port", OK, f"{address} can be bound")]
 
 

@@ -1,4 +1,5 @@
-"""Domain errors: what can go wrong, said once. `api.errors` alone turns them into google.rpc.Status."""
+"""Domain errors: what can go wrong, said once. `api.errors` alone turns them into
+google.rpc.Status."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ class Violation:
 class DomainError(Exception):
     """A call that failed for a reason that has a name.
 
-    `reason` is a value of contextengine.v1.ErrorReason without its prefix. The text says what is wrong and what to do,
-    and never carries text of messages.
+    `reason` is a value of contextengine.v1.ErrorReason without its prefix. The text says what is
+    wrong and what to do, and never carries text of messages.
     """
 
     reason: str = "DEFECT"

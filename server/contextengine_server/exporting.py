@@ -21,7 +21,9 @@ log = get_logger("contextengine.exporting")
 
 def watch(core: SessionCore, projected: ProjectedItems, metrics: Metrics) -> None:
     """Registers what is in memory."""
-    metrics.gauge("contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}")
+    metrics.gauge(
+        "contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}"
+    )
     metrics.gauge(
         "contextengine.sessions.warm.size",
         lambda: core.warm.bytes,
@@ -49,7 +51,8 @@ async def sample(
 
 
 def scrape(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStack) -> str:
-    """Opens the Prometheus endpoint where one is wanted; its address. Raises ConfigurationError where it cannot listen."""
+    """Opens the Prometheus endpoint where one is wanted; its address. Raises ConfigurationError
+    where it cannot listen."""
     address = settings.telemetry.metrics.prometheus.address
     if not address:
         return ""
@@ -59,13 +62,15 @@ def scrape(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStac
     host, port = split_address(address)
     if port and settings.server.address.endswith(f":{port}"):
         raise ConfigurationError(
-            f"{name}: {address} has the port of server.address {settings.server.address}, which speaks gRPC alone:"
-            " choose another, such as 127.0.0.1:9464"
+            f"{name}: {address} has the port of server.address {settings.server.address}, which"
+            " speaks gRPC alone: choose another, such as 127.0.0.1:9464"
         )
     try:
         bound, end = serve_metrics(host, port, metrics, version("contextengine-server"))
     except OSError as error:
-        raise ConfigurationError(f"{name}: cannot listen on {address}: {why_unbound(address)}") from error
+        raise ConfigurationError(
+            f"{name}: cannot listen on {address}: {why_unbound(address)}"
+        ) from error
     stack.push_async_callback(asyncio.to_thread, end)
     served = f"{address.rpartition(':')[0]}:{bound}"
     log.info("metrics_served", address=served)

@@ -1,4 +1,5 @@
-"""Typing commands as a user does: the installed `contextengine`, in processes of its own or, where much is typed, in this one."""
+"""Typing commands as a user does: the installed `contextengine`, in processes of its own or, where
+much is typed, in this one."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Shell:
     directory: Path
     address: str = ""
     here: bool = False
-    """Run the entry point in this process, which saves its start. Only with a server that runs elsewhere."""
+    """Run the entry point in this process, which saves its start. Only with a server that runs
+    elsewhere."""
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("CONTEXTENGINE_")}
@@ -62,7 +64,9 @@ class Shell:
         """Runs a command to its end; `status` is the exit status that it must have, None any."""
         run = self._run_here if self.here else self._run_process
         found = run([str(word) for word in words], stdin, self.environment(**more))
-        assert status is None or found.status == status, f"{words}: {found.status}\n{found.text}\n{found.err}"
+        assert status is None or found.status == status, (
+            f"{words}: {found.status}\n{found.text}\n{found.err}"
+        )
         assert "Traceback" not in found.err, found.err
         return found
 
@@ -79,7 +83,9 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr.decode())
 
     def _run_here(self, words: list[str], stdin: bytes, environment: dict[str, str]) -> Done:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        out, err = (
+            io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+        )
         status: object = 0
         with (
             mock.patch.object(sys, "argv", ["contextengine", *words]),

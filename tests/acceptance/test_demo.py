@@ -1,4 +1,5 @@
-"""`make demo` works: it evicts and summarizes before one's eyes, and shows what the model would see."""
+"""`make demo` works: it evicts and summarizes before one's eyes, and shows what the model would
+see."""
 
 from __future__ import annotations
 

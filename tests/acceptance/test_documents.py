@@ -1,4 +1,5 @@
-"""The pages whose tables come from the code are current, and links in all of them lead somewhere."""
+"""The pages whose tables come from the code are current, and links in all of them lead
+somewhere."""
 
 from __future__ import annotations
 
@@ -29,13 +30,16 @@ def test_the_generated_pages_are_current() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(
+        r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")
+    ):
         assert (page.parent / target).exists(), target
 
 
 def test_every_reason_of_the_contract_has_a_status_and_none_besides() -> None:
     reasons = {
-        name.removeprefix("ERROR_REASON_") for name in errors_pb2.ErrorReason.DESCRIPTOR.values_by_name
+        name.removeprefix("ERROR_REASON_")
+        for name in errors_pb2.ErrorReason.DESCRIPTOR.values_by_name
     }
     assert CODES.keys() == reasons - {"UNSPECIFIED"}
 
@@ -60,7 +64,8 @@ def pattern_of(name: ast.expr, module: str) -> str:
         return re.escape(str(getattr(importlib.import_module(module), name.id)))
     if isinstance(name, ast.JoinedStr):
         parts = (
-            re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in name.values
+            re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+"
+            for part in name.values
         )
         return "".join(parts)
     assert isinstance(name, ast.Constant), ast.dump(name)

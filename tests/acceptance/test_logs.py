@@ -15,7 +15,10 @@ SECRET = "the voucher is ZEBRA-9931"
 
 def test_a_line_about_a_call_has_its_trace_and_no_words_of_it(tmp_path: Path) -> None:
     """A summary whose model is not there: the warning of the call that asked for it."""
-    nobody = "summarizer.endpoints=[{name: nobody, base_url: 'http://127.0.0.1:1/v1', model: m, retries: 0}]"
+    nobody = (
+        "summarizer.endpoints=[{name: nobody, base_url: 'http://127.0.0.1:1/v1', model: m,"
+        " retries: 0}]"
+    )
     with serving(
         tmp_path,
         "--log-format",

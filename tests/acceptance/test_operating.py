@@ -45,7 +45,12 @@ def test_doctor_looks_for_itself_where_no_server_runs(alone: Shell) -> None:
 def test_doctors_exit_status_says_it_all(alone: Shell) -> None:
     (alone.directory / "text.db").write_text("no database " * 400)
     broken = alone.run(
-        "doctor", "--store", "text.db", "--json", status=1, CONTEXTENGINE_SERVER__ADDRESS="127.0.0.1:0"
+        "doctor",
+        "--store",
+        "text.db",
+        "--json",
+        status=1,
+        CONTEXTENGINE_SERVER__ADDRESS="127.0.0.1:0",
     )
     [store] = [check for check in broken.json()["checks"] if check["name"] == "store"]
     assert store["status"] == "error"
@@ -53,7 +58,9 @@ def test_doctors_exit_status_says_it_all(alone: Shell) -> None:
     settings = alone.run("doctor", "--json", status=1, CONTEXTENGINE_SERVER__DRAIN_GRACE="-3")
     assert "server.drain_grace" in settings.json()["checks"][0]["found"]
     unknown = alone.run("doctor", "--json", status=1, CONTEXTENGINE_ENGINE__DEFAULT="nope")
-    assert {c["name"] for c in unknown.json()["checks"] if c["status"] == "error"} >= {"engine.default"}
+    assert {c["name"] for c in unknown.json()["checks"] if c["status"] == "error"} >= {
+        "engine.default"
+    }
     nobody = alone.run("doctor", "--address", "127.0.0.1:1", status=1)
     assert "no server answers at 127.0.0.1:1" in nobody.err
 
@@ -81,7 +88,9 @@ def test_our_file_is_printed_and_never_overwritten_by_surprise(alone: Shell) -> 
     printed = alone.run("config", "import", HOSTS / "comis.yaml")
     assert yaml.safe_load(printed.text)["engine"]["dag"]["freshTailTurns"] == 12
     (alone.directory / "contextengine.yaml").write_bytes(printed.out)
-    refused = alone.run("config", "import", HOSTS / "genesis.json", "-o", "contextengine.yaml", status=1)
+    refused = alone.run(
+        "config", "import", HOSTS / "genesis.json", "-o", "contextengine.yaml", status=1
+    )
     assert "--force" in refused.err
     shown = yaml.safe_load(alone.run("config", "show").text)
     assert shown["engine"]["dag"]["freshTailTurns"] == 12
@@ -94,7 +103,9 @@ def test_a_configuration_of_nobody_is_refused(alone: Shell) -> None:
 
 def test_settings_are_shown_without_secrets(alone: Shell) -> None:
     digest = hashlib.sha256(b"t").hexdigest()
-    shown = alone.run("config", "show", "--set", f"auth.tokens=[{{sha256: {digest}, tenant: a}}]", "--json")
+    shown = alone.run(
+        "config", "show", "--set", f"auth.tokens=[{{sha256: {digest}, tenant: a}}]", "--json"
+    )
     assert digest not in shown.text
     assert shown.json()["auth"]["tokens"][0]["tenant"] == "a"
 
@@ -111,7 +122,9 @@ def test_a_token_is_hashed_and_then_opens_its_tenant(tmp_path: Path) -> None:
         refused = asking.run("sessions", "list", status=1)
         assert refused.err.startswith("error: UNAUTHENTICATED: ")
         assert "--token" in refused.err
-        assert asking.run("sessions", "list", "--json", CONTEXTENGINE_TOKEN="the-token").json() == []
+        assert (
+            asking.run("sessions", "list", "--json", CONTEXTENGINE_TOKEN="the-token").json() == []
+        )
         denied = asking.run("engines", "use", "legacy", "--token", "the-token", status=1)
         assert denied.err.startswith("error: PERMISSION_DENIED: ")
 
@@ -120,8 +133,9 @@ def test_a_token_is_hashed_and_then_opens_its_tenant(tmp_path: Path) -> None:
 def test_a_server_with_tls_is_trusted_by_its_authority(tmp_path: Path) -> None:
     subprocess.run(
         shlex.split(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem"
-            " -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout"
+            " key.pem -out cert.pem -days 2 -subj /CN=localhost -addext"
+            " subjectAltName=DNS:localhost,IP:127.0.0.1"
         ),
         cwd=tmp_path,
         check=True,
@@ -146,13 +160,17 @@ def test_engines_are_listed_shown_and_chosen(shell: Shell) -> None:
         "engines", "use", "dag", "--agent", "choosing", "--option", "freshTailTurns=0", status=1
     )
     assert "freshTailTurns" in wrong.err
-    used = shell.run("engines", "use", "dag", "--agent", "choosing", "--option", "freshTailTurns=3").text
+    used = shell.run(
+        "engines", "use", "dag", "--agent", "choosing", "--option", "freshTailTurns=3"
+    ).text
     assert used == "agent 'choosing': dag 1.0.0, by agent\n"
     shell.run("engines", "use", "legacy", "--agent", "choosing", "--session", "airline-000")
     status = shell.run("status", "airline-000", "--agent", "choosing", "--json").json()
     assert (status["engine"]["id"], status["engine_source"]) == ("legacy", "session")
     shell.run("engines", "use", "--clear", "--agent", "choosing", "--session", "airline-000")
-    shown = shell.run("engines", "show", "--agent", "choosing", "--session", "airline-000", "--json").json()
+    shown = shell.run(
+        "engines", "show", "--agent", "choosing", "--session", "airline-000", "--json"
+    ).json()
     [tail] = [option for option in shown["options"] if option["name"] == "freshTailTurns"]
     assert (shown["source"], tail["source"]) == ("agent", "agent")
 
@@ -177,11 +195,19 @@ def test_compact_show_and_delete(shell: Shell) -> None:
     assert "summary of " in shown
     assert "zebra voucher" not in shown  # the focus steers, and is never shown
     assert "summaries  " in shell.run("status", "airline-000", "--agent", "compacting").text
-    unsure = shell.run("sessions", "delete", "airline-000", "--agent", "compacting", stdin=b"n\n", status=1)
+    unsure = shell.run(
+        "sessions", "delete", "airline-000", "--agent", "compacting", stdin=b"n\n", status=1
+    )
     assert "Aborted" in unsure.err
     gone = shell.run("sessions", "delete", "airline-000", "--agent", "compacting", "--yes").text
     assert gone.startswith("erased airline-000: 32 messages, ")
-    for words in (("show",), ("status",), ("export",), ("compact",), ("sessions", "delete", "--yes")):
+    for words in (
+        ("show",),
+        ("status",),
+        ("export",),
+        ("compact",),
+        ("sessions", "delete", "--yes"),
+    ):
         missing = shell.run(*words, "airline-000", "--agent", "compacting", status=1)
         assert "no session 'airline-000' of agent 'compacting'" in missing.err
 
@@ -189,10 +215,15 @@ def test_compact_show_and_delete(shell: Shell) -> None:
 def test_watch_prints_what_happens(shell: Shell) -> None:
     words = ["watch", "--agent", "watched", "--event", "session:", "--limit", "2", "--json"]
     with subprocess.Popen(
-        [COMMAND, *words], stdout=subprocess.PIPE, cwd=shell.directory, env=shell.environment(), text=True
+        [COMMAND, *words],
+        stdout=subprocess.PIPE,
+        cwd=shell.directory,
+        env=shell.environment(),
+        text=True,
     ) as watching:
         assert watching.stdout is not None
-        # Events are from now on, and the command says nothing before the first: sessions are made until it has seen two.
+        # Events are from now on, and the command says nothing before the first: sessions are made
+        # until it has seen two.
         for number in range(100):
             imported(shell, "watched", f"s-{number}")
             if watching.poll() is not None:

@@ -1,4 +1,5 @@
-"""The README does what it says: every command and every snippet in it is run, and output that it shows is compared."""
+"""The README does what it says: every command and every snippet in it is run, and output that it
+shows is compared."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from tests.acceptance.shell import ROOT, Shell, serving
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "127.0.0.1:50051"
 GRPCURL = (
-    shutil.which("grpcurl", path=f"{ROOT / '.tools' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}") or ""
+    shutil.which(
+        "grpcurl", path=f"{ROOT / '.tools' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    )
+    or ""
 )
 VOLATILE = {"epoch", "fingerprint", "content_hash", "context_hash", "assembly_id"}
 """Opaque names, which a change of the server may change."""
@@ -48,7 +52,8 @@ CALLS = [(words, output) for words, output in typed() if words[0] == "grpcurl"]
 
 
 def test_what_is_not_served_is_said() -> None:
-    """Every rpc that answers UNIMPLEMENTED is named, and of those that are served only the ones that refuse a field."""
+    """Every rpc that answers UNIMPLEMENTED is named, and of those that are served only the ones
+    that refuse a field."""
     section = README.partition("## Not served yet")[2].partition("\n## ")[0]
     said = set(re.findall(r"`(?:\w+\.)?([A-Z]\w+)`", section))
     missing = {method.rpartition("/")[2] for method in UNSERVED}
@@ -70,7 +75,8 @@ def test_the_readme_has_what_is_tested_here() -> None:
 
 
 def test_the_commands(fresh: Shell) -> None:
-    """In order, as one would type them: later ones look at what earlier ones stored, and see what those did."""
+    """In order, as one would type them: later ones look at what earlier ones stored, and see what
+    those did."""
     said = {words[1]: fresh.run(*words[1:]).text for words in COMMANDS}
     assert all(said.values())
     assert said["health"] == "SERVING\n"
@@ -80,9 +86,15 @@ def test_the_commands(fresh: Shell) -> None:
 
 
 def test_the_first_commands() -> None:
-    """What `make run` runs is what the rest of the README asks; `make demo` and `make test` have tests of their own."""
+    """What `make run` runs is what the rest of the README asks; `make demo` and `make test` have
+    tests of their own."""
     done = subprocess.run(
-        ["make", "--dry-run", "run"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        ["make", "--dry-run", "run"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert f"contextengine serve --address {ADDRESS}" in done.stdout
 
@@ -91,7 +103,9 @@ def test_the_first_commands() -> None:
 def test_the_calls_with_grpcurl(fresh: Shell) -> None:
     for words, output in CALLS:
         arguments = [fresh.address if word == ADDRESS else word for word in words[1:]]
-        done = subprocess.run([GRPCURL, *arguments], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [GRPCURL, *arguments], capture_output=True, text=True, timeout=60, check=True
+        )
         if output.startswith("{"):
             assert lasting(json.loads(done.stdout)) == lasting(json.loads(output))
         else:
@@ -101,7 +115,9 @@ def test_the_calls_with_grpcurl(fresh: Shell) -> None:
 def lasting(value: Any) -> Any:
     """A reply without its opaque names; that they are there is kept."""
     if isinstance(value, dict):
-        return {key: bool(inner) if key in VOLATILE else lasting(inner) for key, inner in value.items()}
+        return {
+            key: bool(inner) if key in VOLATILE else lasting(inner) for key, inner in value.items()
+        }
     return [lasting(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -17,7 +17,9 @@ def replayed(shell: Shell, *words: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
-def test_each_engine_stays_within_a_budget_that_the_session_exceeds(shell: Shell, engine: str) -> None:
+def test_each_engine_stays_within_a_budget_that_the_session_exceeds(
+    shell: Shell, engine: str
+) -> None:
     words = (CODING, "--engine", engine, "--budget", 24_000, "--limit", 8, "--explain")
     whole = replayed(shell, *words)
     [session] = whole["sessions"]
@@ -26,7 +28,8 @@ def test_each_engine_stays_within_a_budget_that_the_session_exceeds(shell: Shell
     assert totals["over_budget"] == 0
     assert all(turn["after"] <= 24_000 for turn in turns)
     assert turns[-1]["summarized"] > 0
-    # legacy never evicts: it says OVER_BUDGET and the harness compacts. The dag compacts by itself, in the background.
+    # legacy never evicts: it says OVER_BUDGET and the harness compacts. The dag compacts by itself,
+    # in the background.
     assert (totals["forced_compactions"] > 0) == (engine == "legacy")
     assert any("compacted" in turn["causes"] for turn in turns)
     assert (
@@ -52,10 +55,14 @@ def test_every_way_of_calling_shows_the_same_context_at_every_turn(shell: Shell)
 def test_nothing_is_evicted_where_everything_fits_and_only_new_items_travel(shell: Shell) -> None:
     [session] = replayed(shell, AIRLINE, "--sessions", 1)["sessions"]
     totals = session["totals"]
-    assert all(not turn["evicted"] and not turn["masked"] and not turn["causes"] for turn in session["turns"])
+    assert all(
+        not turn["evicted"] and not turn["masked"] and not turn["causes"]
+        for turn in session["turns"]
+    )
     first = session["turns"][0]["sent_tokens"]
     last = session["turns"][-1]["sent_tokens"]
-    # Every list begins with all of the one before: what is not prefix is what was new, in sum the last list.
+    # Every list begins with all of the one before: what is not prefix is what was new, in sum the
+    # last list.
     assert totals["tokens_sent"] - totals["tokens_of_unchanged_prefix"] == last
     assert first < last
 
@@ -72,11 +79,24 @@ def test_the_table_has_a_row_for_each_turn_and_the_totals(shell: Shell) -> None:
 def test_one_name_is_for_one_new_session(shell: Shell) -> None:
     several = shell.run("replay", AIRLINE, "--limit", 1, "--session", "one", status=2)
     assert "--sessions 1" in several.err
-    known = shell.run("replay", AIRLINE, "--limit", 1, "--session", "one", "--sessions", 1, status=1)
+    known = shell.run(
+        "replay", AIRLINE, "--limit", 1, "--session", "one", "--sessions", 1, status=1
+    )
     assert "contextengine sessions delete one --agent replay" in known.err
 
 
 def test_a_replay_where_no_server_runs_stays_in_the_store(alone: Shell) -> None:
-    alone.run("replay", AIRLINE, "--sessions", 1, "--limit", 2, "--session", "mine", "--store", "var/my.db")
+    alone.run(
+        "replay",
+        AIRLINE,
+        "--sessions",
+        1,
+        "--limit",
+        2,
+        "--session",
+        "mine",
+        "--store",
+        "var/my.db",
+    )
     shown = alone.run("show", "mine", "--agent", "replay", "--store", "var/my.db").text
     assert "FITS: 5 items" in shown

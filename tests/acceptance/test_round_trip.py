@@ -1,4 +1,5 @@
-"""What was imported comes back byte for byte, native forms included: import, show, export, for every transcript there is."""
+"""What was imported comes back byte for byte, native forms included: import, show, export, for
+every transcript there is."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ANTHROPIC = """{
     {"role": "assistant", "content": [
       {"type": "thinking", "thinking": "easy", "signature": "c2lnbmF0dXJl"},
       {"type": "tool_use", "id": "toolu_1", "name": "multiply", "input": {"b": 7.0, "a": 6}}]},
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content":
+    "42"}]},
     {"role": "assistant", "content": [{"type": "text", "text": "42"}]}
   ]
 }
@@ -60,7 +62,9 @@ def test_the_airline_sessions(shell: Shell) -> None:
     lines = AIRLINE.read_text(encoding="utf-8").splitlines()
     for line, transcript in zip(lines, transcripts, strict=True):
         end = 0
-        for message in transcript.messages:  # each original stands in its line, one behind the other
+        for (
+            message
+        ) in transcript.messages:  # each original stands in its line, one behind the other
             end = line.index(message.native.json.decode(), end) + len(message.native.json.decode())
     listed = shell.run("sessions", "list", "--agent", "airline", "--limit", "200", "--json").json()
     assert len(listed) == 120
@@ -74,7 +78,9 @@ def test_the_coding_session(shell: Shell) -> None:
     native = shell.run("export", name, "--agent", "coding", "--format", "native").out
     lines = CODING.read_bytes().splitlines(keepends=True)
     assert native == b"".join(line for line in lines if json.loads(line)["type"] == "message")
-    shown = shell.run("show", name, "--agent", "coding", "--budget", "20000", "--explain", "--json").json()
+    shown = shell.run(
+        "show", name, "--agent", "coding", "--budget", "20000", "--explain", "--json"
+    ).json()
     assert shown["outcome"] == "OUTCOME_FITS"
     assert [int(decision["sequence"]) for decision in shown["decisions"]] == list(range(1, 915))
     text = shell.run("show", name, "--agent", "coding", "--budget", "20000", "--explain").text

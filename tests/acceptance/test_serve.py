@@ -1,4 +1,5 @@
-"""Starting and ending: the ready line, what may not start and what it says to set, and the drain."""
+"""Starting and ending: the ready line, what may not start and what it says to set, and the
+drain."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ TOKEN_SHA256 = "5fdebff59bdb4c9ab6e1c5a1a6ff2bd7f4ba5d1b7a2f3d4a5b6c7d8e9f0a1b2c
 
 def test_the_ready_line_says_where_who_and_what(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        assert server.line.strip() == (
-            f"ready on {server.address} (plaintext; no tokens: every caller is tenant `default`;"
+        assert (
+            server.line.strip()
+            == f"ready on {server.address} (plaintext; no tokens: every caller is tenant `default`;"
             f" store {tmp_path / 'store.db'})"
         )
         with Client(server.address) as client:
@@ -42,14 +44,19 @@ def test_flags_and_set_reach_the_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--address", "0.0.0.0:0"), ("server.address", "server.tls.cert_file", "auth.tokens", "--insecure")),
-        (("--address", "[::]:0", "--set", f"auth.tokens=[{{sha256: {TOKEN_SHA256}, tenant: a}}]"), ("server.tls",)),
+        (("--address", "0.0.0.0:0"), ("server.address", "server.tls.cert_file", "auth.tokens",
+        "--insecure")),
+        (("--address", "[::]:0", "--set", f"auth.tokens=[{{sha256: {TOKEN_SHA256}, tenant: a}}]"),
+        ("server.tls",)),
         (("--engine", "nope"), ("'nope' is not registered", "dag, legacy", "engine.default")),
         (("--set", "server.adress=1"), ("server.adress", "did you mean server.address?")),
         (("--set", "server.drain_grace=-1s"), ("server.drain_grace",)),
-        (("--set", "server.tls.cert_file=none.pem", "--set", "server.tls.key_file=none.key"), ("none.pem cannot be read",)),
-        (("--set", "telemetry.metrics.prometheus.address=somewhere"), ("telemetry.metrics.prometheus.address", "must be host:port")),
-        (("--set", "telemetry.metrics.prometheus.address=0.0.0.0:9464"), ("telemetry.metrics.prometheus", "insecure: true")),
+        (("--set", "server.tls.cert_file=none.pem", "--set", "server.tls.key_file=none.key"),
+        ("none.pem cannot be read",)),
+        (("--set", "telemetry.metrics.prometheus.address=somewhere"),
+        ("telemetry.metrics.prometheus.address", "must be host:port")),
+        (("--set", "telemetry.metrics.prometheus.address=0.0.0.0:9464"),
+        ("telemetry.metrics.prometheus", "insecure: true")),
         (("--config", "none.yaml"), ("none.yaml", "cannot be read")),
     ],
 )  # fmt: skip
@@ -80,7 +87,9 @@ def test_a_store_in_use_and_one_that_is_none(tmp_path: Path) -> None:
         asked = shell.run("sessions", "list", "--store", "store.db", status=1)
         assert f"is in use by process {server.process.pid}" in asked.err
         assert "--address" in asked.err
-    (tmp_path / "text.db").write_text("this is no database, but long enough to be read as one\n" * 40)
+    (tmp_path / "text.db").write_text(
+        "this is no database, but long enough to be read as one\n" * 40
+    )
     refused = shell.run("serve", "--address", "127.0.0.1:0", "--store", "text.db", status=2)
     assert "text.db is not an SQLite database" in refused.err
 
@@ -88,7 +97,8 @@ def test_a_store_in_use_and_one_that_is_none(tmp_path: Path) -> None:
 def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
     tmp_path: Path,
 ) -> None:
-    """An import is half sent when the signal comes: it is finished, answered and stored; new calls are refused."""
+    """An import is half sent when the signal comes: it is finished, answered and stored; new calls
+    are refused."""
     signalled = threading.Event()
     begun = threading.Event()
     ref = SessionRef(agent_id="a", session_id="s")
@@ -103,7 +113,9 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
     replies: list[ImportResponse] = []
     with serving(tmp_path) as server, Client(server.address) as client:
         client.engines.list()  # connects
-        caller = threading.Thread(target=lambda: replies.append(client.stream_unary(IMPORT, sent())))
+        caller = threading.Thread(
+            target=lambda: replies.append(client.stream_unary(IMPORT, sent()))
+        )
         caller.start()
         assert begun.wait(20)
         time.sleep(0.2)  # the stream reaches the server
@@ -122,6 +134,8 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
         assert [reply.stored_count for reply in replies] == [2]
         assert server.process.wait(30) == 0
     rows = (
-        Shell(tmp_path).run("export", "s", "--agent", "a", "--format", "openai", "--store", "store.db").json()
+        Shell(tmp_path)
+        .run("export", "s", "--agent", "a", "--format", "openai", "--store", "store.db")
+        .json()
     )
     assert [message["content"] for message in rows["messages"]] == ["before", "after"]

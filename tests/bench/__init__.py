@@ -1,1 +1,2 @@
-"""The bench: this server against a bare handler that returns the same bytes, under the same load, in turns."""
+"""The bench: this server against a bare handler that returns the same bytes, under the same load,
+in turns."""

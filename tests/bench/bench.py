@@ -76,9 +76,16 @@ class Bench:
         return slices
 
     def compare(
-        self, case: str, floor: Sequence[Slice], ours: Sequence[Slice], *, goal: float | None, note: str = ""
+        self,
+        case: str,
+        floor: Sequence[Slice],
+        ours: Sequence[Slice],
+        *,
+        goal: float | None,
+        note: str = "",
     ) -> None:
-        """The throughput of ours against the floor's, round by round; and the processor time a call costs."""
+        """The throughput of ours against the floor's, round by round; and the processor time a call
+        costs."""
         self.add(
             of_rounds(
                 case,

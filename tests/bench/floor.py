@@ -1,6 +1,8 @@
-"""The floor: a bare grpc.aio handler on uvloop that answers each path with the bytes of a file, under our server's own options.
+"""The floor: a bare grpc.aio handler on uvloop that answers each path with the bytes of a file,
+under our server's own options.
 
-python floor.py ADDRESS DIRECTORY      /any.Service/NAME is answered with the content of DIRECTORY/NAME
+python floor.py ADDRESS DIRECTORY      /any.Service/NAME is answered with the content of
+DIRECTORY/NAME
 """
 
 from __future__ import annotations

@@ -39,13 +39,22 @@ class Process:
     """A child process that serves on `address`; what it prints goes to a file beside its data."""
 
     def __init__(
-        self, name: str, command: list[str], address: str, log: Path, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: list[str],
+        address: str,
+        log: Path,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.address, self.log = name, address, log
         self.started = time.perf_counter()
         with log.open("ab") as out:
             self._child = subprocess.Popen(
-                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}
+                command,
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})},
             )
         self.pid = self._child.pid
 
@@ -53,7 +62,10 @@ class Process:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -105,7 +117,10 @@ def start_floor(directory: Path) -> Process:
     """The bare handler over the replies in `directory`."""
     address = f"127.0.0.1:{free_port()}"
     floor = Process(
-        "floor", [sys.executable, str(HERE / "floor.py"), address, str(directory)], address, directory / "log"
+        "floor",
+        [sys.executable, str(HERE / "floor.py"), address, str(directory)],
+        address,
+        directory / "log",
     )
     floor.listening()
     return floor
@@ -114,7 +129,9 @@ def start_floor(directory: Path) -> Process:
 def start_sink(directory: Path) -> Process:
     """The sink for spans."""
     address = f"127.0.0.1:{free_port()}"
-    sink = Process("sink", [sys.executable, str(HERE / "sink.py"), address], address, directory / "sink.log")
+    sink = Process(
+        "sink", [sys.executable, str(HERE / "sink.py"), address], address, directory / "sink.log"
+    )
     sink.listening()
     return sink
 
@@ -129,7 +146,9 @@ def launch_server(directory: Path, settings: Mapping[str, str] | None = None) ->
         "CONTEXTENGINE_SESSIONS__CACHE_BYTES": "1GiB",
         **(settings or {}),
     }
-    return Process("server", [str(BIN / "contextengine"), "serve"], address, directory / "server.log", env)
+    return Process(
+        "server", [str(BIN / "contextengine"), "serve"], address, directory / "server.log", env
+    )
 
 
 def start_server(directory: Path, settings: Mapping[str, str] | None = None) -> Process:

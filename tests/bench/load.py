@@ -1,8 +1,10 @@
-"""h2load as the load: calls of gRPC are POSTs whose body is a prefix of five bytes and the encoded request.
+"""h2load as the load: calls of gRPC are POSTs whose body is a prefix of five bytes and the encoded
+request.
 
-h2load sends one fixed body a process. So a load on one session is one process with some connections, and a load on n sessions is
-n processes with one connection and one call in flight each; the floor is driven by as many. Every call is logged with its time,
-and what counts is what ended between two moments at which all processes were at work.
+h2load sends one fixed body a process. So a load on one session is one process with some
+connections, and a load on n sessions is n processes with one connection and one call in flight
+each; the floor is driven by as many. Every call is logged with its time, and what counts is what
+ended between two moments at which all processes were at work.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def framed(message: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: each of `bodies` by a process of its own, or one body over several connections."""
+    """What is sent: each of `bodies` by a process of its own, or one body over several
+    connections."""
 
     method: str
     """`package.Service/Rpc`; the floor answers by the last part."""
@@ -63,11 +66,13 @@ class Slice:
 
 
 def drive(load: Load, server: Process, seconds: float) -> Slice:
-    """Drives a server for about `seconds` and answers what it did. Raises BenchError where a call failed."""
+    """Drives a server for about `seconds` and answers what it did. Raises BenchError where a call
+    failed."""
     h2load = shutil.which("h2load")
     if h2load is None:
         raise BenchError(
-            "h2load is not on PATH: install nghttp2-client (apt-get install nghttp2-client, or brew install nghttp2)"
+            "h2load is not on PATH: install nghttp2-client (apt-get install nghttp2-client, or brew"
+            " install nghttp2)"
         )
     many = len(load.bodies) > 1
     if many and (load.connections, load.streams) != (1, 1):
@@ -81,13 +86,16 @@ def drive(load: Load, server: Process, seconds: float) -> Slice:
         for index, body in enumerate(load.bodies):
             command = [
                 h2load, "-t1", f"-c{load.connections}", f"-m{load.streams}",
-                "-D", f"{round(lasting * 1000)}ms", "-d", str(body), f"--log-file={scratch}/{index}",
+                "-D", f"{round(lasting * 1000)}ms", "-d", str(body),
+                f"--log-file={scratch}/{index}",
                 "-H", "content-type: application/grpc", "-H", "te: trailers",
             ]  # fmt: skip
             if load.calls_per_s:
                 command.append(f"--rps={max(1, round(load.calls_per_s / workers))}")
             command.append(f"http://{server.address}/{load.method}")
-            children.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            children.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            )
         time.sleep(WARM_S)
         begin, cpu = time.time(), server.cpu()
         time.sleep(max(0.0, min(seconds, started + lasting - 0.1 - begin)))
@@ -117,7 +125,9 @@ def _slice(
         if begin <= ended < end:
             latencies.append(int(took) / 1e6)
     if not latencies:
-        raise BenchError(f"no call of {load.method} was answered in {end - begin:.1f} s:\n{outputs[0]}")
+        raise BenchError(
+            f"no call of {load.method} was answered in {end - begin:.1f} s:\n{outputs[0]}"
+        )
     latencies.sort()
     return Slice(
         rate=len(latencies) / (end - begin),

@@ -51,7 +51,11 @@ class Figure:
     @property
     def spread(self) -> str:
         """The range over the rounds."""
-        return "" if self.low is None or self.high is None else f"{number(self.low)} … {number(self.high)}"
+        return (
+            ""
+            if self.low is None or self.high is None
+            else f"{number(self.low)} … {number(self.high)}"
+        )
 
     @property
     def wanted(self) -> str:
@@ -76,7 +80,16 @@ def of_rounds(
     """The median of what the rounds gave."""
     middle = statistics.median(values)
     return Figure(
-        case, what, middle, unit, goal, more_is_better, min(values), max(values), floor=floor, ours=ours
+        case,
+        what,
+        middle,
+        unit,
+        goal,
+        more_is_better,
+        min(values),
+        max(values),
+        floor=floor,
+        ours=ours,
     )
 
 
@@ -93,7 +106,8 @@ _HEADERS = ("case", "figure", "floor", "ours", "result", "goal", "rounds", "met"
 def _cells(figure: Figure) -> tuple[str, ...]:
     met = {True: "yes", False: "no", None: ""}[figure.met]
     return (
-        figure.case, figure.what, figure.floor, figure.ours, figure.shown, figure.wanted, figure.spread, met,
+        figure.case, figure.what, figure.floor, figure.ours, figure.shown, figure.wanted,
+        figure.spread, met,
     )  # fmt: skip
 
 
@@ -109,7 +123,10 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 def as_json(figures: Sequence[Figure], machine: dict[str, str]) -> str:
     """Everything, for programs."""
     return json.dumps(
-        {"machine": machine, "figures": [asdict(figure) | {"met": figure.met} for figure in figures]},
+        {
+            "machine": machine,
+            "figures": [asdict(figure) | {"met": figure.met} for figure in figures],
+        },
         indent=2,
     )
 
@@ -126,14 +143,19 @@ def machine_facts() -> dict[str, str]:
     )
     h2load = ""
     if shutil.which("h2load"):
-        h2load = subprocess.run(["h2load", "--version"], capture_output=True, text=True, check=False).stdout
+        h2load = subprocess.run(
+            ["h2load", "--version"], capture_output=True, text=True, check=False
+        ).stdout
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "processors": f"{os.cpu_count()} × {model}",
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
-        "libraries": f"grpcio {version('grpcio')}, uvloop {version('uvloop')}, protobuf {version('protobuf')}",
+        "libraries": (
+            f"grpcio {version('grpcio')}, uvloop {version('uvloop')}, protobuf"
+            f" {version('protobuf')}"
+        ),
         "load": h2load.strip(),
         "one-minute load before": f"{os.getloadavg()[0]:.1f}",
     }
@@ -141,25 +163,32 @@ def machine_facts() -> dict[str, str]:
 
 _ABOUT = """# Benchmarks
 
-Written by `make bench`. Every figure is measured beside the floor, in turns and under the same load, and is given as a
-ratio where it can be: absolute numbers tell more of a machine than of a program.
+Written by `make bench`. Every figure is measured beside the floor, in turns and under the same
+load, and is given as a ratio where it can be: absolute numbers tell more of a machine than of a
+program.
 
-- **The floor** is a bare `grpc.aio` handler on uvloop in a process of its own, which returns bytes of the same size that it
-  holds in memory, under the same server options. Nothing written in Python on this stack answers faster.
-- **The load** is h2load. Both sides get the same requests, from as many processes and connections. A turn lasts some seconds, of
-  which the first, while connections are made and caches fill, does not count; the sides take turns (floor, ours, floor,
-  ours …), and a result is the median of the rounds' ratios. *rounds* gives their range.
-- **Replies are checked**: no call may fail, replies have the size they should have, and what was to be stored is counted
-  afterwards in the revision of every session.
-- h2load sends one fixed body a process. A load on 64 sessions is therefore 64 processes with a call in flight each. Messages carry no
-  ids, so each call stores new ones. Where requests must differ, a small Go program (`tests/bench/stepper`) drives both sides: a
-  step names the list of the reply before it, so that the answer is its delta, and what is *planned anew* is asked for in words
-  that nobody has asked in before. The same request again is answered from memory.
-- Sessions of *warm*, *step* and *ingest* hold 200 messages of 440 bytes, a context of 100 KB, unless named otherwise.
+- **The floor** is a bare `grpc.aio` handler on uvloop in a process of its own, which returns bytes
+  of the same size that it holds in memory, under the same server options. Nothing written in Python
+  on this stack answers faster.
+- **The load** is h2load. Both sides get the same requests, from as many processes and connections.
+  A turn lasts some seconds, of which the first, while connections are made and caches fill, does
+  not count; the sides take turns (floor, ours, floor, ours …), and a result is the median of the
+  rounds' ratios. *rounds* gives their range.
+- **Replies are checked**: no call may fail, replies have the size they should have, and what was to
+  be stored is counted afterwards in the revision of every session.
+- h2load sends one fixed body a process. A load on 64 sessions is therefore 64 processes with a call
+  in flight each. Messages carry no ids, so each call stores new ones. Where requests must differ, a
+  small Go program (`tests/bench/stepper`) drives both sides: a step names the list of the reply
+  before it, so that the answer is its delta, and what is *planned anew* is asked for in words that
+  nobody has asked in before. The same request again is answered from memory.
+- Sessions of *warm*, *step* and *ingest* hold 200 messages of 440 bytes, a context of 100 KB,
+  unless named otherwise.
 """
 
 
-def write_markdown(figures: Sequence[Figure], machine: dict[str, str], command: str, path: Path) -> None:
+def write_markdown(
+    figures: Sequence[Figure], machine: dict[str, str], command: str, path: Path
+) -> None:
     """Writes docs/benchmarks.md."""
     lines = [_ABOUT, "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()]

@@ -1,6 +1,7 @@
 """`make bench`: this server beside the floor, in turns, with the goal beside each figure.
 
-python tests/bench/run.py [--quick] [--only CASE[,CASE]] [--json] [--rounds N] [--seconds S] [--markdown FILE]
+python tests/bench/run.py [--quick] [--only CASE[,CASE]] [--json] [--rounds N] [--seconds S]
+[--markdown FILE]
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from tests.bench.report import as_json, machine_facts, show, write_markdown
 
 
 def main() -> int:
-    """Runs the cases asked for. Answers 1 where one could not be measured; a goal that is missed is no failure."""
+    """Runs the cases asked for. Answers 1 where one could not be measured; a goal that is missed is
+    no failure."""
     parser = argparse.ArgumentParser(
         prog="make bench", description="Measures the server against a bare handler."
     )
-    parser.add_argument("--quick", action="store_true", help="about two minutes: fewer, shorter rounds")
+    parser.add_argument(
+        "--quick", action="store_true", help="about two minutes: fewer, shorter rounds"
+    )
     parser.add_argument("--only", default="", help=f"cases, parted by commas: {', '.join(CASES)}")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     parser.add_argument("--rounds", type=int, help="turns of each side (default 5)")
@@ -41,7 +45,10 @@ def main() -> int:
         parser.error(f"--only {strangers[0]}: there is no such case; there are {', '.join(CASES)}")
     machine = machine_facts()
     failed = False
-    with tempfile.TemporaryDirectory(prefix="contextengine-bench-") as directory, ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="contextengine-bench-") as directory,
+        ExitStack() as stack,
+    ):
         bench = Bench(
             Path(directory),
             stack,

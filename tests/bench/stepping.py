@@ -1,4 +1,5 @@
-"""The step's own load: h2load sends one fixed request, but a step names the list that the reply before it made."""
+"""The step's own load: h2load sends one fixed request, but a step names the list that the reply
+before it made."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def build(directory: Path) -> Path:
     """The program, built into `directory`. Raises BenchError where it cannot be."""
     go = shutil.which("go")
     if go is None:
-        raise BenchError("go is not on PATH: install Go 1.23 or newer, which builds the load of this case")
+        raise BenchError(
+            "go is not on PATH: install Go 1.23 or newer, which builds the load of this case"
+        )
     program = directory / "stepper"
     made = subprocess.run(
         [go, "build", "-buildvcs=false", "-o", str(program), "."],
@@ -43,10 +46,19 @@ def drive_steps(
     *,
     whole: bool = False,
 ) -> Slice:
-    """A call in flight for each request, for about `seconds`. Each asks for what follows the reply before it, or, `whole`, for the
-    whole list in words of its own, which nobody has asked before. Raises BenchError where a call failed."""
+    """A call in flight for each request, for about `seconds`. Each asks for what follows the reply
+    before it, or, `whole`, for the whole list in words of its own, which nobody has asked before.
+    Raises BenchError where a call failed."""
     lasting = WARM_S + seconds + 0.1
-    command = [str(program), "-address", server.address, "-method", method, "-seconds", str(lasting)]
+    command = [
+        str(program),
+        "-address",
+        server.address,
+        "-method",
+        method,
+        "-seconds",
+        str(lasting),
+    ]
     command += ["-whole"] if whole else []
     child = subprocess.Popen(
         [*command, *map(str, requests)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -61,7 +73,9 @@ def drive_steps(
     report = json.loads(output)
     if report.get("failure"):
         raise BenchError(f"a call of {method} failed: {report['failure']}")
-    counted = [(took / 1e6, size) for ended, took, size in report["calls"] if begin <= ended / 1e6 < end]
+    counted = [
+        (took / 1e6, size) for ended, took, size in report["calls"] if begin <= ended / 1e6 < end
+    ]
     if not counted:
         raise BenchError(f"no call of {method} was answered in {end - begin:.1f} s")
     latencies = sorted(took for took, _ in counted)

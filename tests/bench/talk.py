@@ -1,4 +1,5 @@
-"""What is said to the servers: conversations made up for the bench, and single calls that are looked at closely."""
+"""What is said to the servers: conversations made up for the bench, and single calls that are
+looked at closely."""
 
 from __future__ import annotations
 
@@ -22,12 +23,14 @@ from .load import framed
 ENGINE = "contextengine.v1.ContextEngine"
 AGENT = "bench"
 WIDE = 2_000_000
-"""A budget, in tokens, that every session of the bench fits into many times, so that nothing is cut or compacted."""
+"""A budget, in tokens, that every session of the bench fits into many times, so that nothing is cut
+or compacted."""
 
 _WORDS = (
-    "the build fails in module parser because test case expects value from config file line error path user session "
-    "token update function returns list when input is empty check result again please run deploy server request "
-    "timeout after seconds retry logic order flight cancel refund policy bag seat"
+    "the build fails in module parser because test case expects value from config file line error"
+    " path user session token update function returns list when input is empty check result again"
+    " please run deploy server request timeout after seconds retry logic order flight cancel refund"
+    " policy bag seat"
 )
 
 
@@ -43,7 +46,8 @@ def text(random: Random, size: int) -> str:
 
 
 def conversation(count: int, size: int, seed: int = 1) -> Iterator[message_pb2.Message]:
-    """`count` messages of about `size` bytes: turns of a user, three tool round trips and an answer. Without ids."""
+    """`count` messages of about `size` bytes: turns of a user, three tool round trips and an
+    answer. Without ids."""
     random = Random(seed)
     for index in range(count):
         place = index % 8
@@ -52,7 +56,9 @@ def conversation(count: int, size: int, seed: int = 1) -> Iterator[message_pb2.M
         elif place == 7:
             yield said(message_pb2.ROLE_ASSISTANT, text(random, size))
         else:
-            yield from round_trip(random, size, f"call-{index - (place + 1) % 2}", only=(place + 1) % 2)
+            yield from round_trip(
+                random, size, f"call-{index - (place + 1) % 2}", only=(place + 1) % 2
+            )
 
 
 def said(role: message_pb2.Role, content: str) -> message_pb2.Message:
@@ -62,8 +68,11 @@ def said(role: message_pb2.Role, content: str) -> message_pb2.Message:
     return message
 
 
-def round_trip(random: Random, size: int, call_id: str, only: int | None = None) -> list[message_pb2.Message]:
-    """A step: an assistant's call and the tool's result; or only the first (0) or the second (1) of them."""
+def round_trip(
+    random: Random, size: int, call_id: str, only: int | None = None
+) -> list[message_pb2.Message]:
+    """A step: an assistant's call and the tool's result; or only the first (0) or the second (1) of
+    them."""
     call = message_pb2.Message(role=message_pb2.ROLE_ASSISTANT)
     call.parts.add().tool_call.CopyFrom(
         message_pb2.ToolCallPart(
@@ -87,7 +96,9 @@ def ref(session: str) -> message_pb2.SessionRef:
 
 def assemble(session: str, tokens: int = WIDE) -> assemble_pb2.AssembleRequest:
     """Asks for a session's context within a budget."""
-    return assemble_pb2.AssembleRequest(session=ref(session), budget=budget_pb2.Budget(message_tokens=tokens))
+    return assemble_pb2.AssembleRequest(
+        session=ref(session), budget=budget_pb2.Budget(message_tokens=tokens)
+    )
 
 
 class Talk:
@@ -118,7 +129,9 @@ class Talk:
             self.raw(f"{ENGINE}/Assemble", request.SerializeToString())
         )
 
-    def fill(self, session: str, messages: Sequence[message_pb2.Message], batch: int = 2_000) -> int:
+    def fill(
+        self, session: str, messages: Sequence[message_pb2.Message], batch: int = 2_000
+    ) -> int:
         """Stores messages; answers the session's revision."""
         revision = 0
         for start in range(0, len(messages), batch):

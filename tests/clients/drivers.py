@@ -26,13 +26,18 @@ COMMANDS: dict[str, list[str]] = {
     "python": PYTHON,
     "python-asyncio": [*PYTHON, "--asyncio"],
     "go": [str(ROOT / "build" / "clients" / "conformance-driver")],
-    "typescript": ["node", str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js")],
+    "typescript": [
+        "node",
+        str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js"),
+    ],
     "java": ["java", "-cp", JAVA, "dev.contextengine.conformance.ConformanceDriver"],
     "rust": [str(ROOT / "build" / "rust" / "debug" / "examples" / "conformance_driver")],
 }
-"""How each driver is started, from the root of the repository. A new language adds its line here."""
+"""How each driver is started, from the root of the repository. A new language adds its line
+here."""
 NAMED = os.environ.get("CONTEXTENGINE_CLIENTS", "python").split(",")
-"""The clients to test: `make test-clients` names those that it built, other runs take those that need no building."""
+"""The clients to test: `make test-clients` names those that it built, other runs take those that
+need no building."""
 PATIENCE_S = 60
 
 Kind = TypeVar("Kind", bound=ProtoMessage)
@@ -122,8 +127,11 @@ class Driver:
         return read(t.ProjectResponse, answer["response"])
 
     def export(self, session: Json) -> list[bytes]:
-        """Messages in Python's encoding: libraries differ in the order of fields, which says nothing."""
-        messages = [read(t.Message, message) for message in self.ask("export", session=session)["messages"]]
+        """Messages in Python's encoding: libraries differ in the order of fields, which says
+        nothing."""
+        messages = [
+            read(t.Message, message) for message in self.ask("export", session=session)["messages"]
+        ]
         return [message.SerializeToString(deterministic=True) for message in messages]
 
     def pending(self, session: Json | None = None) -> int:

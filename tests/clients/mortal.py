@@ -1,4 +1,5 @@
-"""A real server that is killed, and what must hold of every context that a client hands to its agent meanwhile."""
+"""A real server that is killed, and what must hold of every context that a client hands to its
+agent meanwhile."""
 
 from __future__ import annotations
 
@@ -44,14 +45,17 @@ class Mortal:
 def faults(
     items: Sequence[t.Item], known: Mapping[str, t.Message], asked: str, budget: int, tokens: int
 ) -> list[str]:
-    """What is wrong with a context: `known` is all that was handed over, `asked` the id of the newest user message."""
+    """What is wrong with a context: `known` is all that was handed over, `asked` the id of the
+    newest user message."""
     found: list[str] = []
     waiting: list[str] = []
     for index, item in enumerate(items):
         message = item.message
         if not message.id.startswith("ce:") and not item.form and message != known.get(message.id):
             found.append(f"{message.id} is not what was handed over")
-        results = [part.tool_result.call_id for part in message.parts if part.HasField("tool_result")]
+        results = [
+            part.tool_result.call_id for part in message.parts if part.HasField("tool_result")
+        ]
         for call in results:
             if call in waiting:
                 waiting.remove(call)
@@ -60,7 +64,9 @@ def faults(
         if not results:
             if waiting:
                 found.append(f"{waiting} have no result before {message.id}, {index}")
-            waiting = [part.tool_call.call_id for part in message.parts if part.HasField("tool_call")]
+            waiting = [
+                part.tool_call.call_id for part in message.parts if part.HasField("tool_call")
+            ]
     ids = [item.message.id for item in items]
     if len(set(ids)) != len(ids):
         found.append("a message is there twice")

@@ -28,7 +28,9 @@ def test_an_example_agent_runs(language: str, address: str) -> None:
 @pytest.mark.parametrize("language", [name for name in EXAMPLES if name in NAMED])
 def test_an_example_agent_runs_without_the_service(language: str) -> None:
     lines = said(language, "127.0.0.1:1").splitlines(keepends=True)
-    assert "".join(line for line in lines if not line.startswith("the service is away: ")) == ANSWERS
+    assert (
+        "".join(line for line in lines if not line.startswith("the service is away: ")) == ANSWERS
+    )
     assert len(lines) > 2
 
 

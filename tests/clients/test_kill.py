@@ -1,4 +1,5 @@
-"""A real session is replayed while its server is killed again and again: no turn stops, nothing is lost or stored twice."""
+"""A real session is replayed while its server is killed again and again: no turn stops, nothing is
+lost or stored twice."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def steps() -> list[list[t.Message]]:
 
 @pytest.fixture(scope="module")
 def replays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[str]]]:
-    """What the replay of each language found. A few at once: most of their time is waiting for dead servers."""
+    """What the replay of each language found. A few at once: most of their time is waiting for dead
+    servers."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {name: pool.submit(replay, name, tmp_path_factory.mktemp(name)) for name in NAMED}
 
@@ -54,7 +56,8 @@ def test_no_kill_stops_the_agent(language: str, replays: dict[str, Future[str]])
 
 
 def replay(language: str, directory: Path) -> str:
-    """Replays the session beside a server that is killed, and answers the figures. Raises AssertionError."""
+    """Replays the session beside a server that is killed, and answers the figures. Raises
+    AssertionError."""
     server = Mortal(directory)
     server.start()
     try:
@@ -113,7 +116,10 @@ def killed(driver: Driver, server: Mortal, spill: Path) -> str:
     )
     # Not a measure of speed: only that nobody waits for a dead service.
     assert longest < 10 * DEADLINE_S
-    return f"{KILLS} kills, {degraded} degraded turns, longest {longest:.3f} s of {DEADLINE_S:.0f} s allowed"
+    return (
+        f"{KILLS} kills, {degraded} degraded turns, longest {longest:.3f} s of {DEADLINE_S:.0f} s"
+        " allowed"
+    )
 
 
 def finish(driver: Driver, session: Json) -> None:

@@ -48,7 +48,9 @@ def test_formats_of_providers(case: Json, alone: Driver) -> None:
         message.ClearField("native")
     assert messages == golden
     bare = json.loads(
-        alone.ask("format", format=case["format"], out=[written(message) for message in messages])["json"]
+        alone.ask("format", format=case["format"], out=[written(message) for message in messages])[
+            "json"
+        ]
     )
     assert bare == case["bare"]
 

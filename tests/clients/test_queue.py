@@ -1,4 +1,5 @@
-"""What waits for a dead service: in order, within bounds, past restarts of the process, and no conflict blocks it."""
+"""What waits for a dead service: in order, within bounds, past restarts of the process, and no
+conflict blocks it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ def test_it_is_sent_again_in_order(alone: Driver, scripted: Server, session: Jso
     turn = t.AfterTurnRequest(messages=[user("c")], advancement_key="k", is_heartbeat=True)
     assert alone.session(session, "after_turn", turn, t.AfterTurnResponse) == t.AfterTurnResponse()
     usage = t.ReportUsageRequest(usage=t.Usage(input_tokens=3))
-    assert alone.session(session, "report_usage", usage, t.ReportUsageResponse) == t.ReportUsageResponse()
+    assert (
+        alone.session(session, "report_usage", usage, t.ReportUsageResponse)
+        == t.ReportUsageResponse()
+    )
     context = alone.assemble(session, step(user("d")))
     assert context.ids == ["a", "b", "c", "d"]
     assert alone.pending(session) == 4
@@ -105,7 +109,9 @@ def test_its_bounds(alone: Driver, session: Json) -> None:
     assert alone.pending() == 2
 
 
-def test_a_refused_entry_does_not_block_what_follows(alone: Driver, scripted: Server, session: Json) -> None:
+def test_a_refused_entry_does_not_block_what_follows(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
     scripted.answers[ASSEMBLE.path] = failing(grpc.StatusCode.UNAVAILABLE)
     scripted.answers[AFTER_TURN.path] = failing(grpc.StatusCode.UNAVAILABLE)
     alone.connect(scripted.address, timeouts=QUICK)
@@ -170,7 +176,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "disk"
     directory.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(directory)]
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
         pytest.skip("file systems cannot be mounted here")
     try:
         yield directory
@@ -178,7 +187,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
-def test_a_full_disk_is_a_full_queue(alone: Driver, address: str, session: Json, small_disk: Path) -> None:
+def test_a_full_disk_is_a_full_queue(
+    alone: Driver, address: str, session: Json, small_disk: Path
+) -> None:
     spill = str(small_disk / "spill")
     small, large = user("one"), user("two", "x" * 40_000)
     alone.connect(DEAD, timeouts=QUICK, spill_file=spill)

@@ -1,4 +1,5 @@
-"""Rules of clients/README.md that show only in what a client sends: ids, attempts, deltas, deadlines."""
+"""Rules of clients/README.md that show only in what a client sends: ids, attempts, deltas,
+deadlines."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def said(text: str, id: str = "") -> t.Message:
 def showing(*ids: str) -> t.AssembleResponse:
     """A whole list."""
     items = [t.Item(id=id, message=said(id, id), tokens=1) for id in ids]
-    response = t.AssembleResponse(items=items, context_hash=b"hash", outcome=t.AssembleResponse.OUTCOME_FITS)
+    response = t.AssembleResponse(
+        items=items, context_hash=b"hash", outcome=t.AssembleResponse.OUTCOME_FITS
+    )
     response.context_projection.epoch = "epoch"
     response.cache.total_count = len(ids)
     return response
@@ -42,7 +45,9 @@ def test_a_tool_is_called_once(alone: Driver, scripted: Server) -> None:
 
 
 @pytest.mark.parametrize("call", [EXPORT, IMPORT], ids=["export", "import"])
-def test_streams_are_opened_again(call: Any, alone: Driver, scripted: Server, session: Json) -> None:
+def test_streams_are_opened_again(
+    call: Any, alone: Driver, scripted: Server, session: Json
+) -> None:
     scripted.answers[call.path] = AWAY
     alone.connect(scripted.address)
     sent = [written(said("a", "a")), written(said("b", "b"))]
@@ -55,9 +60,13 @@ def test_streams_are_opened_again(call: Any, alone: Driver, scripted: Server, se
         assert [len(requests) for requests in scripted.requests] == [3] * ATTEMPTS
 
 
-def test_a_pause_that_would_reach_the_deadline_is_not_begun(alone: Driver, scripted: Server) -> None:
+def test_a_pause_that_would_reach_the_deadline_is_not_begun(
+    alone: Driver, scripted: Server
+) -> None:
     retry = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=5))
-    scripted.answers[GET_STATUS.path] = failing(grpc.StatusCode.RESOURCE_EXHAUSTED, info("OVERLOADED"), retry)
+    scripted.answers[GET_STATUS.path] = failing(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, info("OVERLOADED"), retry
+    )
     alone.connect(scripted.address, timeouts={"ContextEngine.GetStatus": 4})
     request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
     with pytest.raises(Refused) as caught:
@@ -66,7 +75,9 @@ def test_a_pause_that_would_reach_the_deadline_is_not_begun(alone: Driver, scrip
     assert len(scripted.requests) == 1
 
 
-def test_a_deadline_holds_for_what_is_sent_before(alone: Driver, scripted: Server, session: Json) -> None:
+def test_a_deadline_holds_for_what_is_sent_before(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
     scripted.answers[ASSEMBLE.path] = AWAY
     timeouts = {"ContextEngine.Assemble": 0.3, "ContextEngine.AfterTurn": 50}
     alone.connect(scripted.address, timeouts=timeouts)
@@ -79,7 +90,9 @@ def test_a_deadline_holds_for_what_is_sent_before(alone: Driver, scripted: Serve
     assert context.ids == ["a", "b"]
 
 
-def test_new_messages_get_ids_and_others_none(alone: Driver, scripted: Server, session: Json) -> None:
+def test_new_messages_get_ids_and_others_none(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
     alone.connect(scripted.address)
     scripted.answers[ASSEMBLE.path] = lambda *_: t.AssembleResponse()
     alone.assemble(session, t.AssembleRequest(live=t.LiveList(messages=[said("a")])))
@@ -100,7 +113,9 @@ def test_new_messages_get_ids_and_others_none(alone: Driver, scripted: Server, s
     assert changed.change_id
 
 
-def test_a_delta_that_does_not_fit_is_an_error_once(alone: Driver, scripted: Server, session: Json) -> None:
+def test_a_delta_that_does_not_fit_is_an_error_once(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
     alone.connect(scripted.address)
     scripted.answers[ASSEMBLE.path] = lambda *_: showing("a", "b")
     request = t.AssembleRequest()
@@ -118,7 +133,9 @@ def test_a_delta_that_does_not_fit_is_an_error_once(alone: Driver, scripted: Ser
     assert known == [b"", b"hash", b"", b""]
 
 
-def test_nothing_is_shown_of_what_a_reset_emptied(alone: Driver, scripted: Server, session: Json) -> None:
+def test_nothing_is_shown_of_what_a_reset_emptied(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
     alone.connect(scripted.address)
     scripted.answers[ASSEMBLE.path] = lambda *_: showing("a")
     alone.assemble(session, t.AssembleRequest())

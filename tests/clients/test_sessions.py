@@ -1,4 +1,5 @@
-"""One session, whoever asks: begun by one client, continued by the others, projected to the same bytes."""
+"""One session, whoever asks: begun by one client, continued by the others, projected to the same
+bytes."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ def test_projections_are_the_same_for_everyone(target: str, everyone: list[Drive
 
 def test_codex_in_one_call(driver: Driver, session: Json) -> None:
     history = [parsed(t.Message, message) for message in PROJECTION["messages"]]
-    driver.session(session, "ingest_batch", t.IngestBatchRequest(messages=history), t.IngestBatchResponse)
+    driver.session(
+        session, "ingest_batch", t.IngestBatchRequest(messages=history), t.IngestBatchResponse
+    )
     request = t.AssembleRequest(
         prompt=[parsed(t.Part, part) for part in PROJECTION["prompt"]],
         projection=t.ProjectionOptions(base_instructions="Base."),
@@ -94,11 +97,17 @@ def test_codex_in_one_call(driver: Driver, session: Json) -> None:
 
 def test_compaction_goes_through_every_client(driver: Driver, session: Json) -> None:
     turns = [
-        said(role, f"m{n}{role}", f"Message {n} of {role}. " + "The parcel 4711 went to Utrecht. " * 30)
+        said(
+            role,
+            f"m{n}{role}",
+            f"Message {n} of {role}. " + "The parcel 4711 went to Utrecht. " * 30,
+        )
         for n in range(30)
         for role in (t.ROLE_USER, t.ROLE_ASSISTANT)
     ]
-    driver.session(session, "ingest_batch", t.IngestBatchRequest(messages=turns), t.IngestBatchResponse)
+    driver.session(
+        session, "ingest_batch", t.IngestBatchRequest(messages=turns), t.IngestBatchResponse
+    )
     before = driver.assemble(session, t.AssembleRequest(budget=t.Budget(message_tokens=30_000)))
     reply = driver.session(session, "compact", t.CompactRequest(force=True), t.CompactResponse)
     assert reply.compacted, reply.reason
@@ -112,20 +121,27 @@ def test_compaction_goes_through_every_client(driver: Driver, session: Json) -> 
 def test_subagents_go_through_every_client(driver: Driver, session: Json) -> None:
     parent = t.SessionRef(**session)
     driver.session(
-        session, "ingest", t.IngestRequest(message=said(t.ROLE_USER, "u", "plan it")), t.IngestResponse
+        session,
+        "ingest",
+        t.IngestRequest(message=said(t.ROLE_USER, "u", "plan it")),
+        t.IngestResponse,
     )
 
     def prepare(name: str) -> t.PrepareSubagentSpawnResponse:
         child = t.SessionRef(agent_id="clients", session_id=f"{parent.session_id}-{name}")
         request = t.PrepareSubagentSpawnRequest(parent=parent, child=child, request_id=f"{name}-1")
-        return driver.call("ContextEngine.PrepareSubagentSpawn", request, t.PrepareSubagentSpawnResponse)
+        return driver.call(
+            "ContextEngine.PrepareSubagentSpawn", request, t.PrepareSubagentSpawnResponse
+        )
 
     spawned, taken_back = prepare("one"), prepare("two")
     assert spawned.spawn_token
     assert prepare("one").spawn_token == spawned.spawn_token
     rollback = t.RollbackSubagentSpawnRequest(spawn_token=taken_back.spawn_token, parent=parent)
     for first in (True, False):
-        reply = driver.call("ContextEngine.RollbackSubagentSpawn", rollback, t.RollbackSubagentSpawnResponse)
+        reply = driver.call(
+            "ContextEngine.RollbackSubagentSpawn", rollback, t.RollbackSubagentSpawnResponse
+        )
         assert reply.rolled_back is first
     child = t.SessionRef(agent_id="clients", session_id=f"{parent.session_id}-one")
     end = t.EndSubagentRequest(child=child, spawn_token=spawned.spawn_token)

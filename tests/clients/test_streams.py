@@ -55,7 +55,8 @@ def test_what_happens_is_watched(driver: Driver, session: Json, address: str) ->
 
 
 class Asking:
-    """The server's end of Attach, played by a test: one script a stream, and what the harness said on all of them."""
+    """The server's end of Attach, played by a test: one script a stream, and what the harness said
+    on all of them."""
 
     def __init__(self, server: Server, *scripts: Callable[[Requests], Replies]) -> None:
         self._scripts = list(scripts)
@@ -121,13 +122,16 @@ def test_a_lent_model_answers_and_fails(alone: Driver, scripted: Server) -> None
     asking = Asking(scripted, script)
     lend(alone, scripted, failures=1)
     asking.hears("hello")
-    assert asking.hears("completion").completion == done("one", error="model_failed", retryable=True)
+    assert asking.hears("completion").completion == done(
+        "one", error="model_failed", retryable=True
+    )
     assert asking.hears("completion").completion == done("two")
     assert alone.ask("lent") == {"jobs": 2}
 
 
 def test_work_in_hand_outlives_a_stream(alone: Driver, scripted: Server) -> None:
-    """A job of a stream that broke is answered on the next one, and again on the one after it where nobody received it."""
+    """A job of a stream that broke is answered on the next one, and again on the one after it where
+    nobody received it."""
 
     def breaks(requests: Requests) -> Replies:
         yield welcome(requests)
@@ -152,7 +156,9 @@ def test_work_in_hand_outlives_a_stream(alone: Driver, scripted: Server) -> None
     assert alone.ask("lent") == {"jobs": 2}
 
 
-def test_a_lease_is_kept_and_what_nobody_wants_is_not_answered(alone: Driver, scripted: Server) -> None:
+def test_a_lease_is_kept_and_what_nobody_wants_is_not_answered(
+    alone: Driver, scripted: Server
+) -> None:
     def script(requests: Requests) -> Replies:
         yield welcome(requests)
         yield job("unwanted")
@@ -182,7 +188,9 @@ def test_a_refused_stream_ends_the_lending(alone: Driver, scripted: Server) -> N
     assert len(scripted.requests) == 1
 
 
-def test_a_server_is_lent_a_model_through_its_death(alone: Driver, session: Json, tmp_path: Path) -> None:
+def test_a_server_is_lent_a_model_through_its_death(
+    alone: Driver, session: Json, tmp_path: Path
+) -> None:
     server = Mortal(tmp_path)
     server.start()
     try:
@@ -192,14 +200,24 @@ def test_a_server_is_lent_a_model_through_its_death(alone: Driver, session: Json
             if life:
                 server.kill()
                 server.start()
-            said = [user(f"{life} {n}: " + "The parcel 4711 went to Utrecht. " * 60) for n in range(20)]
-            alone.session(session, "ingest_batch", t.IngestBatchRequest(messages=said), t.IngestBatchResponse)
+            said = [
+                user(f"{life} {n}: " + "The parcel 4711 went to Utrecht. " * 60) for n in range(20)
+            ]
+            alone.session(
+                session, "ingest_batch", t.IngestBatchRequest(messages=said), t.IngestBatchResponse
+            )
             wait_attached(alone, session)
-            reply = alone.session(session, "compact", t.CompactRequest(force=True), t.CompactResponse)
+            reply = alone.session(
+                session, "compact", t.CompactRequest(force=True), t.CompactResponse
+            )
             assert reply.compacted, reply.reason
             budget = t.Budget(message_tokens=50_000)
             context = alone.assemble(session, t.AssembleRequest(budget=budget), delta=False)
-            texts = [item.message.parts[0].text.text for item in context.items if item.HasField("summary")]
+            texts = [
+                item.message.parts[0].text.text
+                for item in context.items
+                if item.HasField("summary")
+            ]
             assert len(texts) > life
             assert all(TEXT in text for text in texts)
         assert alone.ask("lent")["jobs"] >= 2

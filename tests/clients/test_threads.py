@@ -1,4 +1,5 @@
-"""Sessions of one client do not wait for each other, and a queue that two threads send arrives in order."""
+"""Sessions of one client do not wait for each other, and a queue that two threads send arrives in
+order."""
 
 from __future__ import annotations
 
@@ -22,12 +23,17 @@ def test_a_session_that_hangs_holds_up_no_other(scripted: Server) -> None:
             assert session.assemble(ingest=[user("hello")]).degraded
         release = threading.Event()
 
-        def answer(request: t.AfterTurnRequest, context: grpc.ServicerContext) -> t.AfterTurnResponse:
+        def answer(
+            request: t.AfterTurnRequest, context: grpc.ServicerContext
+        ) -> t.AfterTurnResponse:
             if request.session.session_id == "stuck":
                 release.wait(20)
             return t.AfterTurnResponse()
 
-        scripted.answers |= {AFTER_TURN.path: answer, ASSEMBLE.path: lambda *_: t.AssembleResponse()}
+        scripted.answers |= {
+            AFTER_TURN.path: answer,
+            ASSEMBLE.path: lambda *_: t.AssembleResponse(),
+        }
         waiting = threading.Thread(target=stuck.flush)
         waiting.start()
         assert free.assemble().degraded is None

@@ -1,4 +1,5 @@
-"""Messages come back byte for byte, and every error is typed, sent again or borne as the vectors say."""
+"""Messages come back byte for byte, and every error is typed, sent again or borne as the vectors
+say."""
 
 from __future__ import annotations
 
@@ -55,9 +56,9 @@ def test_messages_come_back_byte_for_byte(way: str, driver: Driver, session: Jso
 
 
 def test_the_vectors_hold_every_reason() -> None:
-    served = {name.removeprefix("ERROR_REASON_") for name in ErrorReason.DESCRIPTOR.values_by_name} - {
-        "UNSPECIFIED"
-    }
+    served = {
+        name.removeprefix("ERROR_REASON_") for name in ErrorReason.DESCRIPTOR.values_by_name
+    } - {"UNSPECIFIED"}
     assert {case["reason"] for case in ERRORS if case["reason"]} - served == {"A_LATER_ONE"}
     assert served <= {case["reason"] for case in ERRORS}
 
@@ -68,9 +69,13 @@ def test_errors(case: Json, alone: Driver, scripted: Server) -> None:
     details: list[Any] = []
     if reason:
         info = error_details_pb2.ErrorInfo(
-            reason=f"ERROR_REASON_{reason}", domain="contextengine", metadata={"limit": "9007199254740993"}
+            reason=f"ERROR_REASON_{reason}",
+            domain="contextengine",
+            metadata={"limit": "9007199254740993"},
         )
-        violation = error_details_pb2.BadRequest.FieldViolation(field="session.agent_id", description="why")
+        violation = error_details_pb2.BadRequest.FieldViolation(
+            field="session.agent_id", description="why"
+        )
         bad = error_details_pb2.BadRequest(field_violations=[violation])
         details = [info, bad, error_details_pb2.RetryInfo(retry_delay=Duration(nanos=20_000_000))]
     scripted.answers[GET_STATUS.path] = failing(getattr(grpc.StatusCode, code), *details)

@@ -15,7 +15,9 @@ Kind = TypeVar("Kind", bound=ProtoMessage)
 
 def vectors(name: str) -> Any:
     """The content of a file of vectors."""
-    return json.loads((ROOT / "tests" / "conformance" / "vectors" / name).read_text(encoding="utf-8"))
+    return json.loads(
+        (ROOT / "tests" / "conformance" / "vectors" / name).read_text(encoding="utf-8")
+    )
 
 
 def parsed(kind: type[Kind], value: Any) -> Kind:

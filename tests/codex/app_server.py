@@ -1,4 +1,5 @@
-"""A client of `codex app-server`: JSON lines over its standard streams, and the few calls that projections need."""
+"""A client of `codex app-server`: JSON lines over its standard streams, and the few calls that
+projections need."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ apps = false
 
 
 def binary() -> Path | None:
-    """The real Codex: named by CODEX_BINARY, or as `make test-codex` installs it. None: it is not here."""
+    """The real Codex: named by CODEX_BINARY, or as `make test-codex` installs it. None: it is not
+    here."""
     if named := os.environ.get("CODEX_BINARY"):
         return Path(named)
     found = sorted(HERE.glob("node_modules/@openai/codex-*/vendor/*/bin/codex"))
@@ -78,7 +80,8 @@ class AppServer:
 
     @classmethod
     async def start(cls, home: Path, url: str, more: str = "") -> AppServer:
-        """Starts Codex with a home of its own and the mock as its only provider. `more`: lines of its configuration."""
+        """Starts Codex with a home of its own and the mock as its only provider. `more`: lines of
+        its configuration."""
         command = binary()
         assert command is not None
         configure(home, url, more)
@@ -90,10 +93,17 @@ class AppServer:
             stderr=asyncio.subprocess.DEVNULL,
             cwd=home,
             limit=64 * 1024 * 1024,
-            env={"CODEX_HOME": str(home), "MOCK_KEY": "none", "PATH": os.environ["PATH"], "HOME": str(home)},
+            env={
+                "CODEX_HOME": str(home),
+                "MOCK_KEY": "none",
+                "PATH": os.environ["PATH"],
+                "HOME": str(home),
+            },
         )
         server = cls(process)
-        await server.call("initialize", clientInfo={"name": "contextengine", "title": "t", "version": "1"})
+        await server.call(
+            "initialize", clientInfo={"name": "contextengine", "title": "t", "version": "1"}
+        )
         server._send({"method": "initialized"})
         return server
 
@@ -156,7 +166,8 @@ class AppServer:
 
 
 class Harness:
-    """A harness of the kind that the projection's answers are for: it does what they say, and keeps the binding."""
+    """A harness of the kind that the projection's answers are for: it does what they say, and keeps
+    the binding."""
 
     def __init__(self, server: AppServer) -> None:
         self.server = server

@@ -1,4 +1,5 @@
-"""The real Codex, and the mock that it talks to. Without the binary these tests are skipped: `make test-codex` installs it."""
+"""The real Codex, and the mock that it talks to. Without the binary these tests are skipped: `make
+test-codex` installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Responses API on loopback, as far as Codex needs it: keeps every request, answers what a test says."""
+"""The Responses API on loopback, as far as Codex needs it: keeps every request, answers what a test
+says."""
 
 from __future__ import annotations
 
@@ -12,11 +13,14 @@ Json = dict[str, Any]
 
 
 class ResponsesMock:
-    """Answers `POST …/responses` with events. `answer` makes the output items of a request; by default a short text."""
+    """Answers `POST …/responses` with events. `answer` makes the output items of a request; by
+    default a short text."""
 
     def __init__(self) -> None:
         self.requests: list[Json] = []
-        self.answer: Callable[[Json], list[Json]] = lambda request: [said(f"answer {len(self.requests)}")]
+        self.answer: Callable[[Json], list[Json]] = lambda request: [
+            said(f"answer {len(self.requests)}")
+        ]
         self.used_tokens = 100
         """What each answer says that it took: from 90 % of the window on Codex compacts."""
         mock = self
@@ -67,9 +71,13 @@ class ResponsesMock:
             "total_tokens": self.used_tokens + 1,
         }
         events: list[Json] = [{"type": "response.created", "response": {"id": name}}]
-        events += [{"type": "response.output_item.done", "item": item} for item in self.answer(request)]
+        events += [
+            {"type": "response.output_item.done", "item": item} for item in self.answer(request)
+        ]
         events.append({"type": "response.completed", "response": {"id": name, "usage": usage}})
-        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+        return "".join(
+            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+        ).encode()
 
 
 def said(text: str) -> Json:

@@ -1,4 +1,5 @@
-"""What Codex does that the projection stands on. A version that changes one of these is to be looked at before it is pinned."""
+"""What Codex does that the projection stands on. A version that changes one of these is to be
+looked at before it is pinned."""
 
 from __future__ import annotations
 
@@ -9,13 +10,17 @@ from tests.codex.app_server import AppServer
 from tests.codex.mock import ResponsesMock, texts
 
 
-async def test_a_turn_takes_so_many_code_points_and_no_more(codex: AppServer, mock: ResponsesMock) -> None:
+async def test_a_turn_takes_so_many_code_points_and_no_more(
+    codex: AppServer, mock: ResponsesMock
+) -> None:
     thread = await codex.thread()
     whole = "😀" * TURN_CHARS  # twice as many UTF-16 units
     await codex.turn(thread, [{"type": "text", "text": whole}])
     assert texts(mock.requests[-1], "user")[-1] == whole
     with pytest.raises(AssertionError, match="input_too_large"):
-        await codex.call("turn/start", threadId=thread, input=[{"type": "text", "text": whole + "x"}])
+        await codex.call(
+            "turn/start", threadId=thread, input=[{"type": "text", "text": whole + "x"}]
+        )
 
 
 async def test_an_injected_output_is_whole_up_to_its_policy_and_cut_beyond(
@@ -36,7 +41,9 @@ async def test_an_injected_output_is_whole_up_to_its_policy_and_cut_beyond(
     assert "tokens truncated" in sent["cut"]
 
 
-async def test_a_compaction_keeps_users_texts_of_so_many_bytes(codex: AppServer, mock: ResponsesMock) -> None:
+async def test_a_compaction_keeps_users_texts_of_so_many_bytes(
+    codex: AppServer, mock: ResponsesMock
+) -> None:
     """Why a bootstrap is projected again, and why longer ones are warned of."""
     thread = await codex.thread()
     await codex.turn(thread, [{"type": "text", "text": "h" + "x" * (3 * RETAINED_BYTES) + "t"}])

@@ -1,4 +1,5 @@
-"""A whole agent turn through the service and the real Codex: Ingest, Assemble with a projection, a Codex turn, AfterTurn."""
+"""A whole agent turn through the service and the real Codex: Ingest, Assemble with a projection, a
+Codex turn, AfterTurn."""
 
 from __future__ import annotations
 
@@ -20,11 +21,15 @@ def text(said: str) -> list[t.Part]:
 
 
 @pytest.mark.parametrize("inject", [False, True], ids=["text", "items"])
-async def test_an_agents_turns(tmp_path: Path, codex: AppServer, mock: ResponsesMock, inject: bool) -> None:
+async def test_an_agents_turns(
+    tmp_path: Path, codex: AppServer, mock: ResponsesMock, inject: bool
+) -> None:
     session = ref("case-1", agent="support")
     harness = Harness(codex)
     options = t.ProjectionOptions(
-        target=t.PROJECTION_TARGET_CODEX, base_instructions="You help customers.", inject_items=inject
+        target=t.PROJECTION_TARGET_CODEX,
+        base_instructions="You help customers.",
+        inject_items=inject,
     )
     async with house(tmp_path) as home:
 
@@ -50,7 +55,10 @@ async def test_an_agents_turns(tmp_path: Path, codex: AppServer, mock: Responses
             ],
         )
         first = await turn("When?")
-        assert (first.action, first.action_reason) == (t.PROJECTION_ACTION_START, "missing-thread-binding")
+        assert (first.action, first.action_reason) == (
+            t.PROJECTION_ACTION_START,
+            "missing-thread-binding",
+        )
         request = mock.requests[-1]
         assert "You help customers." in texts(request, "developer")
         if inject:
@@ -79,7 +87,9 @@ async def test_an_agents_turns(tmp_path: Path, codex: AppServer, mock: Responses
             assert third.action == t.PROJECTION_ACTION_INJECT
             assert sent[-2:] == ["A note from elsewhere.", "And now?"]
         else:
-            assert [record["text"] for record in jsonl.parse(sent[-1])[0]] == ["A note from elsewhere."]
+            assert [record["text"] for record in jsonl.parse(sent[-1])[0]] == [
+                "A note from elsewhere."
+            ]
         assert [len(request["input"]) for request in mock.requests] == sorted(
             len(request["input"]) for request in mock.requests
         )

@@ -21,7 +21,9 @@ DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = (DEPLOY / "compose.yaml").read_text()
 HADOLINT = Path(sys.executable).with_name("hadolint")
-LONGEST_STOP_S = Settings().server.drain_grace + 4 * HOOK_TIMEOUT_S + CLOSE_GRACE_S + 4 * EXPORT_TIMEOUT_S
+LONGEST_STOP_S = (
+    Settings().server.drain_grace + 4 * HOOK_TIMEOUT_S + CLOSE_GRACE_S + 4 * EXPORT_TIMEOUT_S
+)
 """A drain, hooks that all take as long as they may, and the last exports."""
 
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
@@ -31,7 +33,8 @@ def environment(text: str) -> dict[str, str]:
     """The settings of ours that the Dockerfile sets."""
     return dict(
         re.findall(
-            r"\b(CONTEXTENGINE_[A-Z_]+)=(\S+)", text.split("ENV PATH=")[1].split("USER", maxsplit=1)[0]
+            r"\b(CONTEXTENGINE_[A-Z_]+)=(\S+)",
+            text.split("ENV PATH=")[1].split("USER", maxsplit=1)[0],
         )
     )
 
@@ -69,7 +72,11 @@ def test_the_image_runs_as_nobody_in_particular_from_pinned_parts() -> None:
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:
-    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    allowed = [
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
     names = [name for line in copied for name in line.split()]
     assert set(names) == set(allowed)
@@ -95,7 +102,9 @@ def test_the_health_check_is_a_command_of_ours(shell: Shell) -> None:
 def test_the_compose_file_is_one() -> None:
     compose_spec.PyCompose.from_yaml(COMPOSE).validate()
     with pytest.raises(ValueError, match="stop_grace_periode"):
-        compose_spec.PyCompose.from_yaml(COMPOSE.replace("stop_grace_period:", "stop_grace_periode:"))
+        compose_spec.PyCompose.from_yaml(
+            COMPOSE.replace("stop_grace_period:", "stop_grace_periode:")
+        )
     declared = yaml.safe_load(COMPOSE)["volumes"].keys()
     for name, service in SERVICES.items():
         assert set(service.get("depends_on", ())) <= SERVICES.keys(), name
@@ -111,7 +120,10 @@ def test_the_compose_file_is_one() -> None:
 def test_the_services_settings_are_settings_and_lead_to_the_others() -> None:
     service = SERVICES["contextengine"]
     settings = load_settings(None, {}, environment(DOCKERFILE) | service["environment"])
-    traces, scraped = settings.telemetry.traces.endpoint, settings.telemetry.metrics.prometheus.address
+    traces, scraped = (
+        settings.telemetry.traces.endpoint,
+        settings.telemetry.metrics.prometheus.address,
+    )
     assert traces.partition("//")[2].partition(":")[0] in SERVICES
     [job] = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"contextengine:{scraped.rpartition(':')[2]}"]}]
@@ -129,9 +141,13 @@ def test_a_stop_waits_for_the_drain() -> None:
 
 def test_grafana_is_told_where_things_are() -> None:
     provisioning = DEPLOY / "grafana" / "provisioning"
-    [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
+    [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())[
+        "datasources"
+    ]
     assert source["url"] == "http://prometheus:9090"
-    [provider] = yaml.safe_load((provisioning / "dashboards" / "contextengine.yaml").read_text())["providers"]
+    [provider] = yaml.safe_load((provisioning / "dashboards" / "contextengine.yaml").read_text())[
+        "providers"
+    ]
     mounted = [volume.split(":") for volume in SERVICES["grafana"]["volumes"]]
     assert ["./grafana/dashboards", provider["options"]["path"], "ro"] in mounted
 

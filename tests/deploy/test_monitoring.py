@@ -1,4 +1,5 @@
-"""The dashboard and the alerts: each query parses, and asks for metrics and labels that a real server shows."""
+"""The dashboard and the alerts: each query parses, and asks for metrics and labels that a real
+server shows."""
 
 from __future__ import annotations
 
@@ -102,11 +103,15 @@ def check(query: str, shown: dict[str, dict[str, set[str]]]) -> None:
         assert one.metric in shown, f"{one.metric} is no metric: {query}"
         labels = shown[one.metric]
         for name, value in one.labels.items():
-            assert name in labels.keys() | OF_PROMETHEUS, f"{one.metric} has no label {name}: {query}"
+            assert name in labels.keys() | OF_PROMETHEUS, (
+                f"{one.metric} has no label {name}: {query}"
+            )
             # Statuses of calls and kinds of errors come up when they happen.
             if value and name not in OF_PROMETHEUS | {"rpc_response_status_code"}:
                 assert value in labels[name], f"{one.metric} has no {name}={value}: {query}"
-    grouped = {name for names in re.findall(r"by \(([^)]*)\)", query) for name in re.split(r",\s*", names)}
+    grouped = {
+        name for names in re.findall(r"by \(([^)]*)\)", query) for name in re.split(r",\s*", names)
+    }
     known = set().union(*(shown[one.metric].keys() for one in selectors)) | OF_PROMETHEUS
     assert grouped <= known, query
 
@@ -155,7 +160,10 @@ def test_every_metric_of_ours_that_can_be_watched_is_on_the_dashboard() -> None:
 def test_the_dashboard_is_one_that_grafana_takes() -> None:
     dashboard = json.loads(DASHBOARD.read_text())
     assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= dashboard.keys()
-    assert {variable["name"] for variable in dashboard["templating"]["list"]} == {"datasource", "instance"}
+    assert {variable["name"] for variable in dashboard["templating"]["list"]} == {
+        "datasource",
+        "instance",
+    }
     ids = [panel["id"] for panel in panels()]
     assert len(ids) == len(set(ids))
     taken: set[tuple[int, int]] = set()
@@ -173,7 +181,9 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert panel["datasource"]["uid"] == "${datasource}"
             assert panel["description"]
             assert panel["fieldConfig"]["defaults"]["unit"]
-            assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
+            assert (
+                len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
+            )
 
 
 def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
@@ -191,7 +201,9 @@ def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
             assert f"`{setting}`" in (ROOT / "docs" / "configuration.md").read_text(), setting
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed (Debian: prometheus)")
+@pytest.mark.skipif(
+    not shutil.which("promtool"), reason="promtool is not installed (Debian: prometheus)"
+)
 def test_prometheus_itself_takes_the_rules_and_fires_them() -> None:
     checks = (
         ["check", "rules", ALERTS],

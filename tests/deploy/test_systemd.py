@@ -14,7 +14,9 @@ from contextengine_server.config import load_settings
 from tests.acceptance.shell import COMMAND, ROOT
 
 UNIT = (ROOT / "deploy" / "contextengine.service").read_text()
-analyzed = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+analyzed = pytest.mark.skipif(
+    not shutil.which("systemd-analyze"), reason="systemd is not installed"
+)
 
 
 @pytest.fixture
@@ -27,7 +29,11 @@ def unit(tmp_path: Path) -> Path:
 
 def analyze(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["systemd-analyze", *map(str, words)], capture_output=True, text=True, timeout=60, check=False
+        ["systemd-analyze", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 

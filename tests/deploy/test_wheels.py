@@ -1,4 +1,5 @@
-"""The three distributions as wheels: everything that is in the source is in them, and a server runs from them alone."""
+"""The three distributions as wheels: everything that is in the source is in them, and a server runs
+from them alone."""
 
 from __future__ import annotations
 
@@ -29,7 +30,15 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the wheels, built from copies of the sources as a checkout has them."""
     made, checkout = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("checkout")
     tracked = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *map(str, SOURCES.values())]
+        [
+            "git",
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            *map(str, SOURCES.values()),
+        ]
         + [str(project / "pyproject.toml") for project in PROJECTS.values()]
         + ["LICENSE", "README.md", "clients/python/README.md"],
         cwd=ROOT,
@@ -45,7 +54,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for project in PROJECTS.values():
         subprocess.run(
             [
-                *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"),
+                *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
+                "--no-build-isolation", "--no-index"),
                 *("--wheel-dir", str(made), str(checkout / project.relative_to(ROOT))),
             ],
             check=True,
@@ -69,11 +79,14 @@ def test_everything_is_in_the_wheel(wheels: Path, package: str) -> None:
     assert not {name for name in names if name.startswith("tests/")}
 
 
-def test_a_server_runs_from_the_wheels(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_runs_from_the_wheels(
+    wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "installed"
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(place)),
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+            "--target", str(place)),
             *map(str, wheels.glob("*.whl")),
         ],
         check=True,

@@ -17,7 +17,8 @@ from .harness import house as living
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    """A running service without credentials: `house.restart()`, `house.forget()`, `house.client`, `house.stub`."""
+    """A running service without credentials: `house.restart()`, `house.forget()`, `house.client`,
+    `house.stub`."""
     async with living(tmp_path) as house:
         yield house
 
@@ -37,7 +38,8 @@ async def clocked(tmp_path: Path, clock: Clock) -> AsyncIterator[House]:
 
 @pytest.fixture
 async def guarded(tmp_path: Path) -> AsyncIterator[House]:
-    """A running service with the tokens of two tenants; `client` is alice's, `client_of(BOB)` the other's."""
+    """A running service with the tokens of two tenants; `client` is alice's, `client_of(BOB)` the
+    other's."""
     async with living(tmp_path, token=ALICE, **{"auth.tokens": TOKENS}) as house:
         yield house
 

@@ -50,8 +50,9 @@ class Clock:
 class House:
     """A server on loopback over one database file, through as many lives as a test likes.
 
-    `settings` are dotted paths, as flags are: `House(path, **{"sessions.idle_end": "1s"})`. `engines` are registered at
-    the beginning of each life. `client`, `stub` and `channel` belong to the life that runs now.
+    `settings` are dotted paths, as flags are: `House(path, **{"sessions.idle_end": "1s"})`.
+    `engines` are registered at the beginning of each life. `client`, `stub` and `channel` belong to
+    the life that runs now.
     """
 
     def __init__(
@@ -129,10 +130,17 @@ class House:
         return engines_pb2_grpc.EnginesStub(self.channel)
 
     async def raw(
-        self, rpc: Rpc, *requests: bytes, metadata: tuple[tuple[str, str], ...] = (), timeout: float = 20
+        self,
+        rpc: Rpc,
+        *requests: bytes,
+        metadata: tuple[tuple[str, str], ...] = (),
+        timeout: float = 20,
     ) -> Answer:
         """Any rpc with any bytes, and what came of it."""
-        many_in, many_out = ("unary", "stream")[rpc.streams_in], ("unary", "stream")[rpc.streams_out]
+        many_in, many_out = (
+            ("unary", "stream")[rpc.streams_in],
+            ("unary", "stream")[rpc.streams_out],
+        )
         invoke: Any = getattr(self.channel, f"{many_in}_{many_out}")(f"/{rpc.method}")
         request = iter(requests) if rpc.streams_in else requests[0]
         call = invoke(request, metadata=metadata, timeout=timeout)
@@ -148,7 +156,9 @@ class House:
         """The session's messages as Export answers them."""
         return (await self.export(session, client, **more)).messages
 
-    async def export(self, session: t.SessionRef, client: AsyncClient | None = None, **more: Any) -> Exported:
+    async def export(
+        self, session: t.SessionRef, client: AsyncClient | None = None, **more: Any
+    ) -> Exported:
         """All of Export's stream."""
         found = Exported(t.SessionInfo(), [], [])
         async for reply in (client or self.client).sessions.export(session, **more):
@@ -202,7 +212,8 @@ def budget(message_tokens: int) -> t.Budget:
 
 
 def texts(items: Iterable[Any]) -> list[str]:
-    """The texts of items, messages or exported rows, in order: of tool results too, calls as `call:NAME`."""
+    """The texts of items, messages or exported rows, in order: of tool results too, calls as
+    `call:NAME`."""
     return [_text(getattr(item, "message", item)) for item in items]
 
 

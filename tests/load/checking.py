@@ -13,7 +13,8 @@ from .profiles import Call, Profile
 from .seed import WRITTEN
 
 PROBES = 3
-"""Calls of each profile that are looked at closely; the last one's reply is the floor's. They touch three sessions at most."""
+"""Calls of each profile that are looked at closely; the last one's reply is the floor's. They touch
+three sessions at most."""
 
 STORING = ("Assemble", "Ingest", "IngestBatch", "AfterTurn")
 """The rpcs that store the messages they are given."""
@@ -23,8 +24,8 @@ _SIZES = {"assemble-10kb": 10_000, "assemble-100kb": 100_000, "assemble-1mb": 1_
 
 
 def probe(talk: Talk, profile: Profile, run: str) -> bytes:
-    """Calls a profile's rpc a few times as ghz would and answers the last reply. Raises BenchError where it is not what the
-    profile is for."""
+    """Calls a profile's rpc a few times as ghz would and answers the last reply. Raises BenchError
+    where it is not what the profile is for."""
     encoded = b""
     for number in range(PROBES):
         request: Any = profile.request(Call(number, run=run))
@@ -42,11 +43,15 @@ def probe(talk: Talk, profile: Profile, run: str) -> bytes:
 def _sensible(profile: Profile, reply: Any) -> bool:
     if profile.name in _SIZES:
         return (
-            bool(reply.outcome == reply.OUTCOME_FITS) and 0.8 < reply.ByteSize() / _SIZES[profile.name] < 1.3
+            bool(reply.outcome == reply.OUTCOME_FITS)
+            and 0.8 < reply.ByteSize() / _SIZES[profile.name] < 1.3
         )
     match profile.rpc:
         case "Assemble":
-            return bool(reply.outcome == reply.OUTCOME_FITS and reply.cache.delta) and len(reply.items) == 2
+            return (
+                bool(reply.outcome == reply.OUTCOME_FITS and reply.cache.delta)
+                and len(reply.items) == 2
+            )
         case "Ingest":
             return bool(reply.stored.sequence)
         case "IngestBatch":
@@ -63,11 +68,14 @@ def _sensible(profile: Profile, reply: Any) -> bool:
             return len(reply.hits) > 0
         case "Project":
             return len(reply.prompt) > 10_000
-    raise BenchError(f"{profile.path}: say in {__name__} how a good reply of {profile.rpc} is known")
+    raise BenchError(
+        f"{profile.path}: say in {__name__} how a good reply of {profile.rpc} is known"
+    )
 
 
 def group(profile: Profile) -> str:
-    """The name of the seeded sessions that a profile writes to, or that are the parents. Empty: it writes to none."""
+    """The name of the seeded sessions that a profile writes to, or that are the parents. Empty: it
+    writes to none."""
     request: Any = profile.request(Call())
     if profile.rpc == "EndSubagent":
         return "parent"
@@ -77,11 +85,13 @@ def group(profile: Profile) -> str:
 
 
 def written(talk: Talk, profile: Profile, run: str, count: int) -> int:
-    """A count of what a profile writes to the first `count` sessions of its group, which each of its calls raises by `share`."""
+    """A count of what a profile writes to the first `count` sessions of its group, which each of
+    its calls raises by `share`."""
     found = [talk.status(f"{run}{group(profile)}-{index}") for index in range(count)]
     match profile.rpc:
         case "Compact":
-            # A call makes as many summaries as its session needs, and finds another session each time.
+            # A call makes as many summaries as its session needs, and finds another session each
+            # time.
             return sum(one.compaction_count > 0 for one in found)
         case "PrepareSubagentSpawn" | "EndSubagent":
             return sum(one.live_child_count for one in found)

@@ -25,7 +25,8 @@ SCALES = (1, 2, 4, 8)
 """What the rates of the mix are multiplied by at the steps of its ramp."""
 
 OVERRUN = 15
-"""Calls of Compact that ghz may make after its time: at the end it tosses a coin between stopping and one call more."""
+"""Calls of Compact that ghz may make after its time: at the end it tosses a coin between stopping
+and one call more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,18 @@ class Row:
 
     @property
     def share(self) -> float | None:
-        """The throughput of ours over the floor's. None where calls are offered at a rate, which both may keep up with."""
+        """The throughput of ours over the floor's. None where calls are offered at a rate, which
+        both may keep up with."""
         return None if self.load.endswith("calls/s") else self.ours.rate / self.floor.rate
 
 
 class Driving:
-    """One run: a server with a seeded store, and what is driven at it. Whatever is started ends with `stack`."""
+    """One run: a server with a seeded store, and what is driven at it. Whatever is started ends
+    with `stack`."""
 
-    def __init__(self, scratch: Path, out: Path, tools: Tools, seconds: float, stack: ExitStack) -> None:
+    def __init__(
+        self, scratch: Path, out: Path, tools: Tools, seconds: float, stack: ExitStack
+    ) -> None:
         self._scratch = scratch
         self._drive = Drive(tools, out, seconds)
         self._seconds = seconds
@@ -80,7 +85,9 @@ class Driving:
         with self._floor("ramp-mixed", {part.rpc: part for part in mix().values()}) as floor:
             return [self._mixed(floor, "ramp-mixed", scale)[0] for scale in SCALES]
 
-    def _beside(self, floor: Process, profile: Profile, run: str, concurrency: int | None = None) -> Row:
+    def _beside(
+        self, floor: Process, profile: Profile, run: str, concurrency: int | None = None
+    ) -> Row:
         bare = self._drive(floor, [profile], run, concurrency=concurrency)
         count = concurrency or WRITTEN.get(group(profile), 0)
         if profile.rpc != "EndSubagent":  # its parents are there: spawn ran before
@@ -96,7 +103,9 @@ class Driving:
         parts = list(mix().values())
         rates = [part.config["rps"] * scale for part in parts]
         bare = self._drive(floor, parts, run, rates=rates)
-        compactions = round(mix()["compact"].config["rps"] * scale * (self._seconds + WARM_S)) + OVERRUN
+        compactions = (
+            round(mix()["compact"].config["rps"] * scale * (self._seconds + WARM_S)) + OVERRUN
+        )
         agents = WRITTEN["agent"]
         seed_written(self._talk, run, {"agent": agents, "compact": compactions})
         before = written(self._talk, mix()["step"], run, agents)
@@ -106,7 +115,10 @@ class Driving:
         names = [name, *(f"{name}: {part.name}" for part in parts)]
         abouts = ["an agent's calls, all at the same time", *(part.about for part in parts)]
         turns = mix()["after-turn"].config["rps"] * scale
-        loads = [f"{turns} turns/s, {sum(rates):,} calls/s", *(f"{rate:,} calls/s" for rate in rates)]
+        loads = [
+            f"{turns} turns/s, {sum(rates):,} calls/s",
+            *(f"{rate:,} calls/s" for rate in rates),
+        ]
         rows = [Row(*cells) for cells in zip(names, abouts, loads, bare, ours, strict=True)]
         _told(rows[0])
         return rows
@@ -119,19 +131,28 @@ class Driving:
         if answered.keys() == {"EndSubagent"}:  # without children there is nothing to end
             probes = {"PrepareSubagentSpawn": profiles()["spawn"], **answered}
         run = f"probe-{name}-"
-        seed_written(self._talk, run, {name: PROBES for part in probes.values() if (name := group(part))})
+        seed_written(
+            self._talk, run, {name: PROBES for part in probes.values() if (name := group(part))}
+        )
         for rpc, profile in probes.items():
             (replies / rpc).write_bytes(probe(self._talk, profile, run))
         return start_floor(replies)
 
 
-def _same(name: str, rise: int, parts: Sequence[Profile | None], outcomes: Sequence[Outcome]) -> None:
-    """Holds what is in the store against what was answered. Raises BenchError where it is another count."""
+def _same(
+    name: str, rise: int, parts: Sequence[Profile | None], outcomes: Sequence[Outcome]
+) -> None:
+    """Holds what is in the store against what was answered. Raises BenchError where it is another
+    count."""
     answered = sum(
-        one.all_calls * share(part) for part, one in zip(parts, outcomes, strict=True) if part is not None
+        one.all_calls * share(part)
+        for part, one in zip(parts, outcomes, strict=True)
+        if part is not None
     )
     if not any(one.errors for one in outcomes) and rise != answered:
-        raise BenchError(f"{name}: the calls that were answered should have written {answered}, not {rise}")
+        raise BenchError(
+            f"{name}: the calls that were answered should have written {answered}, not {rise}"
+        )
 
 
 CASES: dict[str, Callable[[Driving], list[Row]]] = {
@@ -150,7 +171,8 @@ def tell(line: str) -> None:
 
 def _told(row: Row) -> Row:
     tell(
-        f"{row.name}, {row.load}: {row.ours.rate:,.0f}/s, p99 {row.ours.p99 * 1e3:,.1f} ms, {row.ours.errors} errors"
-        f" (floor {row.floor.rate:,.0f}/s, {row.floor.p99 * 1e3:,.1f} ms, {row.floor.errors})"
+        f"{row.name}, {row.load}: {row.ours.rate:,.0f}/s, p99 {row.ours.p99 * 1e3:,.1f} ms,"
+        f" {row.ours.errors} errors (floor {row.floor.rate:,.0f}/s, {row.floor.p99 * 1e3:,.1f} ms,"
+        f" {row.floor.errors})"
     )
     return row

@@ -21,10 +21,12 @@ VERSION = "v0.121.0"
 """As the Makefile pins it."""
 
 WARM_S = 0.5
-"""Connecting, and the first calls, which find caches cold. Does not count, but where the number of calls is fixed."""
+"""Connecting, and the first calls, which find caches cold. Does not count, but where the number of
+calls is fixed."""
 
 GRACE_S = 90.0
-"""What a run may take beyond its seconds before it is given up: a fixed number of calls takes what it takes."""
+"""What a run may take beyond its seconds before it is given up: a fixed number of calls takes what
+it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ class Drive:
         concurrency: int | None = None,
         rates: Sequence[int] | None = None,
     ) -> list[Outcome]:
-        """Drives profiles at the same time: what they came to together, where they are several, and then each. `rates` are
-        calls a second. Raises BenchError where ghz cannot run, or no call was answered."""
+        """Drives profiles at the same time: what they came to together, where they are several, and
+        then each. `rates` are calls a second. Raises BenchError where ghz cannot run, or no call
+        was answered."""
         reports = [self.out / f"{run}{profile.name}.{side.name}.json" for profile in parts]
         children = []
         try:
@@ -151,13 +154,17 @@ class Drive:
         )
 
 
-def _ended(child: subprocess.Popen[bytes], profile: Profile, report: Path, deadline: float) -> list[Made]:
+def _ended(
+    child: subprocess.Popen[bytes], profile: Profile, report: Path, deadline: float
+) -> list[Made]:
     """Waits for ghz and reads which calls it made."""
     try:
         output, _ = child.communicate(timeout=max(1.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise BenchError(f"ghz did not end in time ({profile.path})") from None
-    details = json.loads(report.read_text(encoding="utf-8"))["details"] if report.is_file() else None
+    details = (
+        json.loads(report.read_text(encoding="utf-8"))["details"] if report.is_file() else None
+    )
     if child.returncode or not details:
         raise BenchError(f"ghz could not run {profile.path}:\n{output.decode()[-2000:]}")
     calls = []

@@ -66,7 +66,8 @@ class Profile:
 
     @property
     def carries(self) -> bool:
-        """Whether a request names the list of the reply before it, which takes the program `deltas` in ghz's place."""
+        """Whether a request names the list of the reply before it, which takes the program `deltas`
+        in ghz's place."""
         return "carries" in self.config["tags"]
 
     @property
@@ -89,7 +90,9 @@ class Profile:
             data = data[call.number % len(data)]
         asked = message_factory.GetMessageClass(self.method.input_type)()
         try:
-            json_format.ParseDict(json.loads(render(json.dumps(data, ensure_ascii=False), call)), asked)
+            json_format.ParseDict(
+                json.loads(render(json.dumps(data, ensure_ascii=False), call)), asked
+            )
         except (ValueError, json_format.ParseError, ProfileError) as error:
             raise ProfileError(f"{self.path}: {error}") from error
         return asked
@@ -108,7 +111,8 @@ def mix() -> dict[str, Profile]:
 
 
 _ORDER = (
-    "ingest", "ingest-batch", "assemble-10kb", "assemble-100kb", "assemble-1mb", "step", "after-turn", "compact", "spawn", "end",
+    "ingest", "ingest-batch", "assemble-10kb", "assemble-100kb", "assemble-1mb", "step",
+    "after-turn", "compact", "spawn", "end",
     "search", "project",
 )  # fmt: skip
 """`end` ends what `spawn` made."""
@@ -128,18 +132,24 @@ _FORMS: dict[re.Pattern[str], Callable[[re.Match[str], Call, str], str]] = {
     re.compile(r"newUUID"): lambda _, call, once: str(uuid4()),
     re.compile(r"\.UUID"): lambda _, call, once: once,
     re.compile(r"\.RequestNumber"): lambda _, call, once: str(call.number),
-    re.compile(r"mod \.RequestNumber (\d+)"): lambda found, call, once: str(call.number % int(found[1])),
-    re.compile(r"sub \.RequestNumber (\d+)"): lambda found, call, once: str(call.number - int(found[1])),
-    re.compile(r"regexFind `\[0-9\]\+` \.WorkerID"): lambda _, call, once: re.findall("[0-9]+", call.worker)[
-        0
-    ],
+    re.compile(r"mod \.RequestNumber (\d+)"): lambda found, call, once: str(
+        call.number % int(found[1])
+    ),
+    re.compile(r"sub \.RequestNumber (\d+)"): lambda found, call, once: str(
+        call.number - int(found[1])
+    ),
+    re.compile(r"regexFind `\[0-9\]\+` \.WorkerID"): lambda _, call, once: re.findall(
+        "[0-9]+", call.worker
+    )[0],
     re.compile(r"env `RUN`"): lambda _, call, once: call.run,
 }
-"""The actions that profiles use. ghz knows many more, and this renders what it renders for these."""
+"""The actions that profiles use. ghz knows many more, and this renders what it renders for
+these."""
 
 
 def render(template: str, call: Call) -> str:
-    """A template of ghz, rendered for a call. Raises ProfileError for an action that is not one of ours."""
+    """A template of ghz, rendered for a call. Raises ProfileError for an action that is not one of
+    ours."""
     once = str(uuid4())
 
     def act(found: re.Match[str]) -> str:
@@ -147,13 +157,16 @@ def render(template: str, call: Call) -> str:
         for form, made in _FORMS.items():
             if matched := form.fullmatch(action):
                 return made(matched, call, once)
-        raise ProfileError(f"no profile uses the action {{{{{action}}}}} so far: add it to {__name__}")
+        raise ProfileError(
+            f"no profile uses the action {{{{{action}}}}} so far: add it to {__name__}"
+        )
 
     return _ACTION.sub(act, template)
 
 
 def write_protoset(path: Path) -> None:
-    """Writes the descriptors that ghz needs where it cannot ask a server for them: the floor describes nothing."""
+    """Writes the descriptors that ghz needs where it cannot ask a server for them: the floor
+    describes nothing."""
     known = descriptor_pb2.FileDescriptorSet()
     seen: set[str] = set()
 

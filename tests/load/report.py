@@ -18,15 +18,17 @@ from .driving import Row
 from .ghz import Outcome
 
 LIMIT = (
-    "ghz decodes each reply by reflection and itself tops out at a few hundred replies of 100 KB a second and core: "
-    "`make bench`, and not this report, holds the server's limit."
+    "ghz decodes each reply by reflection and itself tops out at a few hundred replies of 100 KB a"
+    " second and core: `make bench`, and not this report, holds the server's limit."
 )
 
 GROWTH = 1.25
-"""A step, which doubles the load, is worth it where throughput is at least this many times the best before it."""
+"""A step, which doubles the load, is worth it where throughput is at least this many times the best
+before it."""
 
 KNEE = (
-    "The knee is the last step whose throughput is at least a quarter above the best of the steps before it."
+    "The knee is the last step whose throughput is at least a quarter above the best of the steps"
+    " before it."
 )
 
 
@@ -48,7 +50,8 @@ class Ramp:
         last = self.knee is self.rows[-1]
         return (
             f"{self.name}: knee at {self.knee.load}, {self.knee.ours.rate:,.0f}/s, "
-            f"p99 {_ms(self.knee.ours, 'p99')} ms" + (": the ramp's end, it may lie beyond" if last else "")
+            f"p99 {_ms(self.knee.ours, 'p99')} ms"
+            + (": the ramp's end, it may lie beyond" if last else "")
         )
 
 
@@ -68,7 +71,13 @@ _HEADERS = (
 
 def _cells(row: Row) -> tuple[str, ...]:
     share = row.share
-    return row.name, row.load, *_side(row.ours), *_side(row.floor), "" if share is None else number(share)
+    return (
+        row.name,
+        row.load,
+        *_side(row.ours),
+        *_side(row.floor),
+        "" if share is None else number(share),
+    )
 
 
 def _side(one: Outcome) -> tuple[str, ...]:
@@ -95,7 +104,11 @@ def show(rows: Sequence[Row], ramps: Sequence[Ramp], console: Console) -> None:
 
 
 def write_json(
-    rows: Sequence[Row], ramps: Sequence[Ramp], machine: dict[str, str], failures: dict[str, str], path: Path
+    rows: Sequence[Row],
+    ramps: Sequence[Ramp],
+    machine: dict[str, str],
+    failures: dict[str, str],
+    path: Path,
 ) -> None:
     """Writes everything, for programs. Latencies are in seconds."""
     report = {
@@ -104,7 +117,8 @@ def write_json(
         "knee": KNEE,
         "profiles": [asdict(row) for row in rows],
         "ramps": {
-            ramp.name: {"knee": ramp.knee.load, "steps": [asdict(row) for row in ramp.rows]} for ramp in ramps
+            ramp.name: {"knee": ramp.knee.load, "steps": [asdict(row) for row in ramp.rows]}
+            for ramp in ramps
         },
         "failures": failures,
     }
@@ -112,28 +126,43 @@ def write_json(
 
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1c2330 }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem;
+color: #1c2330 }
 h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { padding: .3rem .55rem; border-bottom: 1px solid #dde2ea; text-align: right; white-space: nowrap }
-th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left } td:nth-child(8), th:nth-child(8) { border-left: 1px solid #aab }
-.bad { background: #ffd9d6 } .knee { background: #fff3c4 } .note { color: #556 } .scroll { overflow-x: auto }
+th, td { padding: .3rem .55rem; border-bottom: 1px solid #dde2ea; text-align: right; white-space:
+nowrap }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left } td:nth-child(8), th:nth-child(8) {
+border-left: 1px solid #aab }
+.bad { background: #ffd9d6 } .knee { background: #fff3c4 } .note { color: #556 } .scroll {
+overflow-x: auto }
 """.strip()
 
 
 def write_html(
-    rows: Sequence[Row], ramps: Sequence[Ramp], machine: dict[str, str], failures: dict[str, str], path: Path
+    rows: Sequence[Row],
+    ramps: Sequence[Ramp],
+    machine: dict[str, str],
+    failures: dict[str, str],
+    path: Path,
 ) -> None:
     """Writes a page that needs nothing else."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>contextengine under load</title>",
-        f"<style>{_STYLE}</style><h1>contextengine under load</h1><p class=note>{escape(LIMIT)}</p>",
-        *(f"<p class=bad>{escape(name)} failed: {escape(told)}</p>" for name, told in failures.items()),
+        (
+            f"<style>{_STYLE}</style><h1>contextengine under load</h1><p"
+            f" class=note>{escape(LIMIT)}</p>"
+        ),
+        *(
+            f"<p class=bad>{escape(name)} failed: {escape(told)}</p>"
+            for name, told in failures.items()
+        ),
         _table(rows),
     ]
     for ramp in ramps:
         parts.append(
-            f"<h2>{escape(ramp.told)}</h2><p class=note>{escape(KNEE)}</p>{_table(ramp.rows, ramp.knee)}"
+            f"<h2>{escape(ramp.told)}</h2><p"
+            f" class=note>{escape(KNEE)}</p>{_table(ramp.rows, ramp.knee)}"
         )
     facts = "".join(f"<tr><td>{escape(name)}<td>{escape(value)}" for name, value in machine.items())
     parts.append(f"<h2>Machine</h2><table>{facts}</table></html>")

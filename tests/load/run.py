@@ -26,9 +26,10 @@ from tests.load.seed import WRITTEN, seed_read, seed_written
 ROOT = Path(__file__).resolve().parents[2]
 
 ABOUT = f"""\
-Starts a server with a seeded store on a free port of 127.0.0.1, drives each profile at it with ghz, and at a bare handler that
-returns the same bytes (the floor). Prints throughput, latencies and errors of both, and where the ramps have their knees; writes
-report.html, report.json and ghz's own reports. Ends with 1 where a call failed, or did not write what it should have.
+Starts a server with a seeded store on a free port of 127.0.0.1, drives each profile at it with ghz,
+and at a bare handler that returns the same bytes (the floor). Prints throughput, latencies and
+errors of both, and where the ramps have their knees; writes report.html, report.json and ghz's own
+reports. Ends with 1 where a call failed, or did not write what it should have.
 
 what --only takes, in the order in which it runs:
   {", ".join(list(CASES)[:6])},
@@ -51,30 +52,42 @@ def main() -> int:
         prog="make load", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="what to run, parted by commas (default: all)")
-    parser.add_argument("--seconds", type=float, default=3, help="how long each load counts (default 3)")
     parser.add_argument(
-        "--out", type=Path, default=ROOT / "build" / "load", help="where reports go (default build/load)"
+        "--seconds", type=float, default=3, help="how long each load counts (default 3)"
     )
     parser.add_argument(
-        "--seed", metavar="HOST:PORT", help="only fill the store of that server, as the profiles need it"
+        "--out",
+        type=Path,
+        default=ROOT / "build" / "load",
+        help="where reports go (default build/load)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="HOST:PORT",
+        help="only fill the store of that server, as the profiles need it",
     )
     given = parser.parse_args()
     if given.seed:
         return _seed(given.seed)
     wanted = {name for name in given.only.split(",") if name} or set(CASES)
     if strangers := wanted - CASES.keys():
-        parser.error(f"--only {min(strangers)}: there is no such load; there are {', '.join(CASES)}")
+        parser.error(
+            f"--only {min(strangers)}: there is no such load; there are {', '.join(CASES)}"
+        )
     if not 0.5 <= given.seconds <= 600:
         parser.error(f"--seconds {given.seconds:g}: between 0.5 and 600")
     if "end" in wanted:
         wanted.add("spawn")  # which makes the children that end
     tools = Tools(
-        ROOT / ".tools/bin/ghz", ROOT / ".tools/bin/ghz-deltas", given.out / "contextengine.protoset"
+        ROOT / ".tools/bin/ghz",
+        ROOT / ".tools/bin/ghz-deltas",
+        given.out / "contextengine.protoset",
     )
     for program in (tools.ghz, tools.deltas):
         if not program.is_file():
             parser.error(
-                f"{program.relative_to(ROOT)} is missing: `make load` builds it, with Go 1.23 or newer on PATH"
+                f"{program.relative_to(ROOT)} is missing: `make load` builds it, with Go 1.23 or"
+                " newer on PATH"
             )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     reports = given.out / "ghz"
@@ -116,7 +129,8 @@ def main() -> int:
 
 
 def _seed(address: str) -> int:
-    """Fills the store of a running server, for calls by hand. RUN is put before the names of what calls write to."""
+    """Fills the store of a running server, for calls by hand. RUN is put before the names of what
+    calls write to."""
     talk = Talk(address)
     try:
         seed_read(talk)

@@ -15,9 +15,18 @@ HISTORY = 220
 READ = {"warm-10kb": 22, "warm-100kb": HISTORY, "warm-1mb": 2_200}
 """Sessions that are only read, by their messages. `search` is one more."""
 
-WRITTEN = {"ingest": 32, "batch": 32, "turn": 32, "step": 32, "compact": 24, "parent": 16, "agent": 16}
-"""Sessions that are written to: how many of `HISTORY` messages bear the name and a number. A run has its own, so that none finds
-them grown by the run before it: their names begin with the run's."""
+WRITTEN = {
+    "ingest": 32,
+    "batch": 32,
+    "turn": 32,
+    "step": 32,
+    "compact": 24,
+    "parent": 16,
+    "agent": 16,
+}
+"""Sessions that are written to: how many of `HISTORY` messages bear the name and a number. A run
+has its own, so that none finds them grown by the run before it: their names begin with the
+run's."""
 
 TRANSCRIPTS = Path(__file__).resolve().parents[1] / "data" / "airline_transcripts.jsonl"
 
@@ -38,9 +47,12 @@ def seed_written(talk: Talk, run: str, groups: Mapping[str, int]) -> None:
 
 
 def _fill(talk: Talk, session: str, messages: Sequence[message_pb2.Message]) -> None:
-    """Stores messages and waits for the index, whose work in the background would count otherwise."""
+    """Stores messages and waits for the index, whose work in the background would count
+    otherwise."""
     revision = talk.fill(session, messages)
-    asked = recall_pb2.SearchRequest(session=ref(session), query="parser", at_least_revision=revision)
+    asked = recall_pb2.SearchRequest(
+        session=ref(session), query="parser", at_least_revision=revision
+    )
     talk.raw("contextengine.v1.Recall/Search", asked.SerializeToString())
 
 

@@ -1,6 +1,8 @@
-"""What laws 1 to 8 say of an assembly: the items as they are sent, against everything that is known of the session.
+"""What laws 1 to 8 say of an assembly: the items as they are sent, against everything that is known
+of the session.
 
-One function a law, each over the whole list. `broken` answers every law that is broken, with the reason.
+One function a law, each over the whole list. `broken` answers every law that is broken, with the
+reason.
 """
 
 from __future__ import annotations
@@ -67,7 +69,11 @@ class Known:
     def stays(self) -> set[int]:
         """The groups that law 4 keeps."""
         user = self.listing.newest_user
-        stays = {index for index, group in enumerate(self.listing.groups) if group.leading or group.pinned}
+        stays = {
+            index
+            for index, group in enumerate(self.listing.groups)
+            if group.leading or group.pinned
+        }
         return stays | ({user[0]} if user else set())
 
 
@@ -98,7 +104,9 @@ def broken(known: Known, sent: Sent) -> list[tuple[int, str]]:
     placed = _place(known, sent)
     laws = (_pairs, _pending, _reasoning, _intent, _budget, _tail, _honesty, _scope)
     return [
-        (number, why) for number, law in enumerate(laws, 1) if (why := law(known, sent, placed)) is not None
+        (number, why)
+        for number, law in enumerate(laws, 1)
+        if (why := law(known, sent, placed)) is not None
     ]
 
 
@@ -142,13 +150,17 @@ def shows(shown: Shown, item: pb.Item, rows: dict[int, Row]) -> bool:
 
 
 def _labelled(text: str, result: pb.ToolResultPart) -> bool:
-    return result.call_id in text.split("\n", 1)[0] and all(part.text.text in text for part in result.parts)
+    return result.call_id in text.split("\n", 1)[0] and all(
+        part.text.text in text for part in result.parts
+    )
 
 
 def _place(known: Known, sent: Sent) -> Placed:
     """Walks the view and the items side by side."""
     placed = Placed()
-    places = [(g, s) for g, group in enumerate(known.listing.groups) for s in range(len(group.shown))]
+    places = [
+        (g, s) for g, group in enumerate(known.listing.groups) for s in range(len(group.shown))
+    ]
     at = 0
     floor = -1
     for item in sent.items:
@@ -156,7 +168,9 @@ def _place(known: Known, sent: Sent) -> Placed:
             covered = [g for g, c in known.covered.items() if c.id == item.origin.summary_id]
             begins = min(covered, default=None)
             if begins is not None and (begins <= floor or any(g >= begins for g in placed.shown)):
-                placed.wrong.append(f"summary {item.origin.summary_id} is not where what it covers begins")
+                placed.wrong.append(
+                    f"summary {item.origin.summary_id} is not where what it covers begins"
+                )
             if begins is not None:
                 floor = begins
                 while at < len(places) and places[at][0] < begins:
@@ -245,14 +259,19 @@ def _reasoning(known: Known, sent: Sent, placed: Placed) -> str | None:
             if item.form != pb.FORM_WITHOUT_REASONING:
                 return f"message {row.id!r} holds sealed reasoning and is shown in form {item.form}"
             if not known.reasoning_may_go:
-                return f"message {row.id!r} stands without its reasoning, which its provider does not accept"
+                return (
+                    f"message {row.id!r} stands without its reasoning, which its provider does not"
+                    " accept"
+                )
             if groups[-1].pending and index > newest_user:
                 return f"message {row.id!r} lost its reasoning inside the open tool loop"
     return None
 
 
 def _sealed(message: pb.Message) -> list[pb.Part]:
-    return [part for part in message.parts if part.reasoning.signature or part.reasoning.redacted_data]
+    return [
+        part for part in message.parts if part.reasoning.signature or part.reasoning.redacted_data
+    ]
 
 
 def _intent(known: Known, sent: Sent, placed: Placed) -> str | None:
@@ -269,7 +288,8 @@ def _intent(known: Known, sent: Sent, placed: Placed) -> str | None:
 
 
 def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
-    """A user's message may carry a late result as well: that one stands behind its call, which need not stay."""
+    """A user's message may carry a late result as well: that one stands behind its call, which need
+    not stay."""
     if shown.kind in ("no result", "note"):
         return False
     return (index, shown.sequence) == known.listing.newest_user or pinned(
@@ -313,7 +333,9 @@ def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
     if not missing:
         return None
     older = [
-        index for index in range(begins, missing[-1]) if index in placed.shown and index not in known.stays
+        index
+        for index in range(begins, missing[-1])
+        if index in placed.shown and index not in known.stays
     ]
     if older:
         return f"step {missing[-1]} is given up before the older step {older[0]}"
@@ -376,14 +398,19 @@ def dishonest(covering: Covering, item: pb.Item) -> str | None:
         return f"says {said}, its row says {row}"
     fence = lines[1].rpartition(" ")[2]
     closing = [number for number, line in enumerate(lines) if line.startswith(fence)]
-    if not lines[1].startswith("<<<untrusted ") or len(closing) != 1 or closing[0] != len(lines) - 2:
+    if (
+        not lines[1].startswith("<<<untrusted ")
+        or len(closing) != 1
+        or closing[0] != len(lines) - 2
+    ):
         return "has a fence that does not hold its body"
     body = "\n".join(lines[2 : closing[0]])
     if fence in body or body != covering.body:
         return "has another body than its row, or one that closes its fence"
     info = item.summary
     if (info.id, info.depth, info.message_count, info.first_sequence, info.last_sequence) != (
-        covering.id, covering.depth, covering.message_count, covering.first_sequence, covering.last_sequence,
+        covering.id, covering.depth, covering.message_count, covering.first_sequence,
+        covering.last_sequence,
     ):  # fmt: skip
         return "carries other facts than its row"
     return None
@@ -391,10 +418,15 @@ def dishonest(covering: Covering, item: pb.Item) -> str | None:
 
 def _scope(known: Known, sent: Sent, placed: Placed) -> str | None:
     """Law 8."""
-    stored = [item for item in sent.items if item.origin.WhichOneof("kind") in ("sequence", "summary_id")]
+    stored = [
+        item for item in sent.items if item.origin.WhichOneof("kind") in ("sequence", "summary_id")
+    ]
     if stored and not known.complete_scope:
         return "rows were read under an incomplete scope"
     for item in stored:
-        if item.origin.WhichOneof("kind") == "sequence" and item.origin.sequence not in known.by_sequence:
+        if (
+            item.origin.WhichOneof("kind") == "sequence"
+            and item.origin.sequence not in known.by_sequence
+        ):
             return f"message {item.origin.sequence} is not of this session"
     return None

@@ -1,4 +1,5 @@
-"""What head and tail must be: the message as it was stored, less one stretch of its text that the marker owns up to."""
+"""What head and tail must be: the message as it was stored, less one stretch of its text that the
+marker owns up to."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from contextengine_proto.v1 import message_pb2 as pb
 
 MARKER = re.compile(
     r"\n\[\.\.\. (?P<left>[\d,]+) of (?P<total>[\d,]+) characters are left out here; "
-    r"(?:the whole message is stored: expand sequence (?P<sequence>\d+) to read it|the caller has the whole message) \.\.\.\]\n"
+    r"(?:the whole message is stored: expand sequence (?P<sequence>\d+) to read it|the caller has"
+    r" the whole message) \.\.\.\]\n"
 )
 
 

@@ -1,11 +1,16 @@
-"""What a session must look like, from its whole list: which result answers which call, what is made up, what is not shown.
+"""What a session must look like, from its whole list: which result answers which call, what is made
+up, what is not shown.
 
 The rules, over the list as a whole:
 
-- A message *carries* when it holds results and nothing else. Whatever else there is *speaks*, an empty message too.
-- A result answers the newest call with its id that stands before it and has no answer yet; else nothing, and it is not shown.
-- A call is abandoned by the first message behind its own that speaks. An answer that came no later than that is timely.
-- A late answer takes the place of the result that was made up; where a summary older than it covers the call, it is a note.
+- A message *carries* when it holds results and nothing else. Whatever else there is *speaks*, an
+  empty message too.
+- A result answers the newest call with its id that stands before it and has no answer yet; else
+  nothing, and it is not shown.
+- A call is abandoned by the first message behind its own that speaks. An answer that came no later
+  than that is timely.
+- A late answer takes the place of the result that was made up; where a summary older than it covers
+  the call, it is a note.
 """
 
 from __future__ import annotations
@@ -104,7 +109,9 @@ class Listing:
 
 def speaks(message: pb.Message) -> bool:
     """True unless it holds results and nothing else."""
-    return not message.parts or any(part.WhichOneof("kind") != "tool_result" for part in message.parts)
+    return not message.parts or any(
+        part.WhichOneof("kind") != "tool_result" for part in message.parts
+    )
 
 
 def only_reasoning(message: pb.Message) -> bool:
@@ -119,7 +126,8 @@ def pinned(message: pb.Message) -> bool:
 
 
 def outside(message: pb.Message) -> tuple[list[str], list[int]]:
-    """The ids of the calls, and the parts with results, that its own message does not match with each other."""
+    """The ids of the calls, and the parts with results, that its own message does not match with
+    each other."""
     calls: list[str] = []
     results: list[int] = []
     for index, part in enumerate(message.parts):
@@ -179,7 +187,8 @@ class _Reader:
                 newest = max(call.row for call in same)
                 call = next(call for call in same if call.row == newest)
                 call.answer = (at, part)
-                # A message that calls tools itself begins something new: its results come from behind.
+                # A message that calls tools itself begins something new: its results come from
+                # behind.
                 in_time = at <= self._end(call.row) and not self.calls[at]
                 (self.timely if in_time else self.late)[at, part] = call
             for call in self.calls[at]:
@@ -209,7 +218,9 @@ class _Reader:
         """The row at its own place, and the results that are made up because it speaks."""
         row = self.rows[at]
         shown_parts = tuple(
-            part for part in range(len(row.message.parts)) if part in joins or part not in self.outside[at][1]
+            part
+            for part in range(len(row.message.parts))
+            if part in joins or part not in self.outside[at][1]
         )
         whole = len(shown_parts) == len(row.message.parts)
         shown = Shown("whole", row.sequence) if whole else Shown("parts", row.sequence, shown_parts)
@@ -233,7 +244,8 @@ class _Reader:
         group.user = group.user or (row.message.role == pb.ROLE_USER and speaks(row.message))
 
     def _give_up(self, group: Group, at: int) -> None:
-        """Row `at` speaks: the calls before it that stand open get a result that says that there was none."""
+        """Row `at` speaks: the calls before it that stand open get a result that says that there
+        was none."""
         newest = self._speaker(at)
         for call in self.calls[newest] if newest is not None else ():
             if call.answer not in self.timely:
@@ -246,7 +258,8 @@ class _Reader:
         return self._thinking_at(at)
 
     def _closed(self, group: Group) -> bool:
-        """True where a group ended although nothing may have spoken since: a note stands behind it."""
+        """True where a group ended although nothing may have spoken since: a note stands behind
+        it."""
         return group is not self.groups[-1]
 
     def _show_late(self, at: int, late: list[int], stands: bool) -> None:
@@ -275,7 +288,8 @@ class _Reader:
             self._note(at, Shown("note", row.sequence, tuple(notes)), stands)
 
     def _note(self, at: int, note: Shown, stands: bool) -> None:
-        """A note never parts calls from results, nor reasoning from its product: it goes before them. Else it comes last."""
+        """A note never parts calls from results, nor reasoning from its product: it goes before
+        them. Else it comes last."""
         unfinished = bool(self.groups) and (self._open_at(at + 1) or self._thinking_at(at + 1))
         if unfinished:
             group = self.groups[-1]
@@ -290,14 +304,16 @@ class _Reader:
             group.members.append(note.sequence)
 
     def _open_at(self, end: int) -> bool:
-        """True where, of the rows before `end`, the newest that speaks left calls that are still open."""
+        """True where, of the rows before `end`, the newest that speaks left calls that are still
+        open."""
         newest = self._speaker(end)
         if newest is None or self._closed(self.home[newest]):
             return False
         return any(call.answer is None or call.answer[0] >= end for call in self.calls[newest])
 
     def _thinking_at(self, end: int) -> bool:
-        """True where, of the rows before `end`, the newest that speaks is reasoning whose product is still to come."""
+        """True where, of the rows before `end`, the newest that speaks is reasoning whose product
+        is still to come."""
         newest = self._speaker(end)
         return (
             newest is not None
@@ -308,12 +324,16 @@ class _Reader:
     def _drop(self, sequence: int) -> None:
         self.dropped.add(sequence)
         if not self.groups:
-            # Nothing is shown of it, but it is a step of its own, and what leads the session may still follow.
+            # Nothing is shown of it, but it is a step of its own, and what leads the session may
+            # still follow.
             self.groups.append(Group(sequence))
 
     def _mark_leading(self) -> None:
         roles = {row.sequence: row.message.role for row in self.rows}
         for group in self.groups:
-            group.leading = not group.shown or roles[group.first] in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
+            group.leading = not group.shown or roles[group.first] in (
+                pb.ROLE_SYSTEM,
+                pb.ROLE_DEVELOPER,
+            )
             if not group.leading:
                 break

@@ -1,4 +1,5 @@
-"""Each law broken in each way we could think of: the law itself says so over the plan's segments, and its oracle over the list."""
+"""Each law broken in each way we could think of: the law itself says so over the plan's segments,
+and its oracle over the list."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ PLENTY = 1_000_000
 
 def message(sequence: int, role: pb.Role, *parts: pb.Part, pinned: bool = False) -> Row:
     labels = {"pinned": "true"} if pinned else {}
-    return Row(sequence, pb.Message(id=f"m{sequence}", role=role, parts=parts, labels=labels), 2 * sequence)
+    return Row(
+        sequence, pb.Message(id=f"m{sequence}", role=role, parts=parts, labels=labels), 2 * sequence
+    )
 
 
 def history() -> list[Row]:
@@ -47,7 +50,9 @@ def history() -> list[Row]:
     return [
         message(1, pb.ROLE_SYSTEM, text(10, "policy")),  # step 0, leads
         message(2, pb.ROLE_USER, text(10, "first question")),  # 1
-        message(3, pb.ROLE_ASSISTANT, reasoning(0, 20, "thought"), text(10, "words"), call("a")),  # 2
+        message(
+            3, pb.ROLE_ASSISTANT, reasoning(0, 20, "thought"), text(10, "words"), call("a")
+        ),  # 2
         message(4, pb.ROLE_TOOL, result("a", 100, "found")),
         message(5, pb.ROLE_USER, text(10, "remember this"), pinned=True),  # 3
         message(6, pb.ROLE_ASSISTANT, text(10, "so noted")),  # 4
@@ -56,7 +61,9 @@ def history() -> list[Row]:
         message(9, pb.ROLE_ASSISTANT, reasoning(1, 20, "plan"), call("a")),  # 7
         message(10, pb.ROLE_TOOL, result("a", 50, "seen")),
         message(11, pb.ROLE_ASSISTANT, text(10, "between")),  # 8
-        message(12, pb.ROLE_ASSISTANT, reasoning(0, 20, "go on"), call("a"), call("b")),  # 9, pending
+        message(
+            12, pb.ROLE_ASSISTANT, reasoning(0, 20, "go on"), call("a"), call("b")
+        ),  # 9, pending
         message(13, pb.ROLE_TOOL, result("a", 50, "half")),
     ]
 
@@ -127,7 +134,8 @@ class Break:
 
 
 def segment(one: Told, piece: Piece) -> Segment:
-    """(first, last): kept. (step, sequence, form): one message of the step in a form. S0: the first summary."""
+    """(first, last): kept. (step, sequence, form): one message of the step in a form. S0: the first
+    summary."""
     if piece == "foreign":
         return Summarized(summary(one.view, 4, 5, "it was retired", created=99, id="gone")[0])
     if isinstance(piece, str):
@@ -149,18 +157,22 @@ BREAKS = [
     # Law 2: pending.
     Break(2, "open calls are left out", [(0, 8)]),
     Break(2, "what is open is masked", [(0, 8), (9, 13, PLACEHOLDER)]),
-    Break(2, "what is open lost its reasoning", [(0, 8), (9, 12, WITHOUT_REASONING)], reasoning_may_go=True),
+    Break(2, "what is open lost its reasoning", [(0, 8), (9, 12, WITHOUT_REASONING)],
+    reasoning_may_go=True),
     Break(2, "what is open is bounded", [(0, 8), (9, 13, HEAD_TAIL)]),
     # Law 3: reasoning.
     Break(3, "signed reasoning is cut", [(0, 1), (2, 3, HEAD_TAIL), (3, 9)]),
     Break(3, "redacted reasoning is cut", [(0, 6), (7, 9, HEAD_TAIL), (8, 9)]),
-    Break(3, "reasoning is left out where the provider wants it", [(0, 1), (2, 3, WITHOUT_REASONING), (3, 9)]),
-    Break(3, "reasoning is left out inside the open loop", [(0, 6), (7, 9, WITHOUT_REASONING), (8, 9)], reasoning_may_go=True),
+    Break(3, "reasoning is left out where the provider wants it", [(0, 1), (2, 3,
+    WITHOUT_REASONING), (3, 9)]),
+    Break(3, "reasoning is left out inside the open loop", [(0, 6), (7, 9, WITHOUT_REASONING), (8,
+    9)], reasoning_may_go=True),
     # Law 4: intent.
     Break(4, "the newest user message is evicted", [(0, 0), (3, 3), (7, 9)]),
     Break(4, "the newest user message is masked", [(0, 5), (6, 8, PLACEHOLDER), (7, 9)]),
     Break(4, "the newest user message is bounded", [(0, 5), (6, 8, HEAD_TAIL), (7, 9)]),
-    Break(4, "the newest user message is only in a summary", [(0, 3), "S0", (7, 9)], covers=((4, 6),)),
+    Break(4, "the newest user message is only in a summary", [(0, 3), "S0", (7, 9)], covers=((4,
+    6),)),
     Break(4, "the leading message is evicted", [(1, 9)]),
     Break(4, "the leading message is masked", [(0, 1, PLACEHOLDER), (1, 9)]),
     Break(4, "a pinned message is evicted", [(0, 2), (4, 9)]),
@@ -170,19 +182,23 @@ BREAKS = [
     Break(5, "too much, and nothing says so", [(0, 9)], budget=300),
     Break(5, "too much by one token", [(0, 9)], budget=-1),
     Break(5, "over, with a step that could go", [(0, 0), (3, 3), (6, 9)], budget=10, over=True),
-    Break(5, "over, with a summary that could go", [(0, 0), "S0", (3, 3), (6, 6), (9, 9)], budget=10, over=True, covers=((1, 2),)),
+    Break(5, "over, with a summary that could go", [(0, 0), "S0", (3, 3), (6, 6), (9, 9)],
+    budget=10, over=True, covers=((1, 2),)),
     # Law 6: tail.
     Break(6, "a step of the tail is evicted although it fits", [(0, 7), (9, 9)]),
     Break(6, "the oldest step of the tail is evicted although it fits", [(0, 6), (8, 9)]),
-    Break(6, "a step of the tail is evicted although it just fits", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-3),
+    Break(6, "a step of the tail is evicted although it just fits", [(0, 0), (3, 3), (6, 6), (8,
+    9)], budget=-3),
     Break(6, "the newest step is evicted", [(0, 8)], rows=settled),
-    Break(6, "a step of the tail goes before an older one", [(0, 0), (3, 3), (6, 7), (9, 9)], budget=-2),
+    Break(6, "a step of the tail goes before an older one", [(0, 0), (3, 3), (6, 7), (9, 9)],
+    budget=-2),
     Break(6, "a step of the tail is masked", [(0, 6), (7, 10, PLACEHOLDER), (8, 9)]),
     Break(6, "the newest step is masked", [(0, 8), (9, 14, PLACEHOLDER)], rows=settled),
     # Law 7: honesty.
     Break(7, "a summary that the view has not", [(0, 3), "foreign", (6, 9)]),
     Break(7, "a form that was not declared", [(0, 3), (4, 6, STRIPPED_TAGS), (5, 9)]),
-    Break(7, "forms of an engine that declared none", [(0, 3), (4, 6, PLACEHOLDER), (5, 9)], declared=Declared(3)),
+    Break(7, "forms of an engine that declared none", [(0, 3), (4, 6, PLACEHOLDER), (5, 9)],
+    declared=Declared(3)),
     # Law 8: scope.
     Break(8, "stored rows without an agent", [(0, 9)], scope=Scope("tenant", "", "session")),
     Break(8, "stored rows without a session", [(0, 9)], scope=Scope("tenant", "agent", "")),
@@ -195,7 +211,8 @@ def judge(one: Told, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
     view = replace(one.view, scope=broke.scope)
     plan = Plan(tuple(segment(one, piece) for piece in broke.pieces), over=broke.over)
     tokens = plan_tokens(plan, view)
-    # -1: one token too few. -2: exactly what the plan takes. -3, -4: room for step 7 as well, and one token less than that.
+    # -1: one token too few. -2: exactly what the plan takes. -3, -4: room for step 7 as well, and
+    # one token less than that.
     more = view.atom(7).tokens
     budget = {-1: tokens - 1, -2: tokens, -3: tokens + more, -4: tokens + more - 1}.get(
         broke.budget, broke.budget
@@ -206,7 +223,9 @@ def judge(one: Told, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
         complete_scope=broke.scope.complete,
         reasoning_may_go=broke.reasoning_may_go,
     )
-    return (found.law if found else None), broken(known, Sent(items(sent_slots(plan, view)), over=plan.over))
+    return (found.law if found else None), broken(
+        known, Sent(items(sent_slots(plan, view)), over=plan.over)
+    )
 
 
 def known_of(one: Told, broke: Break, budget: int):
@@ -236,13 +255,19 @@ SOUND = [
     Break(0, "what no law keeps is evicted", [(0, 0), (3, 3), (6, 9)]),
     Break(0, "an old result is masked", [(0, 1), (2, 4, PLACEHOLDER), (3, 9)]),
     Break(0, "a message of the tail is bounded", [(0, 6), (7, 10, HEAD_TAIL), (8, 9)]),
-    Break(0, "old reasoning is left out where that is accepted", [(0, 1), (2, 3, WITHOUT_REASONING), (3, 9)], reasoning_may_go=True),
+    Break(0, "old reasoning is left out where that is accepted", [(0, 1), (2, 3,
+    WITHOUT_REASONING), (3, 9)], reasoning_may_go=True),
     Break(0, "a summary in place of what it covers", [(0, 0), "S0", (3, 9)], covers=((1, 2),)),
-    Break(0, "a pinned message beside its summary", [(0, 0), "S0", (3, 3), (6, 9)], covers=((1, 5),)),
-    Break(0, "over, with what no law lets go", [(0, 0), (3, 3), (6, 6), (9, 9)], budget=10, over=True),
-    Break(0, "a tail that cannot fit gives up its old end", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-2),
-    Break(0, "a step of the tail that just does not fit is given up", [(0, 0), (3, 3), (6, 6), (8, 9)], budget=-4),
-    Break(0, "legacy shows everything over budget", [(0, 9)], budget=10, over=True, declared=Declared(1, evicts=False)),
+    Break(0, "a pinned message beside its summary", [(0, 0), "S0", (3, 3), (6, 9)], covers=((1,
+    5),)),
+    Break(0, "over, with what no law lets go", [(0, 0), (3, 3), (6, 6), (9, 9)], budget=10,
+    over=True),
+    Break(0, "a tail that cannot fit gives up its old end", [(0, 0), (3, 3), (6, 6), (8, 9)],
+    budget=-2),
+    Break(0, "a step of the tail that just does not fit is given up", [(0, 0), (3, 3), (6, 6), (8,
+    9)], budget=-4),
+    Break(0, "legacy shows everything over budget", [(0, 9)], budget=10, over=True,
+    declared=Declared(1, evicts=False)),
 ]  # fmt: skip
 
 
@@ -261,7 +286,9 @@ NOT_THERE: list[tuple[str, Callable[[View], list[Segment]]]] = [
 @pytest.mark.parametrize(
     ("how", "segments"), NOT_THERE, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_law_1_refuses_ranges_that_name_nothing(how: str, segments: Callable[[View], list[Segment]]) -> None:
+def test_law_1_refuses_ranges_that_name_nothing(
+    how: str, segments: Callable[[View], list[Segment]]
+) -> None:
     view = told(history()).view
     found = violation(Case(Plan(tuple(segments(view))), view, PLENTY, 0, DECLARED))
     assert found is not None
@@ -270,7 +297,9 @@ def test_law_1_refuses_ranges_that_name_nothing(how: str, segments: Callable[[Vi
 
 def test_law_1_refuses_steps_that_were_not_read() -> None:
     view = told(history()).view
-    window = replace(view, atoms=view.atoms[5:], base=5, anchors={0: view.atoms[0], 3: view.atoms[3]})
+    window = replace(
+        view, atoms=view.atoms[5:], base=5, anchors={0: view.atoms[0], 3: view.atoms[3]}
+    )
     sound = Plan((keep(0, 0), keep(3, 3), keep(6, 9)))
     assert violation(Case(sound, window, PLENTY, plan_tokens(sound, window), DECLARED)) is None
     for segments in (
@@ -294,7 +323,11 @@ def test_the_lowest_broken_law_is_named() -> None:
 def test_tokens_of_a_plan_are_those_of_its_items() -> None:
     one = told(history())
     one.compact(4, 5, "what was said")
-    for segment in (keep(2, 8), Summarized(one.view.summaries[0]), reshaped(one.view, 7, 10, Form.HEAD_TAIL)):
+    for segment in (
+        keep(2, 8),
+        Summarized(one.view.summaries[0]),
+        reshaped(one.view, 7, 10, Form.HEAD_TAIL),
+    ):
         plan = Plan((segment,))
         assert (
             segment_tokens(segment, one.view)

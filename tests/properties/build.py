@@ -56,7 +56,10 @@ def entries_of(rows: Iterable[Row]) -> list[Entry]:
 
 def empty(leaves: Sequence[Leaf] = ()) -> View:
     """A view of nothing, that knows these summaries of depth 0."""
-    return View(SCOPE, leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created, 0) for leaf in leaves])
+    return View(
+        SCOPE,
+        leaves=[(leaf.first_sequence, leaf.last_sequence, leaf.created, 0) for leaf in leaves],
+    )
 
 
 class Facts(dict[int, EntryFacts]):
@@ -75,7 +78,11 @@ class Facts(dict[int, EntryFacts]):
 
 
 def folded(
-    entries: Sequence[Entry], shaper: WireShaper = SHAPER, *, batch: int = 0, leaves: Sequence[Leaf] = ()
+    entries: Sequence[Entry],
+    shaper: WireShaper = SHAPER,
+    *,
+    batch: int = 0,
+    leaves: Sequence[Leaf] = (),
 ) -> View:
     """The view of these entries, folded in batches of so many; 0: all at once."""
     view = empty(leaves)
@@ -114,9 +121,12 @@ def summary(
     below: Sequence[Summary] = (),
     depth: int = 0,
 ) -> tuple[Summary, Covering]:
-    """A summary over the steps first to last: as the core has it, and as its row says it. `below`: the summaries under it."""
+    """A summary over the steps first to last: as the core has it, and as its row says it. `below`:
+    the summaries under it."""
     atoms = [view.atom(step) for step in range(first, last + 1)]
-    sequences = [entry.sequence for atom in atoms for entry in (*atom.entries, *(e for e, _ in atom.dropped))]
+    sequences = [
+        entry.sequence for atom in atoms for entry in (*atom.entries, *(e for e, _ in atom.dropped))
+    ]
     last_sequence = max(*sequences, view.atom(last).first)
     if last + 1 < view.steps:
         last_sequence = min(last_sequence, view.atom(last + 1).first - 1)
@@ -131,17 +141,21 @@ def summary(
     )
     text = render(facts, body)
     row = SummaryRow(
-        id=facts.id, depth=depth, children=tuple(s.id for s in below), first_sequence=first_sequence, last_sequence=last_sequence,
+        id=facts.id, depth=depth, children=tuple(s.id for s in below),
+        first_sequence=first_sequence, last_sequence=last_sequence,
         message_count=facts.descendant_count, source_tokens=view.span(first, last),
         tokens=count(body) + 40, text=body, created_revision=created,
         first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
         start_ms=facts.start_ms, end_ms=facts.end_ms,
     )  # fmt: skip
     made = Summary(
-        id=row.id, depth=depth, first_sequence=row.first_sequence, last_sequence=row.last_sequence, first_step=first,
-        last_step=last, span_start=row.span_start, span_end=row.span_end, message_count=row.message_count,
+        id=row.id, depth=depth, first_sequence=row.first_sequence, last_sequence=row.last_sequence,
+        first_step=first,
+        last_step=last, span_start=row.span_start, span_end=row.span_end,
+        message_count=row.message_count,
         created=created, generation=1, children=row.children,
-        tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms, end_ms=row.end_ms, text=body,
+        tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms,
+        end_ms=row.end_ms, text=body,
         before=Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
     )  # fmt: skip
     covering = Covering(

@@ -60,19 +60,29 @@ class Told:
         apply(self.view, extend(self.view, entries, self.shaper))
         self.rows = [*self.rows, *rows]
 
-    def compact(self, first: int, last: int, body: str, replaces: Sequence[str] = (), depth: int = 0) -> None:
+    def compact(
+        self, first: int, last: int, body: str, replaces: Sequence[str] = (), depth: int = 0
+    ) -> None:
         """A summary over the steps first to last is committed, in place of others."""
         created = self.rows[-1].created + 1
         below = [s for s in self.view.summaries if s.id in replaces]
         made, covering = summary(
-            self.view, first, last, body, created=created, count=self.shaper.count, below=below, depth=depth
+            self.view,
+            first,
+            last,
+            body,
+            created=created,
+            count=self.shaper.count,
+            below=below,
+            depth=depth,
         )
         self.view.place(made)
         self.coverings = [*(c for c in self.coverings if c.id not in replaces), covering]
         self.leaves = [Leaf(first, last, created) for first, last, created, _ in self.view.leaves]
 
     def compaction(self, engine: Engine, available: int, *, force: bool = False) -> bool:
-        """One pass of the engine's compaction, with a summarizer that writes as much as it may; False: there is none."""
+        """One pass of the engine's compaction, with a summarizer that writes as much as it may;
+        False: there is none."""
         step = engine.compaction(self.view, CompactionGoal(available, force=force, floor=FLOOR))
         if isinstance(step, NothingToDo):
             return False
@@ -83,7 +93,8 @@ class Told:
         return True
 
     def known(self, engine: Engine, budget: int, *, view_of: Listing | None = None) -> Known:
-        """What the oracles are told; the listing may be handed in where it is worked out already."""
+        """What the oracles are told; the listing may be handed in where it is worked out
+        already."""
         return Known(
             rows=self.rows,
             listing=view_of or self.listing(),
@@ -113,7 +124,9 @@ def judged(one: Told, known: Known, plan: Plan) -> list[tuple[int, str]]:
     return broken(known, Sent(items(sent_slots(plan, one.view)), over=plan.over))
 
 
-def hold(one: Told, engine: Engine, budget: int, reserved: int = 0, view_of: Listing | None = None) -> Plan:
+def hold(
+    one: Told, engine: Engine, budget: int, reserved: int = 0, view_of: Listing | None = None
+) -> Plan:
     """Plans, and fails unless the laws and the oracles have nothing to say."""
     room = cell(budget)
     plan = engine.plan(one.view, room, reserved)

@@ -1,4 +1,5 @@
-"""How hard the properties look: the same examples in every run, unless HYPOTHESIS_PROFILE says `explore`."""
+"""How hard the properties look: the same examples in every run, unless HYPOTHESIS_PROFILE says
+`explore`."""
 
 from __future__ import annotations
 
@@ -13,5 +14,7 @@ settings.register_profile(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=2_000)
+settings.register_profile(
+    "explore", settings.get_profile("steady"), derandomize=False, max_examples=2_000
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

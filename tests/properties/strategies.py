@@ -1,7 +1,9 @@
-"""Random sessions: all roles and kinds of parts, calls answered in time, late, twice, by the wrong id or never, pins, rewinds.
+"""Random sessions: all roles and kinds of parts, calls answered in time, late, twice, by the wrong
+id or never, pins, rewinds.
 
-A session is drawn as a list of small events, so that a failing one shrinks to few and small ones; `messages_of` plays them.
-Texts say how many tokens they have (`[1200] …`), so that a message of 20,000 tokens takes few bytes.
+A session is drawn as a list of small events, so that a failing one shrinks to few and small ones;
+`messages_of` plays them. Texts say how many tokens they have (`[1200] …`), so that a message of
+20,000 tokens takes few bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ IDS = ("call_a", "call_b", "call_c")
 """Few, so that they are reused."""
 
 KINDS = (
-    "user", "user", "assistant", "calls", "calls", "calls", "result", "result", "result", "result", "results", "results",
-    "carrier", "talking carrier", "reasoning", "reasoning", "reasoned calls", "instructions", "empty", "custom", "media",
-    "unknown part", "unknown role", "heartbeat", "provider tool", "calls and results", "results and calls", "user calls",
+    "user", "user", "assistant", "calls", "calls", "calls", "result", "result", "result", "result",
+    "results", "results",
+    "carrier", "talking carrier", "reasoning", "reasoning", "reasoned calls", "instructions",
+    "empty", "custom", "media",
+    "unknown part", "unknown role", "heartbeat", "provider tool", "calls and results",
+    "results and calls", "user calls",
     "rewind",
 )  # fmt: skip
 
@@ -54,7 +59,11 @@ events = st.builds(
 
 leading = st.lists(
     st.builds(
-        Event, kind=st.just("instructions"), choice=st.integers(0, 1), tokens=sizes, pinned=st.just(False)
+        Event,
+        kind=st.just("instructions"),
+        choice=st.integers(0, 1),
+        tokens=sizes,
+        pinned=st.just(False),
     ),
     max_size=2,
 )
@@ -113,8 +122,10 @@ def _message(event: Event, sequence: int, waiting: list[str]) -> pb.Message:
 
 def _role(event: Event) -> pb.Role:
     fixed = {
-        "user": pb.ROLE_USER, "heartbeat": pb.ROLE_USER, "carrier": pb.ROLE_USER, "talking carrier": pb.ROLE_USER,
-        "user calls": pb.ROLE_USER, "media": pb.ROLE_USER, "result": pb.ROLE_TOOL, "results": pb.ROLE_TOOL,
+        "user": pb.ROLE_USER, "heartbeat": pb.ROLE_USER, "carrier": pb.ROLE_USER,
+        "talking carrier": pb.ROLE_USER,
+        "user calls": pb.ROLE_USER, "media": pb.ROLE_USER, "result": pb.ROLE_TOOL,
+        "results": pb.ROLE_TOOL,
         "custom": pb.ROLE_CUSTOM,
     }  # fmt: skip
     if event.kind == "instructions":
@@ -142,7 +153,9 @@ def call(call_id: str, label: str = "") -> pb.Part:
 
 def result(call_id: str, tokens: int, label: str) -> pb.Part:
     """A result of a call."""
-    return pb.Part(tool_result=pb.ToolResultPart(call_id=call_id, name="look", parts=[text(tokens, label)]))
+    return pb.Part(
+        tool_result=pb.ToolResultPart(call_id=call_id, name="look", parts=[text(tokens, label)])
+    )
 
 
 def reasoning(choice: int, tokens: int, label: str) -> pb.Part:
@@ -157,7 +170,9 @@ def reasoning(choice: int, tokens: int, label: str) -> pb.Part:
 
 def _parts(event: Event, sequence: int, waiting: list[str]) -> list[pb.Part]:
     choice, tokens, label = event.choice, event.tokens, f"n{sequence}"
-    some = [IDS[(choice + at) % 2 if choice > 8 else (choice + at) % 3] for at in range(choice % 3 + 1)]
+    some = [
+        IDS[(choice + at) % 2 if choice > 8 else (choice + at) % 3] for at in range(choice % 3 + 1)
+    ]
     words = text(tokens, label)
     calls = [call(call_id, f"{label}.{at}") for at, call_id in enumerate(some)]
     match event.kind:
@@ -182,10 +197,16 @@ def _parts(event: Event, sequence: int, waiting: list[str]) -> list[pb.Part]:
             return []
         case "media":
             image = pb.Part(
-                image=pb.ImagePart(uri="https://example.org/a.png", width=64 * (choice + 1), height=64)
+                image=pb.ImagePart(
+                    uri="https://example.org/a.png", width=64 * (choice + 1), height=64
+                )
             )
-            file = pb.Part(file=pb.FilePart(data=b"x" * 10 * choice, mime_type="text/plain", name="a.txt"))
-            opaque = pb.Part(opaque=pb.OpaquePart(format="vendor", type="thing", json=b"[%d]" % tokens))
+            file = pb.Part(
+                file=pb.FilePart(data=b"x" * 10 * choice, mime_type="text/plain", name="a.txt")
+            )
+            opaque = pb.Part(
+                opaque=pb.OpaquePart(format="vendor", type="thing", json=b"[%d]" % tokens)
+            )
             return [words, image, file, opaque][choice % 4 :]
         case "unknown part":
             # Field 900, length-delimited: a kind that this version does not know.

@@ -1,4 +1,5 @@
-"""What was evicted stays evicted, whatever is summarized when, by whom and over which steps (contract §4: nothing flickers)."""
+"""What was evicted stays evicted, whatever is summarized when, by whom and over which steps
+(contract §4: nothing flickers)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ ROOMS = tuple(cell(budget) for budget in (1_800, 2_500, 3_200, 4_500, 8_000))
 
 @dataclass(frozen=True)
 class Happening:
-    """A few messages, then perhaps a summary: of the engine's, or of a host's over a range in tenths of what there is."""
+    """A few messages, then perhaps a summary: of the engine's, or of a host's over a range in
+    tenths of what there is."""
 
     said: list[Event]
     made: Literal["", "engine", "host"]
@@ -57,12 +59,16 @@ happenings = st.lists(
 
 def steps_shown(plan: Plan) -> set[int]:
     return {
-        step for s in plan.segments if not isinstance(s, Summarized) for step in range(s.first, s.last + 1)
+        step
+        for s in plan.segments
+        if not isinstance(s, Summarized)
+        for step in range(s.first, s.last + 1)
     }
 
 
 def host(one: Told, made: Happening) -> None:
-    """A host's summary over whole steps: summaries within it are below it now, and none is parted."""
+    """A host's summary over whole steps: summaries within it are below it now, and none is
+    parted."""
     view = one.view
     first, last = view.steps * made.first // 10, view.steps * made.last // 10 - 1
     for summary in view.summaries:
@@ -83,11 +89,14 @@ def host(one: Told, made: Happening) -> None:
 
 @given(happenings, st.sampled_from((1, 3)))
 def test_no_summary_brings_back_what_was_evicted(happened: list[Happening], tail: int) -> None:
-    """While no user's message takes more than the eighth of the cell that is kept free for the newest one, and the tail fits
-    (law 6 brings a step of it back once it fits)."""
+    """While no user's message takes more than the eighth of the cell that is kept free for the
+    newest one, and the tail fits (law 6 brings a step of it back once it fits)."""
     engine = DagEngine(
         DagOptions(
-            fresh_tail_turns=tail, leaf_chunk_tokens=1_000, leaf_target_tokens=120, condensed_min_fanout=2
+            fresh_tail_turns=tail,
+            leaf_chunk_tokens=1_000,
+            leaf_target_tokens=120,
+            condensed_min_fanout=2,
         )
     )
     one = told([])

@@ -23,13 +23,16 @@ def state(view: View) -> tuple[object, ...]:
     """All that a view says and that does not depend on how it came to be."""
     return (
         [
-            (a.step, a.start, a.first, a.tokens, a.user, a.pinned, a.leading, a.pending, a.growing, a.note,
-             [(s.sequence, s.form, s.tokens, s.hash, s.frame, s.call_id, s.synthetic) for s in a.slots],
+            (a.step, a.start, a.first, a.tokens, a.user, a.pinned, a.leading, a.pending, a.growing,
+            a.note,
+             [(s.sequence, s.form, s.tokens, s.hash, s.frame, s.call_id,
+             s.synthetic) for s in a.slots],
              [e.sequence for e in a.entries], [(e.sequence, why) for e, why in a.dropped],
              [(c.id, c.index, c.answered) for c in a.calls])
             for a in view.atoms
         ],
-        view.base, view.total, view.last_sequence, view.message_count, view.leading, view.leading_open, view.user_step,
+        view.base, view.total, view.last_sequence, view.message_count, view.leading,
+        view.leading_open, view.user_step,
         view.user_peak, view.pinned, {k: v for k, v in view.abandoned.items() if v}, view.late_mark,
     )  # fmt: skip
 
@@ -158,8 +161,9 @@ def test_stored_facts_say_where_each_message_is_shown(case: tuple[Session, list[
 
 
 def told_by_its_rows(session: Session, leaves: Sequence[Leaf]) -> bool:
-    """False where there are notes, and a message of several parts has a late one among them: its row cannot say which call that
-    answers, so a window that begins behind the call may take it for another's."""
+    """False where there are notes, and a message of several parts has a late one among them: its
+    row cannot say which call that answers, so a window that begins behind the call may take it for
+    another's."""
     parts = {row.sequence: len(row.message.parts) for row in session.rows}
     groups = listing(session.rows, leaves).groups
     places = Counter(s.sequence for group in groups for s in group.shown if s.kind != "no result")
@@ -170,15 +174,18 @@ def told_by_its_rows(session: Session, leaves: Sequence[Leaf]) -> bool:
 
 
 def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base: int) -> View:
-    """The view from a step on, read cold: from the rows that begin there, and facts of what is before.
+    """The view from a step on, read cold: from the rows that begin there, and facts of what is
+    before.
 
-    Late results that are shown before the window are left out; those that it shows as notes find their calls by `late_of`.
-    Raises NeedsHistory where that is not enough.
+    Late results that are shown before the window are left out; those that it shows as notes find
+    their calls by `late_of`. Raises NeedsHistory where that is not enough.
     """
     first = view.atoms[base].first
     cold = View(
-        view.scope, base=base, total=view.atoms[base].start, leading=view.leading, leading_open=base < view.leading,
-        user_step=view.user_step, user_peak=view.user_peak, late_mark=view.late_mark, leaves=view.leaves,
+        view.scope, base=base, total=view.atoms[base].start, leading=view.leading,
+        leading_open=base < view.leading,
+        user_step=view.user_step, user_peak=view.user_peak, late_mark=view.late_mark,
+        leaves=view.leaves,
         pinned=[step for step in view.pinned if step < base],
     )  # fmt: skip
     rows = []
@@ -200,7 +207,9 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
 
 
 @given(covered())
-def test_a_window_shows_what_the_whole_view_shows_from_there_on(case: tuple[Session, list[Leaf]]) -> None:
+def test_a_window_shows_what_the_whole_view_shows_from_there_on(
+    case: tuple[Session, list[Leaf]],
+) -> None:
     session, leaves = case
     assume(told_by_its_rows(session, leaves))
     view, facts = stored(session, leaves)
@@ -213,10 +222,14 @@ def test_a_window_shows_what_the_whole_view_shows_from_there_on(case: tuple[Sess
         assert [(a.step, a.start, a.first, a.tokens) for a in cold.atoms] == [
             (a.step, a.start, a.first, a.tokens) for a in view.atoms[base:]
         ]
-        assert fingerprint(all_slots(cold)) == fingerprint(s for a in view.atoms[base:] for s in a.slots)
+        assert fingerprint(all_slots(cold)) == fingerprint(
+            s for a in view.atoms[base:] for s in a.slots
+        )
         assert [a.pending for a in cold.atoms] == [a.pending for a in view.atoms[base:]]
-        assert (cold.total, cold.user_step, cold.user_peak, cold.late_mark, cold.pinned, cold.last_sequence) == (
-            view.total, view.user_step, view.user_peak, view.late_mark, view.pinned, view.last_sequence,
+        assert (cold.total, cold.user_step, cold.user_peak, cold.late_mark, cold.pinned,
+        cold.last_sequence) == (
+            view.total, view.user_step, view.user_peak, view.late_mark, view.pinned,
+            view.last_sequence,
         )  # fmt: skip
 
 
@@ -247,7 +260,9 @@ def test_a_window_goes_on_as_the_whole_view_does_or_asks_for_history(
             return
         apply(cold, change)
         apply(view, extend(view, entries_of([moved]), SHAPER))
-        assert fingerprint(all_slots(cold)) == fingerprint(s for a in view.atoms[base:] for s in a.slots)
+        assert fingerprint(all_slots(cold)) == fingerprint(
+            s for a in view.atoms[base:] for s in a.slots
+        )
         assert (cold.steps, cold.total, cold.user_step, cold.late_mark) == (
             view.steps, view.total, view.user_step, view.late_mark,
         )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Every engine's plan, at every budget, over every view, breaks no law: by its segments, and by the list as it is sent."""
+"""Every engine's plan, at every budget, over every view, breaks no law: by its segments, and by the
+list as it is sent."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def unfinished(atom: Atom) -> bool:
 
 @st.composite
 def compacted(draw: st.DrawFn) -> Told:
-    """A session that was summarized here and there, over pinned messages and the newest user's too, and went on."""
+    """A session that was summarized here and there, over pinned messages and the newest user's too,
+    and went on."""
     one = told(draw(sessions(max_events=30)).rows)
     step = one.view.leading
     for _ in range(draw(st.integers(1, 3))):

@@ -1,4 +1,5 @@
-"""Law 10 and what makes it worth having: equal epochs mean equal beginnings, and what was evicted stays evicted."""
+"""Law 10 and what makes it worth having: equal epochs mean equal beginnings, and what was evicted
+stays evicted."""
 
 from __future__ import annotations
 
@@ -25,17 +26,24 @@ shares = st.sampled_from(SHARES)
 
 def beginning(view: View, plan: Plan, room: int) -> tuple[object, ...]:
     """All that decides how an assembly begins: every segment but the end of the last."""
-    named = [s.summary.id if isinstance(s, Summarized) else (s.first, s.last) for s in plan.segments[:-1]]
+    named = [
+        s.summary.id if isinstance(s, Summarized) else (s.first, s.last) for s in plan.segments[:-1]
+    ]
     last = plan.segments[-1] if plan.segments else None
     begins = (
-        last.first if isinstance(last, Keep) else (last.summary.id if isinstance(last, Summarized) else None)
+        last.first
+        if isinstance(last, Keep)
+        else (last.summary.id if isinstance(last, Summarized) else None)
     )
     return room, view.late_mark, tuple(named), begins
 
 
 def steps_shown(plan: Plan) -> set[int]:
     return {
-        step for s in plan.segments if not isinstance(s, Summarized) for step in range(s.first, s.last + 1)
+        step
+        for s in plan.segments
+        if not isinstance(s, Summarized)
+        for step in range(s.first, s.last + 1)
     }
 
 
@@ -58,7 +66,9 @@ def test_equal_epochs_mean_that_the_earlier_list_begins_the_later(
 
 
 @given(compacted(), sessions(max_events=20), engines, shares)
-def test_so_they_do_over_a_compacted_view(one: Told, more: Session, engine: Engine, share: int) -> None:
+def test_so_they_do_over_a_compacted_view(
+    one: Told, more: Session, engine: Engine, share: int
+) -> None:
     room = cell(max(1, one.view.total * share // 100))
     seen: dict[tuple[object, ...], list[bytes]] = {}
     for number, row in enumerate(more.rows):
@@ -85,8 +95,9 @@ talk = st.lists(
 
 @given(talk, engines, st.sampled_from((2_600, 3_200, 4_500, 8_000)))
 def test_what_was_evicted_stays_evicted(played: list[Event], engine: Engine, budget: int) -> None:
-    """While no user's message takes more than the eighth of the cell that is kept free for the newest one, no result comes late
-    (it may take less room than the one that was made up), and the tail fits (law 6 brings a step of it back once it fits)."""
+    """While no user's message takes more than the eighth of the cell that is kept free for the
+    newest one, no result comes late (it may take less room than the one that was made up), and the
+    tail fits (law 6 brings a step of it back once it fits)."""
     view, room = empty(), cell(budget)
     evicted: set[int] = set()
     for entry in entries_of(messages_of(played)):
@@ -100,12 +111,17 @@ def test_what_was_evicted_stays_evicted(played: list[Event], engine: Engine, bud
         evicted |= set(range(view.steps)) - shown
 
 
-@given(talk, st.sampled_from((1, 3)), st.sampled_from((2_600, 3_200, 4_500, 8_000)), st.integers(1, 12))
+@given(
+    talk, st.sampled_from((1, 3)), st.sampled_from((2_600, 3_200, 4_500, 8_000)), st.integers(1, 12)
+)
 def test_no_compaction_brings_back_what_was_evicted(
     played: list[Event], tail: int, budget: int, every: int
 ) -> None:
-    """While the tail fits; compactions come late, as in the background, so that there is eviction before."""
-    engine = DagEngine(DagOptions(fresh_tail_turns=tail, leaf_chunk_tokens=1_000, leaf_target_tokens=200))
+    """While the tail fits; compactions come late, as in the background, so that there is eviction
+    before."""
+    engine = DagEngine(
+        DagOptions(fresh_tail_turns=tail, leaf_chunk_tokens=1_000, leaf_target_tokens=200)
+    )
     one, room = told([]), cell(budget)
     evicted: set[int] = set()
     for number, row in enumerate(messages_of(played)):

@@ -1,4 +1,5 @@
-"""The real transcripts: both engines at thirty budgets, at the end and on the way there, with and without compactions."""
+"""The real transcripts: both engines at thirty budgets, at the end and on the way there, with and
+without compactions."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_a_real_session_looks_as_its_whole_list_must() -> None:
             shown = items(atom.slots)
             assert len(shown) == len(group.shown)
             assert all(
-                shows(wanted, item, by_sequence) for item, wanted in zip(shown, group.shown, strict=True)
+                shows(wanted, item, by_sequence)
+                for item, wanted in zip(shown, group.shown, strict=True)
             )
 
 
@@ -98,14 +100,17 @@ def compacting(rows: list[Row], budget: int) -> Told:
 
 
 @pytest.mark.parametrize("budget", [8_000, 16_000, 50_000])
-def test_compacted_on_its_way_the_coding_session_stays_lawful_and_below_its_threshold(budget: int) -> None:
+def test_compacted_on_its_way_the_coding_session_stays_lawful_and_below_its_threshold(
+    budget: int,
+) -> None:
     one = compacting(CODING, budget)
     assert one.view.summaries
     for before, behind in pairwise(one.view.summaries):
         assert before.last_step < behind.first_step
     tail = one.view.span(one.view.tail_from(8), one.view.steps - 1)
     shown = sum(s.tokens for s in one.view.summaries)
-    # What no summary covers and lies outside the tail is less than what a summary costs, at each place.
+    # What no summary covers and lies outside the tail is less than what a summary costs, at each
+    # place.
     assert one.view.view_tokens() <= max(
         budget * DAG.threshold, tail + shown + FLOOR * (len(one.view.summaries) + 1)
     )
@@ -134,7 +139,9 @@ def test_over_budget_then_compacted_then_it_fits(engine: DagEngine | LegacyEngin
 
 
 @pytest.mark.parametrize("budget", [10_000, 25_000, 50_000])
-def test_of_the_coding_session_equal_epochs_begin_alike_and_nothing_evicted_returns(budget: int) -> None:
+def test_of_the_coding_session_equal_epochs_begin_alike_and_nothing_evicted_returns(
+    budget: int,
+) -> None:
     one, room = going_on(CODING), cell(budget)
     seen: dict[tuple[object, ...], list[bytes]] = {}
     evicted: set[int] = set()

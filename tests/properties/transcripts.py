@@ -1,4 +1,5 @@
-"""The real transcripts as rows: 120 customer-service sessions and one long coding session (tests/data/README.md)."""
+"""The real transcripts as rows: 120 customer-service sessions and one long coding session
+(tests/data/README.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.oracle.pairing import Row
 
 DATA = Path(__file__).parent.parent / "data"
 _ROLES = {
-    "system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "tool": pb.ROLE_TOOL,
+    "system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT,
+    "tool": pb.ROLE_TOOL,
     "toolResult": pb.ROLE_TOOL,
 }  # fmt: skip
 
@@ -51,7 +53,9 @@ def _chat(raw: dict[str, Any]) -> pb.Message:
     message = pb.Message(role=_ROLES[raw["role"]])
     if raw["role"] == "tool":
         message.parts.add().tool_result.CopyFrom(
-            pb.ToolResultPart(call_id=raw["tool_call_id"], name=raw["name"], parts=[_text(raw["content"])])
+            pb.ToolResultPart(
+                call_id=raw["tool_call_id"], name=raw["name"], parts=[_text(raw["content"])]
+            )
         )
         return message
     if raw["content"] is not None:
@@ -60,7 +64,9 @@ def _chat(raw: dict[str, Any]) -> pb.Message:
         function = made["function"]
         message.parts.add().tool_call.CopyFrom(
             pb.ToolCallPart(
-                call_id=made["id"], name=function["name"], arguments_json=function["arguments"].encode()
+                call_id=made["id"],
+                name=function["name"],
+                arguments_json=function["arguments"].encode(),
             )
         )
     return message

@@ -1,5 +1,5 @@
-"""The soak plays every session, at every budget, with another life of the server between every two calls. Set
-CONTEXTENGINE_ALL_SESSIONS to nothing for the samples that the quick tests play."""
+"""The soak plays every session, at every budget, with another life of the server between every two
+calls. Set CONTEXTENGINE_ALL_SESSIONS to nothing for the samples that the quick tests play."""
 
 import os
 

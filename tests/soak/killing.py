@@ -1,4 +1,5 @@
-"""A real server as a child process that is killed under load, and what its writers were told before it died."""
+"""A real server as a child process that is killed under load, and what its writers were told before
+it died."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def free_port() -> int:
 
 
 class Child:
-    """`contextengine serve` as a process of its own. What it says goes to a file beside the store."""
+    """`contextengine serve` as a process of its own. What it says goes to a file beside the
+    store."""
 
     def __init__(self, store: Path) -> None:
         self.store, self.log, self.port = store, store.with_suffix(".log"), free_port()
@@ -41,15 +43,23 @@ class Child:
         command = Path(sys.executable).with_name("contextengine")
         arguments = ["serve", "--address", f"127.0.0.1:{self.port}", "--store", str(self.store)]
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("CONTEXTENGINE_")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("CONTEXTENGINE_")
         }
         with self.log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                str(command), *arguments, stdout=log, stderr=asyncio.subprocess.STDOUT, env=environment
+                str(command),
+                *arguments,
+                stdout=log,
+                stderr=asyncio.subprocess.STDOUT,
+                env=environment,
             )
         async with asyncio.timeout(READY_S):
             while str(self.port) not in self.said():
-                assert self.process.returncode is None, f"exit {self.process.returncode}: {self.said()}"
+                assert self.process.returncode is None, (
+                    f"exit {self.process.returncode}: {self.said()}"
+                )
                 await asyncio.sleep(0.02)
 
     def said(self) -> str:
@@ -71,7 +81,8 @@ class Child:
 
 @dataclass
 class Told:
-    """What the writers of a session know: acknowledged messages by sequence, and ids whose fate they do not know."""
+    """What the writers of a session know: acknowledged messages by sequence, and ids whose fate
+    they do not know."""
 
     acknowledged: dict[int, bytes] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
@@ -85,7 +96,8 @@ class Told:
 
 
 class Load:
-    """Writers that go on until the server dies: batches, single messages and steps, on sessions of their own and a shared one."""
+    """Writers that go on until the server dies: batches, single messages and steps, on sessions of
+    their own and a shared one."""
 
     def __init__(self, seed: int, sessions: int = 4) -> None:
         self.random = random.Random(seed)
@@ -127,7 +139,9 @@ class Load:
             told.unknown |= ids
             try:
                 if self.random.random() < 0.5:
-                    batch = await stub.IngestBatch(t.IngestBatchRequest(session=session, messages=messages))
+                    batch = await stub.IngestBatch(
+                        t.IngestBatchRequest(session=session, messages=messages)
+                    )
                     stored = batch.stored
                 else:
                     budget = t.Budget(message_tokens=4_000)
@@ -143,8 +157,8 @@ class Load:
 
 
 async def missing(port: int, load: Load) -> list[str]:
-    """What was acknowledged and is not there once, in order, byte for byte; what is there and should not be; and what laws an
-    assembly over it breaks."""
+    """What was acknowledged and is not there once, in order, byte for byte; what is there and
+    should not be; and what laws an assembly over it breaks."""
     problems: list[str] = []
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", LARGE) as channel:
         sessions = sessions_pb2_grpc.SessionsStub(channel)
@@ -186,7 +200,8 @@ async def missing(port: int, load: Load) -> list[str]:
 
 
 async def rounds(directory: Path, count: int, seed: int) -> dict[str, int]:
-    """Kills a loaded server `count` times; answers what happened. Raises AssertionError with what was lost."""
+    """Kills a loaded server `count` times; answers what happened. Raises AssertionError with what
+    was lost."""
     load = Load(seed)
     child = Child(directory / "soak.db")
     try:
@@ -200,7 +215,9 @@ async def rounds(directory: Path, count: int, seed: int) -> dict[str, int]:
             try:
                 problems = await missing(child.port, load)
             except grpc.RpcError as error:
-                raise AssertionError(f"after kill {number + 1}: {error}\n{child.said()[-4_000:]}") from error
+                raise AssertionError(
+                    f"after kill {number + 1}: {error}\n{child.said()[-4_000:]}"
+                ) from error
             assert not problems, f"after kill {number + 1}: " + "; ".join(problems[:5])
     finally:
         await child.end()

@@ -1,4 +1,5 @@
-"""Sessions that are compacted, taken back and reshaped in any order, many of them. `make test` plays two."""
+"""Sessions that are compacted, taken back and reshaped in any order, many of them. `make test`
+plays two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every point at which a compaction can be killed, the dying of a transaction itself many times. `make test` takes four of them."""
+"""Every point at which a compaction can be killed, the dying of a transaction itself many times.
+`make test` takes four of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Kill soak: a loaded server is killed with SIGKILL at random points and restarted; every acknowledged message is there once, in
-order, byte for byte. CONTEXTENGINE_KILL_ROUNDS says how often (50)."""
+"""Kill soak: a loaded server is killed with SIGKILL at random points and restarted; every
+acknowledged message is there once, in order, byte for byte. CONTEXTENGINE_KILL_ROUNDS says how
+often (50)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ async def test_every_acknowledged_message_outlives_many_kills(tmp_path: Path) ->
     count = int(os.environ.get("CONTEXTENGINE_KILL_ROUNDS", "50"))
     happened = await rounds(tmp_path, count, seed=20_251_121)
     print(
-        f"\nkilled {happened['kills']} times; {happened['messages']} messages acknowledged, none lost, none twice"
+        f"\nkilled {happened['kills']} times; {happened['messages']} messages acknowledged, none"
+        " lost, none twice"
     )
     assert happened["messages"] > count

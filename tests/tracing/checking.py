@@ -1,4 +1,5 @@
-"""What a turn's trace must hold, from the agent's span to the store, and the background work that it caused."""
+"""What a turn's trace must hold, from the agent's span to the store, and the background work that
+it caused."""
 
 from __future__ import annotations
 
@@ -38,12 +39,16 @@ class Turn:
 
 
 def turns_of(agent: str, expected: int, spans: Iterable[Span]) -> list[Turn]:
-    """The turns of an agent, by its service name, in order. Raises Missing where one is not whole."""
+    """The turns of an agent, by its service name, in order. Raises Missing where one is not
+    whole."""
     traces: dict[str, list[Span]] = {}
     for span in sorted(set_of(spans), key=lambda span: span.start):
         traces.setdefault(span.trace_id, []).append(span)
     roots = [
-        span for trace in traces.values() for span in trace if (span.service, span.name) == (agent, TURN)
+        span
+        for trace in traces.values()
+        for span in trace
+        if (span.service, span.name) == (agent, TURN)
     ]
     if len(roots) != expected:
         raise Missing(f"{agent}: {len(roots)} traces begin with {TURN!r}, not {expected}")
@@ -66,10 +71,14 @@ def _check_turn(agent: str, root: Span, trace: list[Span]) -> None:
     known = {span.span_id for span in trace}
     for span in trace:
         if span is not root and span.parent_id not in known:
-            raise Missing(f"{_named(root)}: the parent of {span.service}'s {span.name} is not in the trace")
+            raise Missing(
+                f"{_named(root)}: the parent of {span.service}'s {span.name} is not in the trace"
+            )
     calls = [span for span in trace if (span.service, span.kind) == (agent, "client")]
     if {call.name for call in calls} != {RPC + name for name in CALLS}:
-        raise Missing(f"{_named(root)}: its client spans are {sorted({call.name for call in calls})}")
+        raise Missing(
+            f"{_named(root)}: its client spans are {sorted({call.name for call in calls})}"
+        )
     for call in calls:
         _check_call(root, call, trace)
 
@@ -78,7 +87,8 @@ def _check_call(root: Span, call: Span, trace: list[Span]) -> None:
     served = [span for span in trace if span.parent_id == call.span_id and span.service == SERVICE]
     if [(span.name, span.kind) for span in served] != [(call.name, "server")]:
         raise Missing(
-            f"{_named(root)}: below the client's {call.name} there is not one server span of its name"
+            f"{_named(root)}: below the client's {call.name} there is not one server span of its"
+            " name"
         )
     if call.parent_id != root.span_id:
         raise Missing(f"{_named(root)}: the client's {call.name} is not a child of the turn")
@@ -86,7 +96,8 @@ def _check_call(root: Span, call: Span, trace: list[Span]) -> None:
     for name in CALLS[call.name.removeprefix(RPC)]:
         if name not in below:
             raise Missing(
-                f"{_named(root)}: the server's {call.name} has no child {name!r}, only {sorted(below)}"
+                f"{_named(root)}: the server's {call.name} has no child {name!r}, only"
+                f" {sorted(below)}"
             )
 
 
@@ -98,7 +109,8 @@ def _check_compactions(root: Span, linked: Sequence[Sequence[Span]]) -> None:
     if not any(names >= wanted for names in found):
         told = " and ".join(", ".join(sorted(names)) for names in found)
         raise Missing(
-            f"{_named(root)}: what it caused is not summarized by a model and committed, only {told}"
+            f"{_named(root)}: what it caused is not summarized by a model and committed, only"
+            f" {told}"
         )
 
 
@@ -106,7 +118,9 @@ def _causes(turn: list[Span], other: list[Span]) -> bool:
     """True where a trace is background work that this turn caused."""
     served = {(span.trace_id, span.span_id) for span in turn if span.kind == "server"}
     roots = [
-        span for span in other if not span.parent_id and (span.service, span.name) == (SERVICE, "compact")
+        span
+        for span in other
+        if not span.parent_id and (span.service, span.name) == (SERVICE, "compact")
     ]
     return any(served.intersection(root.links) for root in roots)
 

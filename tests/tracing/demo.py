@@ -1,8 +1,10 @@
-"""Shows that a turn of an agent is one trace from the agent's span to the store: python -m tests.tracing.demo [--keep SECONDS]
+"""Shows that a turn of an agent is one trace from the agent's span to the store: python -m
+tests.tracing.demo [--keep SECONDS]
 
-Starts Jaeger, a model's service that is made up, and contextengine; runs the example agents of the languages that
-CONTEXTENGINE_CLIENTS names, a turn at a time; and asks Jaeger what it saw. Ends with status 1 and says what is missing where a
-turn is not whole. Writes the pictures and Jaeger's answers to build/traces.
+Starts Jaeger, a model's service that is made up, and contextengine; runs the example agents of the
+languages that CONTEXTENGINE_CLIENTS names, a turn at a time; and asks Jaeger what it saw. Ends with
+status 1 and says what is missing where a turn is not whole. Writes the pictures and Jaeger's
+answers to build/traces.
 """
 
 from __future__ import annotations
@@ -34,22 +36,31 @@ from tests.tracing.picture import drawn
 TRACES = ROOT / "build" / "traces"
 HISTORY = ROOT / "tests" / "data" / "airline_transcripts.jsonl"
 MAIL = "I bought a lamp and a chair in your shop last week and have heard nothing since. " * 12
-QUESTIONS = (f"A customer writes: {MAIL}Where is order 4711?", f"Another one: {MAIL}Where is order 4712?")
+QUESTIONS = (
+    f"A customer writes: {MAIL}Where is order 4711?",
+    f"Another one: {MAIL}Where is order 4712?",
+)
 """Long enough that the second turn makes the first one worth a summary."""
 AGENT_WITHIN_S = 60
 IDLE_WITHIN_S = 60
 SEEN_WITHIN_S = 60
 """Spans are sent in batches, at most a second old by the server and five by the agents."""
-SUMMARY = "The customer's flights and the fares were looked up; a change of the return flight was asked for and confirmed."
+SUMMARY = (
+    "The customer's flights and the fares were looked up; a change of the return flight was asked"
+    " for and confirmed."
+)
 
 
 def settings(otlp: str, model: str) -> Json:
-    """A small window, so that each turn makes a compaction due. No call is traced but those of callers that trace."""
+    """A small window, so that each turn makes a compaction due. No call is traced but those of
+    callers that trace."""
     return {
         "telemetry": {"traces": {"endpoint": otlp, "sample_ratio": 0}},
         "budget": {"default_window": 4_096, "output_reserve": 0, "safety_margin_min": 0},
         "engine": {"dag": {"contextThreshold": 0.1, "freshTailTurns": 1}},
-        "summarizer": {"endpoints": [{"name": "made-up", "base_url": model, "model": "made-up-small"}]},
+        "summarizer": {
+            "endpoints": [{"name": "made-up", "base_url": model, "model": "made-up-small"}]
+        },
     }
 
 
@@ -58,7 +69,12 @@ async def server(directory: Path, otlp: str, model: str) -> AsyncIterator[str]:
     """contextengine on a free port; its address. What it has to send is sent when it is left."""
     address, config = f"127.0.0.1:{free_port()}", directory / "contextengine.yaml"
     config.write_text(json.dumps(settings(otlp, model)))
-    command = [str(Path(sys.executable).with_name("contextengine")), "serve", "--config", str(config)]
+    command = [
+        str(Path(sys.executable).with_name("contextengine")),
+        "serve",
+        "--config",
+        str(config),
+    ]
     command += ["--address", address, "--store", str(directory / "contextengine.db")]
     process = Process("contextengine", command, address, directory / "contextengine.log")
     try:
@@ -69,7 +85,8 @@ async def server(directory: Path, otlp: str, model: str) -> AsyncIterator[str]:
 
 
 async def talk(language: str, address: str, otlp: str) -> None:
-    """Lets an agent go on with a conversation, a turn a process, each after what the one before it caused."""
+    """Lets an agent go on with a conversation, a turn a process, each after what the one before it
+    caused."""
     session = t.SessionRef(agent_id="example", session_id=f"trace-{language}")
     with HISTORY.open(encoding="utf-8") as lines:
         history = from_openai(json.loads(next(lines))["messages"])
@@ -108,12 +125,15 @@ async def idle(client: AsyncClient, session: t.SessionRef) -> None:
     began = time.monotonic()
     while (await client.get_status(session=session)).jobs:
         if time.monotonic() - began > IDLE_WITHIN_S:
-            raise Missing(f"{session.session_id}: its compaction is not done after {IDLE_WITHIN_S} s")
+            raise Missing(
+                f"{session.session_id}: its compaction is not done after {IDLE_WITHIN_S} s"
+            )
         await asyncio.sleep(0.05)
 
 
 def seen(at: Jaeger, language: str) -> tuple[list[Turn], list[Json]]:
-    """The turns of an agent as Jaeger has them, once all is there; and the answers they are from."""
+    """The turns of an agent as Jaeger has them, once all is there; and the answers they are
+    from."""
     began = time.monotonic()
     while True:
         agent = agent_of(language)
@@ -130,27 +150,41 @@ def seen(at: Jaeger, language: str) -> tuple[list[Turn], list[Json]]:
 def told(at: Jaeger, turns: list[Turn], answers: list[Json]) -> None:
     """Prints what was found, keeps it and draws it."""
     for number, turn in enumerate(turns, 1):
-        print(f"{turn.agent}, turn {number}: {len(turn.spans)} spans in one trace  {at.url(turn.trace_id)}")
+        print(
+            f"{turn.agent}, turn {number}: {len(turn.spans)} spans in one trace "
+            f" {at.url(turn.trace_id)}"
+        )
         for job in turn.compactions:
             names = " ".join(span.name for span in job if span.name not in ("compact", "load"))
-            print(f"    caused a compaction ({names or 'nothing to do'})  {at.url(job[0].trace_id)}")
+            print(
+                f"    caused a compaction ({names or 'nothing to do'})  {at.url(job[0].trace_id)}"
+            )
         kept = TRACES / f"{turn.agent}-{number}.json"
-        kept.write_text(json.dumps(only(answers, turn.trace_ids), indent=1) + "\n", encoding="utf-8")
+        kept.write_text(
+            json.dumps(only(answers, turn.trace_ids), indent=1) + "\n", encoding="utf-8"
+        )
         kept.with_suffix(".svg").write_text(drawn(turn), encoding="utf-8")
 
 
 async def show(languages: list[str], keep_s: float) -> None:
     """The demo. Raises Missing."""
     TRACES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="contextengine-traces-") as name, jaeger(Path(name)) as at:
-        async with provider(answer(SUMMARY)) as model, server(Path(name), at.otlp, model.base_url) as address:
+    with (
+        tempfile.TemporaryDirectory(prefix="contextengine-traces-") as name,
+        jaeger(Path(name)) as at,
+    ):
+        async with (
+            provider(answer(SUMMARY)) as model,
+            server(Path(name), at.otlp, model.base_url) as address,
+        ):
             for language in languages:
                 await talk(language, address, at.otlp)
         for language in languages:
             turns, answers = await asyncio.to_thread(seen, at, language)
             told(at, turns, answers)
         print(
-            f"Each turn of {', '.join(languages)} is one trace from the agent to the store. Pictures: {TRACES.relative_to(ROOT)}"
+            f"Each turn of {', '.join(languages)} is one trace from the agent to the store."
+            f" Pictures: {TRACES.relative_to(ROOT)}"
         )
         if keep_s:
             print(f"Jaeger answers {at.query} for {keep_s:g} s.", flush=True)
@@ -160,7 +194,9 @@ async def show(languages: list[str], keep_s: float) -> None:
 def main(arguments: Any = None) -> int:
     """Runs the demo; answers the status to end with."""
     parser = argparse.ArgumentParser(description="Show that a turn of an agent is one trace.")
-    parser.add_argument("--keep", type=float, default=0.0, help="let Jaeger answer for so many seconds after")
+    parser.add_argument(
+        "--keep", type=float, default=0.0, help="let Jaeger answer for so many seconds after"
+    )
     keep_s = parser.parse_args(arguments).keep
     if not BINARY.exists():
         print(f"{BINARY} is missing: run `make trace-demo`, which builds it", file=sys.stderr)

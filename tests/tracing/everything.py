@@ -1,4 +1,5 @@
-"""A service that is asked everything, with one word in every text that it is given: the word may be in no span."""
+"""A service that is asked everything, with one word in every text that it is given: the word may be
+in no span."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from contextengine import types as t
 from contextengine.messages import assistant, system, tool_call, tool_result, user
 from tests.integration.harness import House, budget, ref
 from tests.integration.summarize.lending import Harness, attached, compacting
-from tests.integration.summarize.provider import Provider, answer, body, chunk, error, provider, stream
+from tests.integration.summarize.provider import (
+    Provider,
+    answer,
+    body,
+    chunk,
+    error,
+    provider,
+    stream,
+)
 from tests.tracing.receiver import Receiver, traced
 
 CANARY = "zanzibarquokka"
@@ -64,7 +73,9 @@ async def talked(house: House) -> None:
         await client.ingest(ref(), message)
     await client.ingest_batch(ref(), turn(2))
     tools = [
-        t.ToolDefinition(name=CANARY, description=LONG, input_schema_json=f'{{"title": "{CANARY}"}}'.encode())
+        t.ToolDefinition(
+            name=CANARY, description=LONG, input_schema_json=f'{{"title": "{CANARY}"}}'.encode()
+        )
     ]
     prompt = [t.Part(text=t.TextPart(text=CANARY))]
     for _ in range(4):
@@ -80,12 +91,16 @@ async def compacted(house: House) -> None:
     """Compactions that a host asks for, proposes and makes."""
     client = house.client
     await client.ingest_batch(ref("c"), [*turn(1), *turn(2), *turn(3)])
-    proposal = await client.compact(ref("c"), budget=budget(3_000), force=True, propose_only=True, focus=LONG)
+    proposal = await client.compact(
+        ref("c"), budget=budget(3_000), force=True, propose_only=True, focus=LONG
+    )
     await client.commit_compaction(ref("c"), proposal.proposal_id, accept=True)
     await client.ingest_batch(ref("c"), turn(4))
     await client.compact(ref("c"), budget=budget(2_000), force=True, focus=LONG)
     await client.ingest_batch(ref("h"), turn(1))
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=4, summary=LONG)
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=4, summary=LONG
+    )
     await client.record_host_change(ref("h"), change_id="one", compacted=change)
 
 
@@ -115,7 +130,9 @@ async def spawned(house: House) -> None:
     """A child, from its spawn to its end."""
     client = house.client
     child = ref("child")
-    made = await client.prepare_subagent_spawn(ref(), child, objective=LONG, context_mode=t.CONTEXT_MODE_FORK)
+    made = await client.prepare_subagent_spawn(
+        ref(), child, objective=LONG, context_mode=t.CONTEXT_MODE_FORK
+    )
     await client.bootstrap(child, spawn_token=made.spawn_token, history=[user(LONG)])
     await client.end_subagent(child, reason=t.SUBAGENT_END_REASON_COMPLETED)
 
@@ -168,7 +185,11 @@ async def answer_all(harness: Harness, said: dict[str, str]) -> None:
 
 async def failed(house: House, model: Provider) -> None:
     """A model's service that says the word where it should not."""
-    named = {**chunk({"content": "A note."}, LONG), "id": f"the id of {CANARY}", "model": f"a {CANARY} model"}
+    named = {
+        **chunk({"content": "A note."}, LONG),
+        "id": f"the id of {CANARY}",
+        "model": f"a {CANARY} model",
+    }
     replies = [
         error(400, LONG, f"code of {CANARY}", f"kind of {CANARY}"),
         body(LONG.encode(), 500),

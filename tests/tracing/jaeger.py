@@ -108,7 +108,9 @@ def only(answers: Iterable[Json], traces: Iterable[str]) -> Json:
         for resource in answer.get("result", {}).get("resourceSpans", ()):
             scopes = []
             for scope in resource["scopeSpans"]:
-                spans = [s for s in scope["spans"] if s["traceId"] in wanted and s["spanId"] not in known]
+                spans = [
+                    s for s in scope["spans"] if s["traceId"] in wanted and s["spanId"] not in known
+                ]
                 known.update(span["spanId"] for span in spans)
                 scopes += [{**scope, "spans": spans}] if spans else []
             kept += [{**resource, "scopeSpans": scopes}] if scopes else []

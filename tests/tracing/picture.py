@@ -1,4 +1,5 @@
-"""A picture of a turn's trace: a row for each span, its time as a bar; below it, the compaction that it caused."""
+"""A picture of a turn's trace: a row for each span, its time as a bar; below it, the compaction
+that it caused."""
 
 from __future__ import annotations
 
@@ -44,12 +45,15 @@ def _linked(job: Sequence[Span]) -> str:
     return next(span_id for span in job for _, span_id in span.links)
 
 
-def _trace(parts: list[str], spans: Sequence[Span], top: int, title: str, mark: str = "") -> tuple[int, int]:
-    """Draws a trace from `top` on. Answers where the row of the marked span is, by default the first one's, and the bottom."""
+def _trace(
+    parts: list[str], spans: Sequence[Span], top: int, title: str, mark: str = ""
+) -> tuple[int, int]:
+    """Draws a trace from `top` on. Answers where the row of the marked span is, by default the
+    first one's, and the bottom."""
     began, ended = min(span.start for span in spans), max(span.end for span in spans)
     parts.append(
-        f'<text class="title" x="{MARGIN}" y="{top + 20}">{escape(title)}'
-        f'<tspan class="faint" dx="12">trace {spans[0].trace_id}, {_ms(ended - began)}</tspan></text>'
+        f'<text class="title" x="{MARGIN}" y="{top + 20}">{escape(title)}<tspan class="faint"'
+        f' dx="12">trace {spans[0].trace_id}, {_ms(ended - began)}</tspan></text>'
     )
     y, marked = top + TOP, top + TOP + ROW // 2
     room = WIDTH - NAMES - MARGIN - TIME_ROOM
@@ -59,14 +63,24 @@ def _trace(parts: list[str], spans: Sequence[Span], top: int, title: str, mark: 
         x = NAMES + MARGIN + (span.start - began) * room / (ended - began)
         width = max(2.0, (span.end - span.start) * room / (ended - began))
         colour = (
-            COLOURS[span.kind] if span.service == "contextengine" or span.kind == "client" else AGENT_COLOUR
+            COLOURS[span.kind]
+            if span.service == "contextengine" or span.kind == "client"
+            else AGENT_COLOUR
         )
         parts += [
             f'<line class="line" x1="0" x2="{WIDTH}" y1="{y}" y2="{y}"/>',
-            f'<text x="{MARGIN + depth * INDENT}" y="{y + 15}">{escape(_short(span))}'
-            f'<tspan class="faint" dx="12">{escape(_kind(span))}</tspan></text>',
-            f'<rect x="{x:.1f}" y="{y + 5}" width="{width:.1f}" height="{ROW - 10}" rx="2" fill="{colour}"/>',
-            f'<text class="faint" x="{x + width + 6:.1f}" y="{y + 15}">{_ms(span.end - span.start)}</text>',
+            (
+                f'<text x="{MARGIN + depth * INDENT}" y="{y + 15}">{escape(_short(span))}'
+                f'<tspan class="faint" dx="12">{escape(_kind(span))}</tspan></text>'
+            ),
+            (
+                f'<rect x="{x:.1f}" y="{y + 5}" width="{width:.1f}" height="{ROW - 10}" rx="2"'
+                f' fill="{colour}"/>'
+            ),
+            (
+                f'<text class="faint" x="{x + width + 6:.1f}"'
+                f' y="{y + 15}">{_ms(span.end - span.start)}</text>'
+            ),
         ]
         y += ROW
     return marked, y

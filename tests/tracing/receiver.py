@@ -1,4 +1,5 @@
-"""An OTLP receiver on loopback that keeps the spans it is sent, and a service that sends it all of its own."""
+"""An OTLP receiver on loopback that keeps the spans it is sent, and a service that sends it all of
+its own."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
         self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
         self.endpoint = ""
 
-    async def Export(self, request: Any, context: Any) -> trace_service_pb2.ExportTraceServiceResponse:
+    async def Export(
+        self, request: Any, context: Any
+    ) -> trace_service_pb2.ExportTraceServiceResponse:
         self.requests.append(request)
         return trace_service_pb2.ExportTraceServiceResponse()
 
@@ -76,7 +79,9 @@ class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
 
     def named(self, name: str) -> list[Seen]:
         """The spans of this name; of an rpc, its name alone will do."""
-        return [span for span in self if span.name in (name, f"contextengine.v1.ContextEngine/{name}")]
+        return [
+            span for span in self if span.name in (name, f"contextengine.v1.ContextEngine/{name}")
+        ]
 
     def below(self, span: Seen) -> list[Seen]:
         """The children of a span, by their beginning."""
@@ -106,7 +111,8 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def traced(
     directory: Path, ratio: float = 1.0, **settings: Any
 ) -> AsyncIterator[tuple[House, Receiver]]:
-    """A service that sends its spans to a receiver. They are there for certain once it has stopped: `house.stop()`."""
+    """A service that sends its spans to a receiver. They are there for certain once it has stopped:
+    `house.stop()`."""
     async with receiver() as seen:
         traces: dict[str, Any] = {
             "telemetry.traces.endpoint": seen.endpoint,

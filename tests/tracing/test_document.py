@@ -20,7 +20,9 @@ ATTRIBUTE = re.compile(r"(contextengine|gen_ai|rpc|network|server|error)(\.[a-z_
 
 def table(heading: str) -> list[list[str]]:
     """The rows of a section's table."""
-    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = (
+        PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    )
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
@@ -32,7 +34,10 @@ def spans() -> set[str]:
 
 def attributes() -> dict[str, set[str]]:
     """The spans that have it, by attribute; `call` is every server span, `any` every span."""
-    return {row[0].strip("`"): {one.strip(" `") for one in row[1].split(",")} for row in table("Attributes")}
+    return {
+        row[0].strip("`"): {one.strip(" `") for one in row[1].split(",")}
+        for row in table("Attributes")
+    }
 
 
 def opened() -> Iterator[str]:
@@ -48,12 +53,17 @@ def set_somewhere() -> Iterator[str]:
         if method == "set" and ATTRIBUTE.fullmatch(name):
             yield name
     for node in ast.walk(ast.parse(TRACING.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ATTRIBUTE.fullmatch(node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and ATTRIBUTE.fullmatch(node.value)
+        ):
             yield node.value
 
 
 def first_arguments() -> Iterator[tuple[str, str]]:
-    """The methods called, each with the text that its first argument is or begins with; a model's name is MODEL."""
+    """The methods called, each with the text that its first argument is or begins with; a model's
+    name is MODEL."""
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:

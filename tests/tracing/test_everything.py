@@ -61,4 +61,6 @@ async def test_calls_to_models_follow_the_conventions_for_generative_ai(seen: Re
         assert call.attributes["gen_ai.operation.name"] == "chat"
         assert call.attributes["gen_ai.provider.name"] in ("model", "runtime")
     answered = [call.attributes for call in calls if "error.type" not in call.attributes]
-    assert any({"gen_ai.usage.input_tokens", "gen_ai.response.model"} <= set(known) for known in answered)
+    assert any(
+        {"gen_ai.usage.input_tokens", "gen_ai.response.model"} <= set(known) for known in answered
+    )

@@ -1,4 +1,5 @@
-"""What a receiver of OTLP sees of a running service: one trace an rpc, from the caller's span to the store."""
+"""What a receiver of OTLP sees of a running service: one trace an rpc, from the caller's span to
+the store."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from tests.tracing.receiver import SERVER, Receiver, Seen, traced
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TALK = "The build went on. " * 60
 """Some 240 tokens."""
-EAGER = {"engine.dag.freshTailTurns": 1, "engine.dag.contextThreshold": 0.1, "budget.default_window": 32_000}
+EAGER = {
+    "engine.dag.freshTailTurns": 1,
+    "engine.dag.contextThreshold": 0.1,
+    "budget.default_window": 32_000,
+}
 """A window of which a few long messages are more than a tenth."""
 PATIENCE_S = 20
 
@@ -42,11 +47,15 @@ async def idle(house: House) -> None:
 
 async def test_a_step_is_one_trace_from_the_callers_span_to_the_store(tmp_path: Path) -> None:
     async with traced(tmp_path, ratio=0.0) as (house, seen):
-        request = assemble_pb2.AssembleRequest(session=ref(), ingest=[user("Go on.")], request_id="one")
+        request = assemble_pb2.AssembleRequest(
+            session=ref(), ingest=[user("Go on.")], request_id="one"
+        )
         metadata = caused(True, ("tracestate", "vendor=abc"))
         await house.stub.Assemble(request, metadata=metadata)
         for _ in range(3):
-            await house.stub.Assemble(assemble_pb2.AssembleRequest(session=ref()), metadata=metadata)
+            await house.stub.Assemble(
+                assemble_pb2.AssembleRequest(session=ref()), metadata=metadata
+            )
         await house.stop()
     first, second, _, again = seen.named("Assemble")
     assert (first.trace_id, first.parent_id, first.raw.kind) == (TRACE_ID, SPAN_ID, SERVER)
@@ -73,7 +82,9 @@ async def test_a_step_is_one_trace_from_the_callers_span_to_the_store(tmp_path: 
         "contextengine.commit.summaries": 0,
     }
     assert plan.attributes["contextengine.engine"] == "dag"
-    assert plan.attributes["contextengine.plan.tokens"] < plan.attributes["contextengine.plan.budget"]
+    assert (
+        plan.attributes["contextengine.plan.tokens"] < plan.attributes["contextengine.plan.budget"]
+    )
     assert reply.attributes["contextengine.outcome"] == "OUTCOME_FITS"
     assert reply.attributes["contextengine.reply.items"] == 1
 
@@ -93,7 +104,9 @@ WRITING: dict[str, Writing] = {
     "Bootstrap": lambda stub: stub.Bootstrap(
         lifecycle_pb2.BootstrapRequest(session=ref("new"), history=[user("Hello")], request_id="a")
     ),
-    "Ingest": lambda stub: stub.Ingest(lifecycle_pb2.IngestRequest(session=ref(), message=user("one"))),
+    "Ingest": lambda stub: stub.Ingest(
+        lifecycle_pb2.IngestRequest(session=ref(), message=user("one"))
+    ),
     "IngestBatch": lambda stub: stub.IngestBatch(
         lifecycle_pb2.IngestBatchRequest(session=ref(), messages=[user("two"), assistant("three")])
     ),
@@ -101,7 +114,9 @@ WRITING: dict[str, Writing] = {
         lifecycle_pb2.AfterTurnRequest(session=ref(), messages=[assistant("four")])
     ),
     "RecordHostChange": lambda stub: stub.RecordHostChange(
-        lifecycle_pb2.RecordHostChangeRequest(session=ref(), change_id="c1", rewind={"after_sequence": 1})
+        lifecycle_pb2.RecordHostChangeRequest(
+            session=ref(), change_id="c1", rewind={"after_sequence": 1}
+        )
     ),
     "UpdateModel": lambda stub: stub.UpdateModel(
         lifecycle_pb2.UpdateModelRequest(session=ref(), model="gpt-5", window=50_000)
@@ -187,12 +202,16 @@ async def test_whether_callers_decide_is_a_setting(
     async with traced(tmp_path, ratio=1.0, **settings) as (house, seen):
         for flag in ("00", "01"):
             parent = (("traceparent", f"00-{TRACE_ID}-{SPAN_ID[:-2]}{flag}-{flag}"),)
-            await house.stub.Assemble(assemble_pb2.AssembleRequest(session=ref(flag)), metadata=parent)
+            await house.stub.Assemble(
+                assemble_pb2.AssembleRequest(session=ref(flag)), metadata=parent
+            )
         await house.stop()
     assert [span.parent_id[-2:] for span in seen.named("Assemble")] == traced_rpcs
 
 
-async def test_a_compaction_after_a_restart_is_linked_to_what_caused_it_before(tmp_path: Path) -> None:
+async def test_a_compaction_after_a_restart_is_linked_to_what_caused_it_before(
+    tmp_path: Path,
+) -> None:
     async with traced(tmp_path, ratio=0.0, **EAGER) as (house, seen):
         await house.client.ingest_batch(ref(), talk(6))
         # Nobody works it off in this life: what is owed is a row.
@@ -210,7 +229,9 @@ async def test_a_compaction_after_a_restart_is_linked_to_what_caused_it_before(t
 async def test_a_compaction_that_a_turn_waits_for_is_in_its_trace(tmp_path: Path) -> None:
     async with traced(tmp_path, **EAGER, **{"engine.dag.deferCompaction": False}) as (house, seen):
         await house.client.ingest_batch(ref(), talk(6))
-        await house.stub.AfterTurn(lifecycle_pb2.AfterTurnRequest(session=ref(), messages=[user("And now?")]))
+        await house.stub.AfterTurn(
+            lifecycle_pb2.AfterTurnRequest(session=ref(), messages=[user("And now?")])
+        )
         await house.stop()
     (turn,) = seen.named("AfterTurn")
     (compact,) = [span for span in seen.below(turn) if span.name == "compact"]

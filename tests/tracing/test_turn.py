@@ -1,4 +1,5 @@
-"""What the demo asks of a turn, held to what Jaeger answered of one; and the picture of it in the docs."""
+"""What the demo asks of a turn, held to what Jaeger answered of one; and the picture of it in the
+docs."""
 
 from __future__ import annotations
 
@@ -39,16 +40,24 @@ def unlinked() -> list[Span]:
 def elsewhere() -> list[Span]:
     """The server does not go on with the caller's trace."""
     return [
-        replace(span, trace_id="f" * 32, parent_id="")
-        if (span.kind, span.name[-8:]) == ("server", "Assemble")
-        else span
+        (
+            replace(span, trace_id="f" * 32, parent_id="")
+            if (span.kind, span.name[-8:]) == ("server", "Assemble")
+            else span
+        )
         for span in SPANS
     ]
 
 
 BROKEN = {
-    "no turn": (without("invoke_agent example"), "0 traces begin with 'invoke_agent example', not 1"),
-    "no commit": (without("commit", below="AfterTurn"), "AfterTurn has no child 'commit', only ['load']"),
+    "no turn": (
+        without("invoke_agent example"),
+        "0 traces begin with 'invoke_agent example', not 1",
+    ),
+    "no commit": (
+        without("commit", below="AfterTurn"),
+        "AfterTurn has no child 'commit', only ['load']",
+    ),
     "no laws": (without("laws"), "Assemble has no child 'laws'"),
     "no link": (unlinked(), "no background compaction is linked to it"),
     "no model": (without("chat made-up-small"), "what it caused is not summarized by a model"),
@@ -67,5 +76,6 @@ def test_the_picture_in_the_docs_is_drawn_from_the_answer() -> None:
     (turn,) = turns_of(AGENT, 1, SPANS)
     kept = (ROOT / "docs" / "trace.svg").read_text(encoding="utf-8")
     assert kept == drawn(turn), (
-        "copy build/traces/agent-go-2.json to tests/tracing/turn.json, and its .svg to docs/trace.svg"
+        "copy build/traces/agent-go-2.json to tests/tracing/turn.json, and its .svg to"
+        " docs/trace.svg"
     )

@@ -20,7 +20,9 @@ def said(file: str, pattern: str) -> str:
 
 @pytest.mark.parametrize("package", [".", "clients/python", "generated/python"])
 def test_the_floors_are_those_of_the_stubs(package: str) -> None:
-    project = tomllib.loads((ROOT / package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / package / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     protobuf = said("message_pb2.py", r"Protobuf Python Version: ([\d.]+)")
     grpcio = said("recall_pb2_grpc.py", r"GRPC_GENERATED_VERSION = '([\d.]+)'")
     assert f"protobuf>={protobuf}" in project["dependencies"]

@@ -8,8 +8,9 @@
         reply = call_model(context.messages)
         session.after_turn([reply])
 
-`AsyncClient` is the same for asyncio. Messages, enums and requests are in `contextengine.types`, typed errors in
-`contextengine.errors`, conversions from and to provider formats in `contextengine.formats`.
+`AsyncClient` is the same for asyncio. Messages, enums and requests are in `contextengine.types`,
+typed errors in `contextengine.errors`, conversions from and to provider formats in
+`contextengine.formats`.
 """
 
 from .aio import AsyncClient

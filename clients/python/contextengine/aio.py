@@ -15,10 +15,12 @@ from .requests import build, import_requests
 
 
 class AsyncClient(AsyncConnection):
-    """A client of one contextengine server. Safe to share between threads; close it, or use it in `with`.
+    """A client of one contextengine server. Safe to share between threads; close it, or use it in
+    `with`.
 
-    The rpcs of the service ContextEngine are its methods; those of the other services are in `sessions`, `engines`,
-    `recall`, `projection` and `runtime`. Every method takes `timeout=` in seconds and raises ContextEngineError.
+    The rpcs of the service ContextEngine are its methods; those of the other services are in
+    `sessions`, `engines`, `recall`, `projection` and `runtime`. Every method takes `timeout=` in
+    seconds and raises ContextEngineError.
     """
 
     @property
@@ -46,13 +48,18 @@ class AsyncClient(AsyncConnection):
         """Lending a model to the server."""
         return AsyncRuntime(self)
 
-    def session(self, *, agent_id: str, session_id: str = "", session_key: str = "") -> AsyncSession:
-        """A handle on one session, which need not exist yet. Nothing is sent. One of id and key is required."""
+    def session(
+        self, *, agent_id: str, session_id: str = "", session_key: str = ""
+    ) -> AsyncSession:
+        """A handle on one session, which need not exist yet. Nothing is sent. One of id and key is
+        required."""
         return AsyncSession(
             self, t.SessionRef(agent_id=agent_id, session_id=session_id, session_key=session_key)
         )
 
-    async def bootstrap(self, session: t.SessionRef, **more: Unpack[fields.Bootstrap]) -> t.BootstrapResponse:
+    async def bootstrap(
+        self, session: t.SessionRef, **more: Unpack[fields.Bootstrap]
+    ) -> t.BootstrapResponse:
         """Introduces a host and a session to each other. Optional."""
         return await self.unary(calls.BOOTSTRAP, session=session, **more)
 
@@ -71,18 +78,25 @@ class AsyncClient(AsyncConnection):
     async def assemble(
         self, session: t.SessionRef, **more: Unpack[fields.AssembleKnowing]
     ) -> t.AssembleResponse:
-        """Answers the context for one model call, as a delta where `known_context_hash` says what is held.
+        """Answers the context for one model call, as a delta where `known_context_hash` says what
+        is held.
 
         A session handle does that by itself: see `AsyncSession.assemble`.
         """
         return await self.unary(calls.ASSEMBLE, session=session, **more)
 
-    async def compact(self, session: t.SessionRef, **more: Unpack[fields.Compact]) -> t.CompactResponse:
+    async def compact(
+        self, session: t.SessionRef, **more: Unpack[fields.Compact]
+    ) -> t.CompactResponse:
         """Compacts the stored view, or proposes to."""
         return await self.unary(calls.COMPACT, session=session, **more)
 
     async def commit_compaction(
-        self, session: t.SessionRef, proposal_id: str, accept: bool, **more: Unpack[fields.CommitCompaction]
+        self,
+        session: t.SessionRef,
+        proposal_id: str,
+        accept: bool,
+        **more: Unpack[fields.CommitCompaction],
     ) -> t.CommitCompactionResponse:
         """Takes or refuses what `compact(propose_only=True)` proposed."""
         return await self.unary(
@@ -90,9 +104,13 @@ class AsyncClient(AsyncConnection):
         )
 
     async def after_turn(
-        self, session: t.SessionRef, messages: Sequence[t.Message] = (), **more: Unpack[fields.AfterTurn]
+        self,
+        session: t.SessionRef,
+        messages: Sequence[t.Message] = (),
+        **more: Unpack[fields.AfterTurn],
     ) -> t.AfterTurnResponse:
-        """Says that a turn is over and hands over what it added. Conflicts are listed and stop nothing."""
+        """Says that a turn is over and hands over what it added. Conflicts are listed and stop
+        nothing."""
         return await self.unary(calls.AFTER_TURN, session=session, messages=messages, **more)
 
     async def record_host_change(
@@ -101,7 +119,9 @@ class AsyncClient(AsyncConnection):
         """Says what the harness did to its own transcript. Exactly one of the changes."""
         return await self.unary(calls.RECORD_HOST_CHANGE, session=session, **more)
 
-    async def maintain(self, session: t.SessionRef, **more: Unpack[fields.Maintain]) -> t.MaintainResponse:
+    async def maintain(
+        self, session: t.SessionRef, **more: Unpack[fields.Maintain]
+    ) -> t.MaintainResponse:
         """Answers the transcript rewrites that the engine would like the harness to make."""
         return await self.unary(calls.MAINTAIN, session=session, **more)
 
@@ -123,11 +143,15 @@ class AsyncClient(AsyncConnection):
         """Sets the session's model, its window and its factor."""
         return await self.unary(calls.UPDATE_MODEL, session=session, **more)
 
-    async def get_status(self, session: t.SessionRef, **more: Unpack[fields.Read]) -> t.GetStatusResponse:
+    async def get_status(
+        self, session: t.SessionRef, **more: Unpack[fields.Read]
+    ) -> t.GetStatusResponse:
         """Answers how a session is: counts, tokens, engine, jobs, usage."""
         return await self.unary(calls.GET_STATUS, session=session, **more)
 
-    async def list_tools(self, session: t.SessionRef, **more: Unpack[fields.Call]) -> t.ListToolsResponse:
+    async def list_tools(
+        self, session: t.SessionRef, **more: Unpack[fields.Call]
+    ) -> t.ListToolsResponse:
         """Answers the tools that the session's engine offers to the model."""
         return await self.unary(calls.LIST_TOOLS, session=session, **more)
 
@@ -147,7 +171,9 @@ class AsyncClient(AsyncConnection):
         self, spawn_token: str, parent: t.SessionRef, **more: Unpack[fields.Call]
     ) -> t.RollbackSubagentSpawnResponse:
         """Takes a preparation back. Safe twice and after expiry."""
-        return await self.unary(calls.ROLLBACK_SUBAGENT_SPAWN, spawn_token=spawn_token, parent=parent, **more)
+        return await self.unary(
+            calls.ROLLBACK_SUBAGENT_SPAWN, spawn_token=spawn_token, parent=parent, **more
+        )
 
     async def end_subagent(
         self, child: t.SessionRef, **more: Unpack[fields.EndSubagent]
@@ -188,24 +214,32 @@ class AsyncSessions(_Service):
         """Lists a page of sessions, newest write first."""
         return await self._connection.unary(calls.SESSIONS_LIST, **more)
 
-    async def get(self, session: t.SessionRef, **more: Unpack[fields.Call]) -> t.SessionsGetResponse:
+    async def get(
+        self, session: t.SessionRef, **more: Unpack[fields.Call]
+    ) -> t.SessionsGetResponse:
         """Answers one session."""
         return await self._connection.unary(calls.SESSIONS_GET, session=session, **more)
 
     async def import_session(
         self, session: t.SessionRef, messages: Iterable[t.Message], **more: Unpack[fields.Import]
     ) -> t.ImportResponse:
-        """Stores a whole session, all or none. Messages keep the ids they have; the very same again is no error."""
+        """Stores a whole session, all or none. Messages keep the ids they have; the very same again
+        is no error."""
         timeout = more.pop("timeout", None)
         return await self._connection.stream_unary(
             calls.IMPORT, import_requests(session, messages, more), timeout
         )
 
-    def export(self, session: t.SessionRef, **more: Unpack[fields.Export]) -> AsyncStream[t.ExportResponse]:
-        """Streams a session's rows as they are stored: the session, its messages in order, its summaries."""
+    def export(
+        self, session: t.SessionRef, **more: Unpack[fields.Export]
+    ) -> AsyncStream[t.ExportResponse]:
+        """Streams a session's rows as they are stored: the session, its messages in order, its
+        summaries."""
         return self._connection.unary_stream(calls.EXPORT, session=session, **more)
 
-    async def delete(self, session: t.SessionRef, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
+    async def delete(
+        self, session: t.SessionRef, **more: Unpack[fields.Delete]
+    ) -> t.DeleteResponse:
         """Erases a session and everything derived from it. This cannot be undone."""
         return await self._connection.unary(calls.DELETE, session=session, **more)
 
@@ -247,9 +281,13 @@ class AsyncRecall(_Service):
         self, session: t.SessionRef, summary_id: str, **more: Unpack[fields.Spawned]
     ) -> t.InspectResponse:
         """Answers what a summary covers."""
-        return await self._connection.unary(calls.INSPECT, session=session, summary_id=summary_id, **more)
+        return await self._connection.unary(
+            calls.INSPECT, session=session, summary_id=summary_id, **more
+        )
 
-    async def expand(self, session: t.SessionRef, **more: Unpack[fields.Expand]) -> t.ExpandResponse:
+    async def expand(
+        self, session: t.SessionRef, **more: Unpack[fields.Expand]
+    ) -> t.ExpandResponse:
         """Brings back summaries and messages under a summary, or a range of messages."""
         return await self._connection.unary(calls.EXPAND, session=session, **more)
 
@@ -270,16 +308,19 @@ class AsyncRuntime(_Service):
     def attach(
         self, requests: AsyncIterable[t.AttachRequest], **more: Unpack[fields.Call]
     ) -> AsyncStream[t.AttachResponse]:
-        """Opens the stream. `requests` is read as they come: a Hello first, then an answer for each job."""
+        """Opens the stream. `requests` is read as they come: a Hello first, then an answer for each
+        job."""
         return self._connection.stream_stream(calls.ATTACH, requests, **more)
 
     async def lend(
         self, complete: Callable[[Job], Awaitable[str | Completion]], **hello: Unpack[fields.Lend]
     ) -> None:
-        """Lends a model until it is cancelled: each job is given to `complete`, which answers a text.
+        """Lends a model until it is cancelled: each job is given to `complete`, which answers a
+        text.
 
-        It may answer a Completion instead, which says more; its ids are set here. What it raises is told to the server as
-        a failure that may pass; a job that is no longer wanted is cancelled. A stream that breaks is opened anew, and
-        answers that were not received go out again. Raises the ContextEngineError that no new stream would mend.
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is
+        told to the server as a failure that may pass; a job that is no longer wanted is cancelled.
+        A stream that breaks is opened anew, and answers that were not received go out again. Raises
+        the ContextEngineError that no new stream would mend.
         """
         await AsyncLending(self._connection, complete, build(t.AttachRequest.Hello, hello)).run()

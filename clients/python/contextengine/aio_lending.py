@@ -1,4 +1,5 @@
-"""Lending a model to the server as a coroutine: jobs in, completions out, over as many streams as it takes."""
+"""Lending a model to the server as a coroutine: jobs in, completions out, over as many streams as
+it takes."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class AsyncLending:
         self._welcomed = False
 
     async def run(self) -> None:
-        """Works until it is cancelled. Raises the ContextEngineError that no new stream would mend."""
+        """Works until it is cancelled. Raises the ContextEngineError that no new stream would
+        mend."""
         pause = FIRST_PAUSE_S
         try:
             while True:
@@ -77,7 +79,9 @@ class AsyncLending:
             case "job":
                 id = reply.job.job_id
                 self._jobs[id] = task = asyncio.ensure_future(self._work(reply.job))
-                task.add_done_callback(lambda done: self._jobs.get(id) is done and self._jobs.pop(id))
+                task.add_done_callback(
+                    lambda done: self._jobs.get(id) is done and self._jobs.pop(id)
+                )
             case "receipt":
                 self._answers.pop(reply.receipt.job_id, None)
             case "cancel" if (task_ := self._jobs.get(reply.cancel.job_id)) is not None:

@@ -56,16 +56,21 @@ class AsyncConnection(Connection):
     _library: ClassVar[Any] = grpc.aio
 
     async def close(self) -> None:
-        """Ends calls that run and closes the connection. What waits to be sent stays in the spill file, if there is one."""
+        """Ends calls that run and closes the connection. What waits to be sent stays in the spill
+        file, if there is one."""
         await self._channel.close()
         if self.queue is not None:
             self.queue.close()
 
-    async def flush(self, session: SessionRef | None = None, *, timeout: float | None = None) -> None:
-        """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away.
+    async def flush(
+        self, session: SessionRef | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError
+        where the service is away.
 
-        What the service refuses for what it is goes to `rejected`. Calls need not wait for each other: an entry goes only
-        after the one before it was answered, and one that two calls send is stored once.
+        What the service refuses for what it is goes to `rejected`. Calls need not wait for each
+        other: an entry goes only after the one before it was answered, and one that two calls send
+        is stored once.
         """
         if self.queue is None or not self.queue.count(session):
             return
@@ -118,7 +123,10 @@ class AsyncConnection(Connection):
         return AsyncStream(invoke(request, **self._stream_arguments(call, timeout)))
 
     async def stream_unary(
-        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+        self,
+        call: Call[Request, Response],
+        requests: Iterable[Request],
+        timeout: float | None = None,
     ) -> Response:
         """Many requests, one reply."""
         invoke = self._callable("stream_unary", call)
@@ -129,7 +137,10 @@ class AsyncConnection(Connection):
         return reply
 
     def stream_stream(
-        self, call: Call[Request, Response], requests: AsyncIterable[Request], timeout: float | None = None
+        self,
+        call: Call[Request, Response],
+        requests: AsyncIterable[Request],
+        timeout: float | None = None,
     ) -> AsyncStream[Response]:
         """Requests and replies as they come."""
         invoke = self._callable("stream_stream", call)

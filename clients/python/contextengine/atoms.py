@@ -1,6 +1,7 @@
 """Messages that stand or fall together, found in a list without the service's help. Pure.
 
-A tool call stands with its results, reasoning with what it produced. What may not stand alone is left out or made whole.
+A tool call stands with its results, reasoning with what it produced. What may not stand alone is
+left out or made whole.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Atom:
 
 
 def atoms_of(entries: Iterable[tuple[Item, int]]) -> list[Atom]:
-    """The atoms of a list. Results without a call are left out, calls that were left get a made-up result.
+    """The atoms of a list. Results without a call are left out, calls that were left get a made-up
+    result.
 
     Calls of the last atom stay open: they are pending.
     """
@@ -72,7 +74,8 @@ def _answers(message: Message) -> bool:
 
 
 def _answering(item: Item, atom: Atom) -> tuple[Item, int]:
-    """The item without results that answer no open call of the atom; the others close theirs. And how many did."""
+    """The item without results that answer no open call of the atom; the others close theirs. And
+    how many did."""
     kept: list[Part] = []
     answered = 0
     for part in item.message.parts:
@@ -116,9 +119,13 @@ def _close(atom: Atom) -> None:
         text = Part(text=TextPart(text=NO_RESULT))
         result = ToolResultPart(call_id=call.call_id, name=call.name, parts=[text], is_error=True)
         made_up = Message(
-            id=f"{OURS}no-result:{caller}:{call.call_id}", role=ROLE_TOOL, parts=[Part(tool_result=result)]
+            id=f"{OURS}no-result:{caller}:{call.call_id}",
+            role=ROLE_TOOL,
+            parts=[Part(tool_result=result)],
         )
         origin = Origin(synthetic="no result was recorded")
         cost = bound(made_up)
-        atom.entries.append((Item(id=made_up.id, message=made_up, origin=origin, tokens=cost), cost))
+        atom.entries.append(
+            (Item(id=made_up.id, message=made_up, origin=origin, tokens=cost), cost)
+        )
     atom.open = []

@@ -1,7 +1,8 @@
-"""When to send a call again that the service refused without doing anything. Pure but for the clock that is handed in.
+"""When to send a call again that the service refused without doing anything. Pure but for the clock
+that is handed in.
 
-What gRPC itself sends again (UNAVAILABLE) is in `calls.service_config`. Here are the refusals that gRPC's policy cannot
-tell from others of the same status, by their reason.
+What gRPC itself sends again (UNAVAILABLE) is in `calls.service_config`. Here are the refusals that
+gRPC's policy cannot tell from others of the same status, by their reason.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ class Attempts:
         return None if self._end is None else max(0.0, self._end - self._clock())
 
     def timeout(self) -> float:
-        """What is left as the `timeout` of a further call: above 0, infinite where there is no deadline."""
+        """What is left as the `timeout` of a further call: above 0, infinite where there is no
+        deadline."""
         remaining = self.remaining()
         return math.inf if remaining is None else max(0.001, remaining)
 
     def pause(self, error: ContextEngineError) -> float | None:
-        """Seconds to wait before the next attempt. None: give up, since it would not help or would come too late."""
+        """Seconds to wait before the next attempt. None: give up, since it would not help or would
+        come too late."""
         self._failures += 1
         if not isinstance(error, Overloaded | LostRace) or self._failures >= MAX_ATTEMPTS:
             return None

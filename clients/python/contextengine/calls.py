@@ -1,4 +1,5 @@
-"""The rpcs, each with its types, its deadline and whether it is safe to send twice; and gRPC's retries from that."""
+"""The rpcs, each with its types, its deadline and whether it is safe to send twice; and gRPC's
+retries from that."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MAX_ATTEMPTS = 4
 Request = TypeVar("Request", bound=ProtoMessage)
 Response = TypeVar("Response", bound=ProtoMessage)
 
-# Deadlines in seconds. Rows are written or read in milliseconds; the rest is for a cold store and a queue of writers.
+# Deadlines in seconds. Rows are written or read in milliseconds; the rest is for a cold store and a
+# queue of writers.
 QUICK = 15.0
 # Counting tokens of, or searching through, many megabytes.
 LONG = 60.0
@@ -56,9 +58,13 @@ INGEST = Call(_CORE, "Ingest", t.IngestRequest, t.IngestResponse, LONG)
 INGEST_BATCH = Call(_CORE, "IngestBatch", t.IngestBatchRequest, t.IngestBatchResponse, LONG)
 ASSEMBLE = Call(_CORE, "Assemble", t.AssembleRequest, t.AssembleResponse, LONG)
 COMPACT = Call(_CORE, "Compact", t.CompactRequest, t.CompactResponse, SLOW)
-COMMIT_COMPACTION = Call(_CORE, "CommitCompaction", t.CommitCompactionRequest, t.CommitCompactionResponse)
+COMMIT_COMPACTION = Call(
+    _CORE, "CommitCompaction", t.CommitCompactionRequest, t.CommitCompactionResponse
+)
 AFTER_TURN = Call(_CORE, "AfterTurn", t.AfterTurnRequest, t.AfterTurnResponse, LONG)
-RECORD_HOST_CHANGE = Call(_CORE, "RecordHostChange", t.RecordHostChangeRequest, t.RecordHostChangeResponse)
+RECORD_HOST_CHANGE = Call(
+    _CORE, "RecordHostChange", t.RecordHostChangeRequest, t.RecordHostChangeResponse
+)
 MAINTAIN = Call(_CORE, "Maintain", t.MaintainRequest, t.MaintainResponse)
 REPORT_USAGE = Call(_CORE, "ReportUsage", t.ReportUsageRequest, t.ReportUsageResponse)
 SHOULD_COMPACT = Call(_CORE, "ShouldCompact", t.ShouldCompactRequest, t.ShouldCompactResponse, LONG)
@@ -107,7 +113,8 @@ CALLS: tuple[Call[Any, Any], ...] = tuple(
 
 
 def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
-    """gRPC's service config: what is safe to send twice is sent again on UNAVAILABLE, after 0.1 to 2 seconds."""
+    """gRPC's service config: what is safe to send twice is sent again on UNAVAILABLE, after 0.1 to
+    2 seconds."""
     return json.dumps(
         {
             "methodConfig": [

@@ -15,10 +15,12 @@ from .transport import BlockingConnection, Stream
 
 
 class Client(BlockingConnection):
-    """A client of one contextengine server. Safe to share between threads; close it, or use it in `with`.
+    """A client of one contextengine server. Safe to share between threads; close it, or use it in
+    `with`.
 
-    The rpcs of the service ContextEngine are its methods; those of the other services are in `sessions`, `engines`,
-    `recall`, `projection` and `runtime`. Every method takes `timeout=` in seconds and raises ContextEngineError.
+    The rpcs of the service ContextEngine are its methods; those of the other services are in
+    `sessions`, `engines`, `recall`, `projection` and `runtime`. Every method takes `timeout=` in
+    seconds and raises ContextEngineError.
     """
 
     @property
@@ -47,10 +49,13 @@ class Client(BlockingConnection):
         return Runtime(self)
 
     def session(self, *, agent_id: str, session_id: str = "", session_key: str = "") -> Session:
-        """A handle on one session, which need not exist yet. Nothing is sent. One of id and key is required."""
+        """A handle on one session, which need not exist yet. Nothing is sent. One of id and key is
+        required."""
         return Session(self, session_ref(agent_id, session_id, session_key))
 
-    def bootstrap(self, session: t.SessionRef, **more: Unpack[fields.Bootstrap]) -> t.BootstrapResponse:
+    def bootstrap(
+        self, session: t.SessionRef, **more: Unpack[fields.Bootstrap]
+    ) -> t.BootstrapResponse:
         """Introduces a host and a session to each other. Optional."""
         return self.unary(calls.BOOTSTRAP, session=session, **more)
 
@@ -66,8 +71,11 @@ class Client(BlockingConnection):
         """Stores messages durably, all or none."""
         return self.unary(calls.INGEST_BATCH, session=session, messages=messages, **more)
 
-    def assemble(self, session: t.SessionRef, **more: Unpack[fields.AssembleKnowing]) -> t.AssembleResponse:
-        """Answers the context for one model call, as a delta where `known_context_hash` says what is held.
+    def assemble(
+        self, session: t.SessionRef, **more: Unpack[fields.AssembleKnowing]
+    ) -> t.AssembleResponse:
+        """Answers the context for one model call, as a delta where `known_context_hash` says what
+        is held.
 
         A session handle does that by itself: see `Session.assemble`.
         """
@@ -78,7 +86,11 @@ class Client(BlockingConnection):
         return self.unary(calls.COMPACT, session=session, **more)
 
     def commit_compaction(
-        self, session: t.SessionRef, proposal_id: str, accept: bool, **more: Unpack[fields.CommitCompaction]
+        self,
+        session: t.SessionRef,
+        proposal_id: str,
+        accept: bool,
+        **more: Unpack[fields.CommitCompaction],
     ) -> t.CommitCompactionResponse:
         """Takes or refuses what `compact(propose_only=True)` proposed."""
         return self.unary(
@@ -86,9 +98,13 @@ class Client(BlockingConnection):
         )
 
     def after_turn(
-        self, session: t.SessionRef, messages: Sequence[t.Message] = (), **more: Unpack[fields.AfterTurn]
+        self,
+        session: t.SessionRef,
+        messages: Sequence[t.Message] = (),
+        **more: Unpack[fields.AfterTurn],
     ) -> t.AfterTurnResponse:
-        """Says that a turn is over and hands over what it added. Conflicts are listed and stop nothing."""
+        """Says that a turn is over and hands over what it added. Conflicts are listed and stop
+        nothing."""
         return self.unary(calls.AFTER_TURN, session=session, messages=messages, **more)
 
     def record_host_change(
@@ -97,7 +113,9 @@ class Client(BlockingConnection):
         """Says what the harness did to its own transcript. Exactly one of the changes."""
         return self.unary(calls.RECORD_HOST_CHANGE, session=session, **more)
 
-    def maintain(self, session: t.SessionRef, **more: Unpack[fields.Maintain]) -> t.MaintainResponse:
+    def maintain(
+        self, session: t.SessionRef, **more: Unpack[fields.Maintain]
+    ) -> t.MaintainResponse:
         """Answers the transcript rewrites that the engine would like the harness to make."""
         return self.unary(calls.MAINTAIN, session=session, **more)
 
@@ -143,21 +161,31 @@ class Client(BlockingConnection):
         self, spawn_token: str, parent: t.SessionRef, **more: Unpack[fields.Call]
     ) -> t.RollbackSubagentSpawnResponse:
         """Takes a preparation back. Safe twice and after expiry."""
-        return self.unary(calls.ROLLBACK_SUBAGENT_SPAWN, spawn_token=spawn_token, parent=parent, **more)
+        return self.unary(
+            calls.ROLLBACK_SUBAGENT_SPAWN, spawn_token=spawn_token, parent=parent, **more
+        )
 
-    def end_subagent(self, child: t.SessionRef, **more: Unpack[fields.EndSubagent]) -> t.EndSubagentResponse:
+    def end_subagent(
+        self, child: t.SessionRef, **more: Unpack[fields.EndSubagent]
+    ) -> t.EndSubagentResponse:
         """Says that a child ended. An unknown child is no error."""
         return self.unary(calls.END_SUBAGENT, child=child, **more)
 
-    def reset_session(self, session: t.SessionRef, **more: Unpack[fields.Guarded]) -> t.ResetSessionResponse:
+    def reset_session(
+        self, session: t.SessionRef, **more: Unpack[fields.Guarded]
+    ) -> t.ResetSessionResponse:
         """Empties a session's view. Rows stay."""
         return self.unary(calls.RESET_SESSION, session=session, **more)
 
-    def end_session(self, session: t.SessionRef, **more: Unpack[fields.EndSession]) -> t.EndSessionResponse:
+    def end_session(
+        self, session: t.SessionRef, **more: Unpack[fields.EndSession]
+    ) -> t.EndSessionResponse:
         """Ends a conversation for now. A later write opens it again."""
         return self.unary(calls.END_SESSION, session=session, **more)
 
-    def dispose_session(self, session: t.SessionRef, **more: Unpack[fields.Call]) -> t.DisposeSessionResponse:
+    def dispose_session(
+        self, session: t.SessionRef, **more: Unpack[fields.Call]
+    ) -> t.DisposeSessionResponse:
         """Frees what the server holds in memory for a session."""
         return self.unary(calls.DISPOSE_SESSION, session=session, **more)
 
@@ -183,12 +211,18 @@ class Sessions(_Service):
     def import_session(
         self, session: t.SessionRef, messages: Iterable[t.Message], **more: Unpack[fields.Import]
     ) -> t.ImportResponse:
-        """Stores a whole session, all or none. Messages keep the ids they have; the very same again is no error."""
+        """Stores a whole session, all or none. Messages keep the ids they have; the very same again
+        is no error."""
         timeout = more.pop("timeout", None)
-        return self._connection.stream_unary(calls.IMPORT, import_requests(session, messages, more), timeout)
+        return self._connection.stream_unary(
+            calls.IMPORT, import_requests(session, messages, more), timeout
+        )
 
-    def export(self, session: t.SessionRef, **more: Unpack[fields.Export]) -> Stream[t.ExportResponse]:
-        """Streams a session's rows as they are stored: the session, its messages in order, its summaries."""
+    def export(
+        self, session: t.SessionRef, **more: Unpack[fields.Export]
+    ) -> Stream[t.ExportResponse]:
+        """Streams a session's rows as they are stored: the session, its messages in order, its
+        summaries."""
         return self._connection.unary_stream(calls.EXPORT, session=session, **more)
 
     def delete(self, session: t.SessionRef, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
@@ -223,7 +257,9 @@ class Engines(_Service):
 class Recall(_Service):
     """Finds and brings back what an assembly does not show."""
 
-    def search(self, session: t.SessionRef, query: str, **more: Unpack[fields.Search]) -> t.SearchResponse:
+    def search(
+        self, session: t.SessionRef, query: str, **more: Unpack[fields.Search]
+    ) -> t.SearchResponse:
         """Searches messages, summaries or memory, by words or by a regular expression."""
         return self._connection.unary(calls.SEARCH, session=session, query=query, **more)
 
@@ -241,7 +277,9 @@ class Recall(_Service):
 class Projection(_Service):
     """Renders contexts for harnesses and providers."""
 
-    def project(self, options: t.ProjectionOptions, **more: Unpack[fields.Project]) -> t.ProjectResponse:
+    def project(
+        self, options: t.ProjectionOptions, **more: Unpack[fields.Project]
+    ) -> t.ProjectResponse:
         """Projects a session, or a list, into a target's form. Writes nothing."""
         return self._connection.unary(calls.PROJECT, options=options, **more)
 
@@ -252,13 +290,18 @@ class Runtime(_Service):
     def attach(
         self, requests: Iterable[t.AttachRequest], **more: Unpack[fields.Call]
     ) -> Stream[t.AttachResponse]:
-        """Opens the stream. `requests` is read in a thread of its own: a Hello first, then an answer for each job."""
+        """Opens the stream. `requests` is read in a thread of its own: a Hello first, then an
+        answer for each job."""
         return self._connection.stream_stream(calls.ATTACH, requests, **more)
 
-    def lend(self, complete: Callable[[Job], str | Completion], **hello: Unpack[fields.Lend]) -> Lending:
-        """Lends a model in threads until the answer's `stop`: each job is given to `complete`, which answers a text.
+    def lend(
+        self, complete: Callable[[Job], str | Completion], **hello: Unpack[fields.Lend]
+    ) -> Lending:
+        """Lends a model in threads until the answer's `stop`: each job is given to `complete`,
+        which answers a text.
 
-        It may answer a Completion instead, which says more; its ids are set here. What it raises is told to the server as
-        a failure that may pass. A stream that breaks is opened anew, and answers that were not received go out again.
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is
+        told to the server as a failure that may pass. A stream that breaks is opened anew, and
+        answers that were not received go out again.
         """
         return Lending(self._connection, complete, build(t.AttachRequest.Hello, hello))

@@ -22,10 +22,12 @@ DEFAULT_TARGET = "127.0.0.1:50051"
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """The server's default limit."""
 KEEPALIVE_SECONDS = 310.0
-"""A gRPC server without settings of its own takes a ping every five minutes and hangs up on whoever pings more often."""
+"""A gRPC server without settings of its own takes a ping every five minutes and hangs up on whoever
+pings more often."""
 
 MetadataProvider = Callable[[], Iterable[tuple[str, str]]]
-"""Called before every rpc; answers metadata to send along, for example `[("traceparent", "00-…")]`."""
+"""Called before every rpc; answers metadata to send along, for example `[("traceparent",
+"00-…")]`."""
 
 
 class Connection:
@@ -55,14 +57,14 @@ class Connection:
     ) -> None:
         """Connects at the first call.
 
-        target: where the server is, `host:port` or any gRPC target.
-        token: the bearer token. Empty: none. It goes unencrypted only to this machine, unless `insecure` is set.
-        tls: True for TLS with the system's root certificates.
-        root_certificates: a PEM file of root certificates for TLS. Implies `tls`.
-        credentials: gRPC's own channel credentials, for mTLS say. Excludes `tls` and `root_certificates`.
-        insecure: True lets the token travel unencrypted to another machine.
-        timeouts: deadlines in seconds by `Service.Rpc`, for example `{"ContextEngine.Compact": 60}`; math.inf: none.
-        metadata: called before every rpc, answers metadata to send along. A `traceparent` of its own wins over the span of
+        target: where the server is, `host:port` or any gRPC target. token: the bearer token. Empty:
+        none. It goes unencrypted only to this machine, unless `insecure` is set. tls: True for TLS
+        with the system's root certificates. root_certificates: a PEM file of root certificates for
+        TLS. Implies `tls`. credentials: gRPC's own channel credentials, for mTLS say. Excludes
+        `tls` and `root_certificates`. insecure: True lets the token travel unencrypted to another
+        machine. timeouts: deadlines in seconds by `Service.Rpc`, for example
+        `{"ContextEngine.Compact": 60}`; math.inf: none. metadata: called before every rpc, answers
+        metadata to send along. A `traceparent` of its own wins over the span of
             OpenTelemetry that is current.
         max_message_bytes: the largest request or reply.
         keepalive: seconds between pings on an idle connection.
@@ -71,8 +73,8 @@ class Connection:
         spill_file: a file that outlives this process with what waits. One client at a time.
         options: further gRPC channel options; they win over those set here.
 
-        Raises ValueError for settings that contradict each other and for a damaged spill file, OSError for files that
-        cannot be read.
+        Raises ValueError for settings that contradict each other and for a damaged spill file,
+        OSError for files that cannot be read.
         """
         known = {call.name for call in CALLS}
         unknown = sorted(set(timeouts or {}) - known)
@@ -109,7 +111,8 @@ class Connection:
 
     @property
     def rejected(self) -> list[Rejected]:
-        """What had waited and was then refused for what it is, the newest last; the last thousand."""
+        """What had waited and was then refused for what it is, the newest last; the last
+        thousand."""
         return [] if self.queue is None else list(self.queue.rejected)
 
     def _call_metadata(self) -> tuple[tuple[str, str], ...]:
@@ -120,7 +123,8 @@ class Connection:
         return (("authorization", f"Bearer {self._token}"), *provided) if self._token else provided
 
     def timeout_of(self, call: Call[Any, Any], timeout: float | None) -> float | None:
-        """The deadline of one rpc in seconds: its own argument, else the client's, else the default. None: none."""
+        """The deadline of one rpc in seconds: its own argument, else the client's, else the
+        default. None: none."""
         if timeout is None:
             timeout = self._timeouts.get(call.name, call.timeout)
         if timeout is not None and not timeout > 0:
@@ -132,7 +136,8 @@ class Connection:
         return {"timeout": self.timeout_of(call, timeout), "metadata": self._call_metadata()}
 
     def _callable(self, kind: str, call: Call[Any, Any]) -> Any:
-        """gRPC's callable of an rpc, made once. `kind`: which method of the channel makes it, `unary_unary` say."""
+        """gRPC's callable of an rpc, made once. `kind`: which method of the channel makes it,
+        `unary_unary` say."""
         found = self._callables.get(call.path)
         if found is None:
             found = getattr(self._channel, kind)(
@@ -145,7 +150,9 @@ class Connection:
 
 
 def channel_credentials(
-    tls: bool, root_certificates: str | PathLike[str] | None, credentials: grpc.ChannelCredentials | None
+    tls: bool,
+    root_certificates: str | PathLike[str] | None,
+    credentials: grpc.ChannelCredentials | None,
 ) -> grpc.ChannelCredentials | None:
     """The credentials of the channel. None: no TLS."""
     if credentials is not None:

@@ -1,4 +1,5 @@
-"""What a context costs where nobody counts its tokens: bounds from bytes, and the room that a request leaves. Pure."""
+"""What a context costs where nobody counts its tokens: bounds from bytes, and the room that a
+request leaves. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ROT_SHARE = 0.25
 
 
 def bound(message: Message) -> int:
-    """The most tokens that a message can have: one for each byte of its encoding, since no token is less than a byte."""
+    """The most tokens that a message can have: one for each byte of its encoding, since no token is
+    less than a byte."""
     counted = Message(
         role=message.role, custom_role=message.custom_role, name=message.name, parts=message.parts
     )
@@ -28,7 +30,8 @@ def bound(message: Message) -> int:
 
 
 def room(request: AssembleRequest, last: AssembleResponse | None) -> int:
-    """The tokens that a request leaves for items, in the model's tokens. `last`: the last good reply."""
+    """The tokens that a request leaves for items, in the model's tokens. `last`: the last good
+    reply."""
     report = (last or AssembleResponse()).budget
     if request.budget.WhichOneof("kind") == "message_tokens":
         left = request.budget.message_tokens - report.system_prompt_addition
@@ -48,7 +51,9 @@ def _available(request: AssembleRequest, given: WindowBudget) -> int:
         system = len(given.system_prompt_text.encode())
     else:
         system = given.system_prompt_tokens
-    tools = given.tool_tokens if given.HasField("tool_tokens") else _sizes(given.tools or request.tools)
+    tools = (
+        given.tool_tokens if given.HasField("tool_tokens") else _sizes(given.tools or request.tools)
+    )
     output = given.output_reserve if given.HasField("output_reserve") else OUTPUT_RESERVE
     margin = max(SAFETY_MARGIN, math.ceil(window * SAFETY_SHARE))
     margin = given.safety_margin if given.HasField("safety_margin") else margin

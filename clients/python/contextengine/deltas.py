@@ -30,14 +30,16 @@ class Degraded:
     """The error's reason, or the name of its gRPC code where it has none."""
     error: ContextEngineError
     unqueued: int = 0
-    """How many messages of `ingest` the full queue did not take: nobody stores them but the caller."""
+    """How many messages of `ingest` the full queue did not take: nobody stores them but the
+    caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """The context for one model call, whole.
 
-    Items are shared with later assemblies of the same session handle: read them, do not change them.
+    Items are shared with later assemblies of the same session handle: read them, do not change
+    them.
     """
 
     items: tuple[Item, ...]
@@ -59,7 +61,8 @@ class Assembly:
 
 
 class Holder:
-    """What a session handle holds. Calls may overlap: each reply extends the list that its own request named."""
+    """What a session handle holds. Calls may overlap: each reply extends the list that its own
+    request named."""
 
     def __init__(self) -> None:
         self._held = Held()
@@ -79,9 +82,11 @@ class Holder:
 
 
 def extend(held: Held, response: AssembleResponse) -> Held:
-    """What is held after `response`: the reused beginning of the held list, then the items that came.
+    """What is held after `response`: the reused beginning of the held list, then the items that
+    came.
 
-    The new list may be shorter than the held one. Raises DeltaMismatch where the counts do not add up.
+    The new list may be shorter than the held one. Raises DeltaMismatch where the counts do not add
+    up.
     """
     reused, total = response.cache.reused_count, response.cache.total_count
     if not 0 <= reused <= len(held.items):

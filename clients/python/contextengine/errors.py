@@ -22,10 +22,12 @@ class Violation:
 
 
 class ContextEngineError(Exception):
-    """A call that failed. Subclasses are named for the reason; this class itself means a reason without a class here."""
+    """A call that failed. Subclasses are named for the reason; this class itself means a reason
+    without a class here."""
 
     reason: str = ""
-    """A value of contextengine.v1.ErrorReason without its prefix. Empty: the transport failed and not the service."""
+    """A value of contextengine.v1.ErrorReason without its prefix. Empty: the transport failed and
+    not the service."""
 
     def __init__(
         self,
@@ -71,7 +73,8 @@ class MalformedRequest(ContextEngineError):
 
 
 class ProjectionImpossible(ContextEngineError):
-    """What a projection may not cut (instructions, the prompt, the last step) exceeds the target's limit."""
+    """What a projection may not cut (instructions, the prompt, the last step) exceeds the target's
+    limit."""
 
     reason = "PROJECTION_IMPOSSIBLE"
 
@@ -95,7 +98,8 @@ class RowNotFound(ContextEngineError):
 
 
 class MessageConflict(ContextEngineError):
-    """A message id is stored with other content; `metadata` has the index, the id and both hashes."""
+    """A message id is stored with other content; `metadata` has the index, the id and both
+    hashes."""
 
     reason = "MESSAGE_CONFLICT"
 
@@ -131,7 +135,8 @@ class HasDependents(ContextEngineError):
 
 
 class LostRace(ContextEngineError):
-    """Another writer won the session more often than was retried. Nothing was changed: send again."""
+    """Another writer won the session more often than was retried. Nothing was changed: send
+    again."""
 
     reason = "LOST_RACE"
 
@@ -149,7 +154,8 @@ class Overloaded(ContextEngineError):
 
 
 class BudgetSpent(ContextEngineError):
-    """A spending cap is reached; `metadata` has the scope, the use, the cap and when it passes again."""
+    """A spending cap is reached; `metadata` has the scope, the use, the cap and when it passes
+    again."""
 
     reason = "BUDGET_SPENT"
 
@@ -183,7 +189,8 @@ class PermissionDenied(ContextEngineError):
 
 
 class EngineFailed(ContextEngineError):
-    """The engine threw, or its plan broke a law; `metadata` has the engine, the operation and the law."""
+    """The engine threw, or its plan broke a law; `metadata` has the engine, the operation and the
+    law."""
 
     reason = "ENGINE_FAILED"
 
@@ -241,7 +248,8 @@ _BROKEN_CODES = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 
 
 def is_borne(error: ContextEngineError) -> bool:
-    """Whether the error says that the service is away, rather than that something must be mended."""
+    """Whether the error says that the service is away, rather than that something must be
+    mended."""
     if error.code in _BORNE_CODES or isinstance(error, Overloaded | LostRace):
         return True
     return error.code in _BROKEN_CODES and not error.reason
@@ -256,7 +264,8 @@ BY_REASON = {kind.reason: kind for kind in _descendants(ContextEngineError) if k
 
 
 class QueueFull(ContextEngineError):
-    """The service is away and the client's queue holds all that it may. Raised by the client itself."""
+    """The service is away and the client's queue holds all that it may. Raised by the client
+    itself."""
 
     reason = "QUEUE_FULL"
 
@@ -288,7 +297,11 @@ def from_rpc_error(error: grpc.RpcError) -> ContextEngineError:
     ours = info.domain == DOMAIN
     reason = info.reason.removeprefix("ERROR_REASON_") if ours else ""
     code = error.code()
-    kind = BY_REASON.get(reason, ContextEngineError) if reason else _BY_CODE.get(code, ContextEngineError)
+    kind = (
+        BY_REASON.get(reason, ContextEngineError)
+        if reason
+        else _BY_CODE.get(code, ContextEngineError)
+    )
     return kind(
         error.details() or "no details",
         code=code,
@@ -300,7 +313,8 @@ def from_rpc_error(error: grpc.RpcError) -> ContextEngineError:
 
 
 def _details(error: grpc.RpcError) -> Sequence[Any]:
-    """The details of the google.rpc.Status that travels with the error. Empty: none travels, or it is garbled."""
+    """The details of the google.rpc.Status that travels with the error. Empty: none travels, or it
+    is garbled."""
     try:
         # grpcio-status declares a Call, and reads only what every RpcError of a call has.
         status: status_pb2.Status | None = rpc_status.from_call(cast(grpc.Call, error))

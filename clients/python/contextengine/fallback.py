@@ -1,4 +1,5 @@
-"""A valid context while the service is away: the last good assembly and what came later, whole atoms within the budget. Pure."""
+"""A valid context while the service is away: the last good assembly and what came later, whole
+atoms within the budget. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def make_up(
 ) -> AssembleResponse:
     """The context for `request` without the service.
 
-    held: the items of the last good assembly, whole. last: its reply. later: what was handed over since.
-    The outcome is DEGRADED, or OVER_BUDGET where what may not go exceeds the budget.
+    held: the items of the last good assembly, whole. last: its reply. later: what was handed over
+    since. The outcome is DEGRADED, or OVER_BUDGET where what may not go exceeds the budget.
     """
     limit = room(request, last)
     kept = _fitted(atoms_of(_entries(request, held, last, later)), limit)
@@ -40,7 +41,9 @@ def make_up(
     items = [item for atom in kept for item, _ in atom.entries]
     return AssembleResponse(
         items=items,
-        outcome=AssembleResponse.OUTCOME_OVER_BUDGET if total > limit else AssembleResponse.OUTCOME_DEGRADED,
+        outcome=AssembleResponse.OUTCOME_OVER_BUDGET
+        if total > limit
+        else AssembleResponse.OUTCOME_DEGRADED,
         outcome_reason=REASON,
         estimated_tokens=total,
         system_prompt_addition=good.system_prompt_addition,
@@ -75,7 +78,8 @@ def _entries(
 
 
 def _fitted(atoms: list[Atom], limit: int) -> list[Atom]:
-    """The atoms that stay: the oldest go first, messages before summaries, those that may not go never."""
+    """The atoms that stay: the oldest go first, messages before summaries, those that may not go
+    never."""
     total = sum(atom.cost for atom in atoms)
     fixed = _fixed(atoms)
     gone: set[int] = set()

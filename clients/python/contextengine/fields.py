@@ -1,6 +1,8 @@
-"""The optional arguments of each rpc, spelled once for both clients. Fields mean what the protos say of them.
+"""The optional arguments of each rpc, spelled once for both clients. Fields mean what the protos
+say of them.
 
-What an rpc requires is a parameter of its method; everything that may be left out is here, as a typed keyword argument.
+What an rpc requires is a parameter of its method; everything that may be left out is here, as a
+typed keyword argument.
 """
 
 from __future__ import annotations

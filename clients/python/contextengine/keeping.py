@@ -1,4 +1,5 @@
-"""What a session handle keeps so that a dead service does not stop its agent; shared by both handles. No I/O but the spill file.
+"""What a session handle keeps so that a dead service does not stop its agent; shared by both
+handles. No I/O but the spill file.
 
 Which failures are borne, and what is answered then, is said in clients/README.md, sections 5 and 6.
 """
@@ -47,7 +48,8 @@ class Keeper:
         self._later.extend(messages)
 
     def forget(self) -> None:
-        """The session is not what it was: nothing of it is shown any more unless the service says so."""
+        """The session is not what it was: nothing of it is shown any more unless the service says
+        so."""
         self._last = None
         self._later.clear()
 
@@ -57,7 +59,9 @@ class Keeper:
         unqueued = 0
         if request.ingest:
             entry = AfterTurnRequest(
-                session=request.session, messages=request.ingest, request_id=request.request_id or new_id()
+                session=request.session,
+                messages=request.ingest,
+                request_id=request.request_id or new_id(),
             )
             try:
                 pending.add(entry)
@@ -105,7 +109,8 @@ def new_messages(request: AfterTurnRequest) -> list[Message]:
 
 
 def projected(request: AssembleRequest, assembly: Assembly) -> ProjectResponse:
-    """The projection that an assembly brought; without the service, what lets a bound thread go on."""
+    """The projection that an assembly brought; without the service, what lets a bound thread go
+    on."""
     if assembly.degraded is None:
         return assembly.response.projection
     options = request.projection
@@ -115,11 +120,14 @@ def projected(request: AssembleRequest, assembly: Assembly) -> ProjectResponse:
         renderer=options.renderer,
         instructions=options.base_instructions,
         prompt="\n".join(part.text.text for part in request.prompt if part.HasField("text")),
-        action=ProjectionAction.PROJECTION_ACTION_RESUME
-        if bound
-        else ProjectionAction.PROJECTION_ACTION_START,
+        action=(
+            ProjectionAction.PROJECTION_ACTION_RESUME
+            if bound
+            else ProjectionAction.PROJECTION_ACTION_START
+        ),
         binding=options.binding if options.HasField("binding") else None,
         warnings=[
-            f"degraded: {assembly.degraded.reason}, the context of the session is not in this projection"
+            f"degraded: {assembly.degraded.reason}, the context of the session is not in this"
+            " projection"
         ],
     )

@@ -1,4 +1,5 @@
-"""Lending a model to the server in a thread: jobs in, completions out, over as many streams as it takes."""
+"""Lending a model to the server in a thread: jobs in, completions out, over as many streams as it
+takes."""
 
 from __future__ import annotations
 
@@ -21,19 +22,24 @@ Completion = AttachRequest.Completion
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """Between two streams: three times as long after each that did not get through."""
 OFTEN_S, SELDOM_S = 1.0, 20.0
-"""A lease is extended after a third of its time, within these bounds: the clocks of two machines differ."""
+"""A lease is extended after a third of its time, within these bounds: the clocks of two machines
+differ."""
 
 log = logging.getLogger("contextengine")
 
 
 def keep_every(job: Job) -> float:
     """After how many seconds a job's lease is to be extended."""
-    return min(max((job.lease_expire_time.ToNanoseconds() / 1e9 - time.time()) / 3, OFTEN_S), SELDOM_S)
+    return min(
+        max((job.lease_expire_time.ToNanoseconds() / 1e9 - time.time()) / 3, OFTEN_S), SELDOM_S
+    )
 
 
 def kept(job: Job) -> AttachRequest:
     """Still working on it."""
-    return AttachRequest(keep_lease=AttachRequest.KeepLease(job_id=job.job_id, lease_id=job.lease_id))
+    return AttachRequest(
+        keep_lease=AttachRequest.KeepLease(job_id=job.job_id, lease_id=job.lease_id)
+    )
 
 
 def completed(job: Job, answer: str | Completion) -> AttachRequest:
@@ -51,7 +57,8 @@ def failed(job: Job, error: Exception) -> AttachRequest:
 
 
 class Lending:
-    """A model that is lent until `stop`, which leaving it as a context manager calls. Made by `Client.runtime.lend`."""
+    """A model that is lent until `stop`, which leaving it as a context manager calls. Made by
+    `Client.runtime.lend`."""
 
     def __init__(
         self,
@@ -62,7 +69,9 @@ class Lending:
         self._connection = connection
         self._complete = complete
         self._hello = AttachRequest(hello=hello)
-        self._workers = ThreadPoolExecutor(max(1, hello.max_concurrent_jobs), "contextengine-lending")
+        self._workers = ThreadPoolExecutor(
+            max(1, hello.max_concurrent_jobs), "contextengine-lending"
+        )
         self._said: SimpleQueue[AttachRequest | None] = SimpleQueue()
         self._stream: Stream[AttachResponse] | None = None
         self._answers: dict[str, AttachRequest] = {}
@@ -74,7 +83,8 @@ class Lending:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Waits until lending ends, at most `timeout` seconds. Raises the ContextEngineError that ended it."""
+        """Waits until lending ends, at most `timeout` seconds. Raises the ContextEngineError that
+        ended it."""
         self._thread.join(timeout)
         if self._error is not None:
             raise self._error
@@ -113,7 +123,8 @@ class Lending:
     def _serve(self) -> None:
         """One stream, to its end."""
         self._said = said = SimpleQueue[AttachRequest | None]()
-        # The queue is in place before the answers are read: one that comes now is in either, and twice does no harm.
+        # The queue is in place before the answers are read: one that comes now is in either, and
+        # twice does no harm.
         for request in (self._hello, *list(self._answers.values())):
             said.put(request)
         self._stream = stream = self._connection.stream_stream(ATTACH, iter(said.get, None))

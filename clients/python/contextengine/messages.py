@@ -38,8 +38,11 @@ def user(
     return _message(ROLE_USER, parts_of(content), id, name, labels, timestamp)
 
 
-def system(content: Content, *, id: str | None = None, labels: Mapping[str, str] | None = None) -> Message:
-    """Instructions of the system. Where they lead the session, every assembly shows them verbatim."""
+def system(
+    content: Content, *, id: str | None = None, labels: Mapping[str, str] | None = None
+) -> Message:
+    """Instructions of the system. Where they lead the session, every assembly shows them
+    verbatim."""
     return _message(ROLE_SYSTEM, parts_of(content), id, "", labels, None)
 
 
@@ -57,17 +60,23 @@ def assistant(
     model: str = "",
     api: str = "",
 ) -> Message:
-    """A reply of the model: reasoning, then content, then calls. Other orders: give the parts as `content`."""
+    """A reply of the model: reasoning, then content, then calls. Other orders: give the parts as
+    `content`."""
     parts = [Part(reasoning=reasoning)] if reasoning is not None else []
     parts += parts_of(content)
     parts += [Part(tool_call=call) for call in tool_calls]
     message = _message(ROLE_ASSISTANT, parts, id, "", labels, timestamp)
-    message.MergeFrom(Message(usage=usage, stop_reason=stop_reason, provider=provider, model=model, api=api))
+    message.MergeFrom(
+        Message(usage=usage, stop_reason=stop_reason, provider=provider, model=model, api=api)
+    )
     return message
 
 
-def tool_call(call_id: str, name: str, arguments: str | bytes | Mapping[str, object] = b"{}") -> ToolCallPart:
-    """A call for `assistant(tool_calls=[…])`. `arguments`: JSON as the model wrote it, or what to write as JSON."""
+def tool_call(
+    call_id: str, name: str, arguments: str | bytes | Mapping[str, object] = b"{}"
+) -> ToolCallPart:
+    """A call for `assistant(tool_calls=[…])`. `arguments`: JSON as the model wrote it, or what to
+    write as JSON."""
     return ToolCallPart(call_id=call_id, name=name, arguments_json=json_bytes(arguments))
 
 
@@ -87,7 +96,8 @@ def tool_result(
 
 
 def text_of(message: Message) -> str:
-    """The text of a message: its text parts and those of its tool results, joined by line ends. No reasoning."""
+    """The text of a message: its text parts and those of its tool results, joined by line ends. No
+    reasoning."""
     return "\n".join(_texts(message.parts))
 
 
@@ -101,7 +111,8 @@ def parts_of(content: Content) -> list[Part]:
 
 
 def json_bytes(value: object) -> bytes:
-    """`value` as compact JSON; text and bytes are JSON already. Characters beyond ASCII stay as they are."""
+    """`value` as compact JSON; text and bytes are JSON already. Characters beyond ASCII stay as
+    they are."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):

@@ -36,7 +36,10 @@ class Pending:
     """The queue of a client. Safe to share between threads."""
 
     def __init__(
-        self, max_messages: int = MAX_MESSAGES, max_bytes: int = MAX_BYTES, spill: Spill | None = None
+        self,
+        max_messages: int = MAX_MESSAGES,
+        max_bytes: int = MAX_BYTES,
+        spill: Spill | None = None,
     ) -> None:
         self._max_messages, self._max_bytes, self._spill = max_messages, max_bytes, spill
         self._lock = threading.Lock()
@@ -71,12 +74,17 @@ class Pending:
     def first(self, session: SessionRef | None = None) -> AfterTurnRequest | None:
         """The oldest entry, of a session or of all. None: there is none."""
         with self._lock:
-            return next((entry for entry in self._entries if session in (None, entry.session)), None)
+            return next(
+                (entry for entry in self._entries if session in (None, entry.session)), None
+            )
 
     def sent(self, entry: AfterTurnRequest) -> bool:
-        """Takes out an entry that the service has answered. False: another call had sent it as well, and was quicker."""
+        """Takes out an entry that the service has answered. False: another call had sent it as
+        well, and was quicker."""
         with self._lock:
-            index = next((index for index, found in enumerate(self._entries) if found is entry), None)
+            index = next(
+                (index for index, found in enumerate(self._entries) if found is entry), None
+            )
             if index is None:
                 return False
             del self._entries[index]
@@ -87,14 +95,16 @@ class Pending:
         return True
 
     def failed(self, entry: AfterTurnRequest, error: ContextEngineError) -> None:
-        """Takes out an entry that was refused for good. Raises the error where sending it again may help."""
+        """Takes out an entry that was refused for good. Raises the error where sending it again may
+        help."""
         if error.code not in _FOR_GOOD and not isinstance(error, TooLarge):
             raise error
         if self.sent(entry):
             self.rejected.append(Rejected(entry, error))
 
     def count(self, session: SessionRef | None = None) -> int:
-        """How many messages wait, of a session or of all. An entry without messages counts as one."""
+        """How many messages wait, of a session or of all. An entry without messages counts as
+        one."""
         with self._lock:
             return sum(_count(entry) for entry in self._entries if session in (None, entry.session))
 

@@ -13,7 +13,10 @@ def session_ref(agent_id: str, session_id: str, session_key: str) -> SessionRef:
 
 
 def watchable(ref: SessionRef) -> str:
-    """The id to watch. Raises ValueError for a key alone: its session may be another one tomorrow."""
+    """The id to watch. Raises ValueError for a key alone: its session may be another one
+    tomorrow."""
     if not ref.session_id:
-        raise ValueError("watch needs session_id; client.sessions.watch watches every session of an agent")
+        raise ValueError(
+            "watch needs session_id; client.sessions.watch watches every session of an agent"
+        )
     return ref.session_id

@@ -1,4 +1,5 @@
-"""From keyword arguments to a request that is safe to send twice. Pure but for the ids, which are new."""
+"""From keyword arguments to a request that is safe to send twice. Pure but for the ids, which are
+new."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Request = TypeVar("Request", bound=ProtoMessage)
 
 
 def build(kind: type[Request], fields: Mapping[str, object]) -> Request:
-    """The request of `kind` with these fields, its ids set. Copies what it is given. Raises TypeError for a bad field."""
+    """The request of `kind` with these fields, its ids set. Copies what it is given. Raises
+    TypeError for a bad field."""
     try:
         request = kind(**fields)
     except (TypeError, ValueError):
@@ -36,7 +38,8 @@ def build(kind: type[Request], fields: Mapping[str, object]) -> Request:
 def import_requests(
     session: SessionRef, messages: Iterable[Message], header: Mapping[str, object]
 ) -> list[ImportRequest]:
-    """The stream of an import. A list, so that an error of `messages` is raised before anything is sent."""
+    """The stream of an import. A list, so that an error of `messages` is raised before anything is
+    sent."""
     first = ImportRequest(header=build(ImportRequest.Header, {"session": session, **header}))
     return [first, *(ImportRequest(message=message) for message in messages)]
 
@@ -54,8 +57,9 @@ def _culprit(kind: type[ProtoMessage], fields: Mapping[str, object]) -> str:
 def set_ids(request: ProtoMessage) -> None:
     """Gives new messages without an id a new one, and the request its `request_id` or `change_id`.
 
-    Messages of `live` lists keep none: they are aligned by ids, and another id at each call would align with nothing.
-    Neither do those of an import, which is the same again only with the same ids.
+    Messages of `live` lists keep none: they are aligned by ids, and another id at each call would
+    align with nothing. Neither do those of an import, which is the same again only with the same
+    ids.
     """
     for message in _new_messages(request):
         if not message.id:

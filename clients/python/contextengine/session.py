@@ -29,9 +29,9 @@ Response = TypeVar("Response", bound=ProtoMessage)
 class Session:
     """One session of an agent. Remembers its last assembly, so that replies carry only what is new.
 
-    While the service is away `assemble` answers a context made by the client, marked `degraded`; what is written waits and
-    is sent before the next call; `ingest`, `ingest_batch`, `after_turn` and `report_usage` then answer an empty reply. A
-    client with `fallback=False` raises instead.
+    While the service is away `assemble` answers a context made by the client, marked `degraded`;
+    what is written waits and is sent before the next call; `ingest`, `ingest_batch`, `after_turn`
+    and `report_usage` then answer an empty reply. A client with `fallback=False` raises instead.
     """
 
     def __init__(self, client: Client, ref: t.SessionRef) -> None:
@@ -66,8 +66,9 @@ class Session:
     def assemble(self, *, delta: bool = True, **more: Unpack[fields.Assemble]) -> Assembly:
         """Answers the whole context for one model call. Stores `ingest` first.
 
-        What the handle holds of its last assembly is not sent again; `delta=False` asks for everything. Raises
-        DeltaMismatch where the reply does not fit what is held; the next call then gets everything.
+        What the handle holds of its last assembly is not sent again; `delta=False` asks for
+        everything. Raises DeltaMismatch where the reply does not fit what is held; the next call
+        then gets everything.
         """
         return self._assemble(delta, dict(more))[1]
 
@@ -76,8 +77,9 @@ class Session:
     ) -> t.ProjectResponse:
         """Assembles and projects for Codex in one call. Give the turn's `prompt`.
 
-        options: the binding of the last projection, with the native thread in it, and what else differs from the defaults;
-        `target` need not be set. Store the `binding` of the answer with the thread.
+        options: the binding of the last projection, with the native thread in it, and what else
+        differs from the defaults; `target` need not be set. Store the `binding` of the answer with
+        the thread.
         """
         asked = t.ProjectionOptions(target=t.PROJECTION_TARGET_CODEX)
         asked.MergeFrom(options or t.ProjectionOptions())
@@ -87,7 +89,8 @@ class Session:
     def after_turn(
         self, messages: Sequence[t.Message] = (), **more: Unpack[fields.AfterTurn]
     ) -> t.AfterTurnResponse:
-        """Says that a turn is over and hands over what it added. Conflicts are listed and stop nothing."""
+        """Says that a turn is over and hands over what it added. Conflicts are listed and stop
+        nothing."""
         return self._write(calls.AFTER_TURN, {"messages": messages, **more})
 
     def compact(self, **more: Unpack[fields.Compact]) -> t.CompactResponse:
@@ -97,14 +100,16 @@ class Session:
     def record_rewind(
         self, after_sequence: int, **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
-        """Says that the harness went back: what follows `after_sequence` leaves the view. 0: everything."""
+        """Says that the harness went back: what follows `after_sequence` leaves the view. 0:
+        everything."""
         rewind = t.RecordHostChangeRequest.Rewind(after_sequence=after_sequence)
         return self._changed(calls.RECORD_HOST_CHANGE, {"rewind": rewind, **more})
 
     def record_compaction(
         self, first_sequence: int, last_sequence: int, summary: str, **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
-        """Says that the harness compacted its transcript: the range is shown as `summary` from now on."""
+        """Says that the harness compacted its transcript: the range is shown as `summary` from now
+        on."""
         compacted = t.RecordHostChangeRequest.HostCompaction(
             first_sequence=first_sequence, last_sequence=last_sequence, summary=summary
         )
@@ -113,7 +118,8 @@ class Session:
     def record_native_compaction(
         self, thread_id: str = "", **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
-        """Says that the harness's runtime compacted its native thread. Empty `thread_id`: the bound one."""
+        """Says that the harness's runtime compacted its native thread. Empty `thread_id`: the bound
+        one."""
         native = t.RecordHostChangeRequest.NativeCompaction(thread_id=thread_id)
         return self._changed(calls.RECORD_HOST_CHANGE, {"native_compacted": native, **more})
 
@@ -146,7 +152,8 @@ class Session:
         return self._client.dispose_session(self.ref, **more)
 
     def export(self, **more: Unpack[fields.Export]) -> Stream[t.ExportResponse]:
-        """Streams the session's rows as they are stored: the session, its messages in order, its summaries."""
+        """Streams the session's rows as they are stored: the session, its messages in order, its
+        summaries."""
         return self._client.sessions.export(self.ref, **more)
 
     def delete(self, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
@@ -155,8 +162,11 @@ class Session:
         return self._client.sessions.delete(self.ref, **more)
 
     def watch(self, **more: Unpack[fields.Resume]) -> Stream[t.WatchResponse]:
-        """Streams what happens to the session, from now or from a resume position. Needs a `session_id`."""
-        return self._client.sessions.watch(agent_id=self.ref.agent_id, session_id=watchable(self.ref), **more)
+        """Streams what happens to the session, from now or from a resume position. Needs a
+        `session_id`."""
+        return self._client.sessions.watch(
+            agent_id=self.ref.agent_id, session_id=watchable(self.ref), **more
+        )
 
     def _assemble(self, delta: bool, more: dict[str, Any]) -> tuple[t.AssembleRequest, Assembly]:
         """What was asked and what came of it."""
@@ -193,7 +203,9 @@ class Session:
         timeout = more.pop("timeout", None)
         return self._send(call, build(call.request, {"session": self.ref, **more}), timeout)
 
-    def _send(self, call: Call[Request, Response], request: Request, timeout: float | None) -> Response:
+    def _send(
+        self, call: Call[Request, Response], request: Request, timeout: float | None
+    ) -> Response:
         """Sends what waits, then the request, within one deadline."""
         attempts = Attempts(self._client.timeout_of(call, timeout), time.monotonic)
         self._client.flush(self.ref, timeout=attempts.timeout())

@@ -1,4 +1,5 @@
-"""The file that outlives a client: requests that could not be sent, one behind the other, each behind its length."""
+"""The file that outlives a client: requests that could not be sent, one behind the other, each
+behind its length."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Spill:
         self._file = self._path.open("ab", buffering=0)
 
     def read(self) -> list[AfterTurnRequest]:
-        """What the file holds. A last record that was cut off is taken away. Raises SpillDamaged."""
+        """What the file holds. A last record that was cut off is taken away. Raises
+        SpillDamaged."""
         data = self._path.read_bytes()
         requests, position = [], 0
         while (record := _record(data, position)) is not None:
@@ -37,7 +39,8 @@ class Spill:
         return requests
 
     def append(self, request: AfterTurnRequest) -> None:
-        """Adds a request. It is on the disk when this returns. Raises OSError, and then changes nothing."""
+        """Adds a request. It is on the disk when this returns. Raises OSError, and then changes
+        nothing."""
         encoded = request.SerializeToString()
         record = memoryview(_varint(len(encoded)) + encoded)
         whole = os.fstat(self._file.fileno()).st_size
@@ -60,7 +63,8 @@ class Spill:
 
 
 def _record(data: bytes, position: int) -> tuple[int, int] | None:
-    """Where the record at `position` begins behind its length, and where it ends. None: it is not whole."""
+    """Where the record at `position` begins behind its length, and where it ends. None: it is not
+    whole."""
     length = shift = 0
     for start in range(position, min(position + 10, len(data))):
         length |= (data[start] & 0x7F) << shift

@@ -37,7 +37,8 @@ class Stream(Generic[Response]):
         return reply
 
     def cancel(self) -> None:
-        """Ends the call, from any thread. Whoever waits for a reply gets a ContextEngineError of code CANCELLED."""
+        """Ends the call, from any thread. Whoever waits for a reply gets a ContextEngineError of
+        code CANCELLED."""
         self._call.cancel()
 
     def __enter__(self) -> Self:
@@ -53,16 +54,19 @@ class BlockingConnection(Connection):
     _library: ClassVar[Any] = grpc
 
     def close(self) -> None:
-        """Ends calls that run and closes the connection. What waits to be sent stays in the spill file, if there is one."""
+        """Ends calls that run and closes the connection. What waits to be sent stays in the spill
+        file, if there is one."""
         self._channel.close()
         if self.queue is not None:
             self.queue.close()
 
     def flush(self, session: SessionRef | None = None, *, timeout: float | None = None) -> None:
-        """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError where the service is away.
+        """Sends what waits, of a session or of all, the oldest first. Raises ContextEngineError
+        where the service is away.
 
-        What the service refuses for what it is goes to `rejected`. Calls need not wait for each other: an entry goes only
-        after the one before it was answered, and one that two calls send is stored once.
+        What the service refuses for what it is goes to `rejected`. Calls need not wait for each
+        other: an entry goes only after the one before it was answered, and one that two calls send
+        is stored once.
         """
         if self.queue is None or not self.queue.count(session):
             return
@@ -87,7 +91,9 @@ class BlockingConnection(Connection):
         """One request, one reply."""
         return self.send(call, build(call.request, fields), timeout)
 
-    def send(self, call: Call[Request, Response], request: Request, timeout: float | None = None) -> Response:
+    def send(
+        self, call: Call[Request, Response], request: Request, timeout: float | None = None
+    ) -> Response:
         """One request that is ready, one reply."""
         invoke = self._callable("unary_unary", call)
         attempts = Attempts(self.timeout_of(call, timeout), time.monotonic)
@@ -109,10 +115,15 @@ class BlockingConnection(Connection):
     ) -> Stream[Response]:
         """One request, many replies."""
         request = build(call.request, fields)
-        return Stream(self._callable("unary_stream", call)(request, **self._stream_arguments(call, timeout)))
+        return Stream(
+            self._callable("unary_stream", call)(request, **self._stream_arguments(call, timeout))
+        )
 
     def stream_unary(
-        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+        self,
+        call: Call[Request, Response],
+        requests: Iterable[Request],
+        timeout: float | None = None,
     ) -> Response:
         """Many requests, one reply."""
         invoke = self._callable("stream_unary", call)
@@ -123,7 +134,10 @@ class BlockingConnection(Connection):
         return reply
 
     def stream_stream(
-        self, call: Call[Request, Response], requests: Iterable[Request], timeout: float | None = None
+        self,
+        call: Call[Request, Response],
+        requests: Iterable[Request],
+        timeout: float | None = None,
     ) -> Stream[Response]:
         """Requests and replies as they come."""
         invoke = self._callable("stream_stream", call)

@@ -2,8 +2,8 @@
 
 python clients/python/examples/agent.py [ADDRESS [SESSION [QUESTION ...]]]
 
-Without a session it begins one; without questions it asks two of its own. Where OTEL_EXPORTER_OTLP_ENDPOINT is set, each turn
-is a trace that goes there.
+Without a session it begins one; without questions it asks two of its own. Where
+OTEL_EXPORTER_OTLP_ENDPOINT is set, each turn is a trace that goes there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ from collections.abc import Sequence
 
 from spans import call_span, span, tracing
 
-from contextengine import Client, Message, Session, assistant, new_id, text_of, tool_call, tool_result, user
+from contextengine import (
+    Client,
+    Message,
+    Session,
+    assistant,
+    new_id,
+    text_of,
+    tool_call,
+    tool_result,
+    user,
+)
 from contextengine.types import ROLE_TOOL, ToolCallPart
 
 
 def model(messages: Sequence[Message]) -> tuple[Message, list[ToolCallPart]]:
-    """Stands in for a provider: asks for the tool once a question, then answers with what the tool said."""
+    """Stands in for a provider: asks for the tool once a question, then answers with what the tool
+    said."""
     last = messages[-1]
     if last.role == ROLE_TOOL:
         return assistant(f"It is {text_of(last)}."), []

@@ -1,5 +1,6 @@
-"""The spans of the example, sent over OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says to. Without it there are none, and what they
-need may be missing: opentelemetry-sdk and opentelemetry-exporter-otlp-proto-grpc."""
+"""The spans of the example, sent over OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says to. Without it
+there are none, and what they need may be missing: opentelemetry-sdk and
+opentelemetry-exporter-otlp-proto-grpc."""
 
 from __future__ import annotations
 
@@ -47,5 +48,7 @@ def call_span(rpc: str) -> AbstractContextManager[object]:
 
     method = f"contextengine.v1.ContextEngine/{rpc}"
     return trace.get_tracer("agent").start_as_current_span(
-        method, kind=trace.SpanKind.CLIENT, attributes={"rpc.system.name": "grpc", "rpc.method": method}
+        method,
+        kind=trace.SpanKind.CLIENT,
+        attributes={"rpc.system.name": "grpc", "rpc.method": method},
     )

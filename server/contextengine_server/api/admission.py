@@ -21,13 +21,18 @@ class Stoppable(Protocol):
 
 
 class Admission:
-    """Calls in flight, ordinary ones and long-lived streams, each with a limit. Belongs to one event loop."""
+    """Calls in flight, ordinary ones and long-lived streams, each with a limit. Belongs to one
+    event loop."""
 
     def __init__(self, max_calls: int, max_streams: int, retry_after_ms: int) -> None:
         self.draining = False
         self._calls: set[Stoppable] = set()
         self._streams: set[Stoppable] = set()
-        self._max_calls, self._max_streams, self._retry_after_ms = max_calls, max_streams, retry_after_ms
+        self._max_calls, self._max_streams, self._retry_after_ms = (
+            max_calls,
+            max_streams,
+            retry_after_ms,
+        )
         self._left: asyncio.Event | None = None
 
     @property
@@ -38,11 +43,16 @@ class Admission:
         """Raises Draining or Overloaded. Safe to `leave` either way."""
         if self.draining:
             raise Draining(
-                "the server is shutting down and takes no new calls; ask another one, or this one after its restart",
+                "the server is shutting down and takes no new calls; ask another one, or this one"
+                " after its restart",
                 retry_after_ms=DRAINING_RETRY_MS,
             )
         if long_lived:
-            calls, limit, what = self._streams, self._max_streams, "long-lived streams (max_long_lived_rpcs)"
+            calls, limit, what = (
+                self._streams,
+                self._max_streams,
+                "long-lived streams (max_long_lived_rpcs)",
+            )
         else:
             calls, limit, what = self._calls, self._max_calls, "calls (max_concurrent_rpcs)"
         if len(calls) >= limit:
@@ -59,7 +69,8 @@ class Admission:
             self._left.set()
 
     async def drain(self, grace_s: float) -> int:
-        """Refuses new calls, ends the long-lived ones, waits for the others and stops what is left after `grace_s`.
+        """Refuses new calls, ends the long-lived ones, waits for the others and stops what is left
+        after `grace_s`.
 
         Answers how many were stopped.
         """
@@ -68,7 +79,8 @@ class Admission:
         for stream in tuple(self._streams):
             stream.stop(
                 Draining(
-                    "the server is shutting down; resume on another one", retry_after_ms=DRAINING_RETRY_MS
+                    "the server is shutting down; resume on another one",
+                    retry_after_ms=DRAINING_RETRY_MS,
                 )
             )
         await self._until_empty(grace_s)
@@ -76,8 +88,8 @@ class Admission:
         for call in late:
             call.stop(
                 Draining(
-                    f"the server shut down before the call was done, after a grace of {grace_s:g} s; send it again"
-                    " with the same ids",
+                    f"the server shut down before the call was done, after a grace of {grace_s:g}"
+                    " s; send it again with the same ids",
                     retry_after_ms=DRAINING_RETRY_MS,
                 )
             )

@@ -1,7 +1,7 @@
 """Who calls: bearer tokens name a tenant and a role. And where the server may listen at all.
 
-Configuration holds SHA-256 hashes of tokens, never tokens. Without any, there is one caller, the operator of tenant
-`default`, and the server listens on loopback only.
+Configuration holds SHA-256 hashes of tokens, never tokens. Without any, there is one caller, the
+operator of tenant `default`, and the server listens on loopback only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class ConfigurationError(ValueError):
 
 
 class Role(StrEnum):
-    """What a caller may do: a runtime everything but what changes the service for others, an operator everything."""
+    """What a caller may do: a runtime everything but what changes the service for others, an
+    operator everything."""
 
     RUNTIME = "runtime"
     OPERATOR = "operator"
@@ -88,7 +89,8 @@ class Authenticator:
     def caller(self, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
         """Who the metadata's `authorization: Bearer …` names. Raises Unauthenticated.
 
-        A dictionary of hashes leaks nothing by its timing: who guesses does not choose the hash that is compared.
+        A dictionary of hashes leaks nothing by its timing: who guesses does not choose the hash
+        that is compared.
         """
         if not self._callers:
             return LOCAL_OPERATOR
@@ -101,7 +103,9 @@ class Authenticator:
                 if caller is None:
                     raise Unauthenticated("the bearer token is not known to this server")
                 return caller
-        raise Unauthenticated("this server needs a token: send the metadata `authorization: Bearer TOKEN`")
+        raise Unauthenticated(
+            "this server needs a token: send the metadata `authorization: Bearer TOKEN`"
+        )
 
 
 def authorize(caller: Caller, method: str) -> None:
@@ -134,24 +138,32 @@ def split_address(address: str) -> tuple[str, int]:
     bracketed = host.startswith("[") and host.endswith("]")
     if not separator or not port.isascii() or not port.isdigit() or int(port) > 65_535 or not host:
         raise ConfigurationError(
-            f"address {address!r}: give HOST:PORT with a port of 0 to 65535, [V6]:PORT, or unix:PATH"
+            f"address {address!r}: give HOST:PORT with a port of 0 to 65535, [V6]:PORT, or"
+            " unix:PATH"
         )
     if ":" in host and not bracketed:
-        raise ConfigurationError(f"address {address!r}: put an IPv6 host into brackets, [{host}]:{port}")
+        raise ConfigurationError(
+            f"address {address!r}: put an IPv6 host into brackets, [{host}]:{port}"
+        )
     return host.strip("[]"), int(port)
 
 
 def check_exposure(address: str, tls: bool, tokens: bool, insecure: bool) -> None:
-    """Raises ConfigurationError where the address can be reached from elsewhere without both TLS and tokens.
+    """Raises ConfigurationError where the address can be reached from elsewhere without both TLS
+    and tokens.
 
     `insecure` allows it all the same: somebody said so in as many words.
     """
     if insecure or is_local(address) or (tls and tokens):
         return
     missing = " and ".join(
-        [*([] if tls else ["TLS (a certificate and a key file)"]), *([] if tokens else ["bearer tokens"])]
+        [
+            *([] if tls else ["TLS (a certificate and a key file)"]),
+            *([] if tokens else ["bearer tokens"]),
+        ]
     )
     raise ConfigurationError(
-        f"refusing to listen on {address}: it can be reached from other machines, and {missing} must be configured"
-        " for that. Listen on 127.0.0.1 instead, or say --insecure if the network around it is all yours"
+        f"refusing to listen on {address}: it can be reached from other machines, and {missing}"
+        " must be configured for that. Listen on 127.0.0.1 instead, or say --insecure if the"
+        " network around it is all yours"
     )

@@ -20,14 +20,24 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 METADATA: ContextVar[Metadata] = ContextVar("metadata", default=())
-"""The metadata of the call that the current task works on. gRPC reads them once to find the handler; asking it again would
-read them again, for 20 µs."""
+"""The metadata of the call that the current task works on. gRPC reads them once to find the
+handler; asking it again would read them again, for 20 µs."""
 
 
 class Call:
     """One call: who makes it, until when, and its trace. Handed to the servicer explicitly."""
 
-    __slots__ = ("caller", "context", "metadata", "raw", "rpc", "started", "stopped", "task", "trace")
+    __slots__ = (
+        "caller",
+        "context",
+        "metadata",
+        "raw",
+        "rpc",
+        "started",
+        "stopped",
+        "task",
+        "trace",
+    )
 
     def __init__(self, rpc: Rpc, context: Context) -> None:
         self.rpc = rpc
@@ -60,7 +70,8 @@ class Call:
         return cast("float | None", self.context.time_remaining())
 
     async def opened(self) -> None:
-        """Tells the client that its stream stands, before there is anything to send: it misses nothing from here on."""
+        """Tells the client that its stream stands, before there is anything to send: it misses
+        nothing from here on."""
         await self.context.send_initial_metadata(())
 
     def stop(self, error: DomainError) -> None:
@@ -78,7 +89,9 @@ class Meter:
     def __init__(self, metrics: Metrics, rpc: Rpc) -> None:
         self._metrics, self.rpc = metrics, rpc
         label = {"rpc.method": rpc.method}
-        self.received = metrics.counter("contextengine.rpc.received", "Bytes of requests", label, "By")
+        self.received = metrics.counter(
+            "contextengine.rpc.received", "Bytes of requests", label, "By"
+        )
         self.sent = metrics.counter("contextengine.rpc.sent", "Bytes of replies", label, "By")
         self._by_status: dict[str, Histogram] = {}
         self._latency("OK")
@@ -95,7 +108,9 @@ class Meter:
             "rpc.response.status_code": status,
         }
         latency = self._metrics.histogram(
-            "rpc.server.call.duration", "From a call's arrival to its reply; of a stream, to its end", labels
+            "rpc.server.call.duration",
+            "From a call's arrival to its reply; of a stream, to its end",
+            labels,
         )
         self._by_status[status] = latency
         return latency

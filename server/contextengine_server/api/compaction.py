@@ -11,7 +11,12 @@ from contextengine_server.api.reading import budget_spec, not_negative, ref_of, 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.engines.contract import CompactionStep, Engine
-from contextengine_server.errors import ContradictoryFields, InvalidField, RevisionMismatch, Violation
+from contextengine_server.errors import (
+    ContradictoryFields,
+    InvalidField,
+    RevisionMismatch,
+    Violation,
+)
 from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
 from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
 from contextengine_server.sessions.compacting import compact as run
@@ -27,8 +32,9 @@ from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.shaping import summary_info
 
 INSTRUCTIONS = (
-    "Summarize the messages of the range for the agent that will go on with the task: goal, constraints and preferences, "
-    "progress, key decisions, next steps, and exact identifiers (paths, ids, hashes, numbers) that it will need."
+    "Summarize the messages of the range for the agent that will go on with the task: goal,"
+    " constraints and preferences, progress, key decisions, next steps, and exact identifiers"
+    " (paths, ids, hashes, numbers) that it will need."
 )
 
 log = structlog.get_logger("contextengine.compact")
@@ -86,7 +92,9 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
             await _remember(core, address, asked, reply)
             return reply
         if request.no_wait:
-            await queue_compaction(core, address.scope, available, call.trace.traceparent(), asked=wanted)
+            await queue_compaction(
+                core, address.scope, available, call.trace.traceparent(), asked=wanted
+            )
             return _deferred(session, "deferred to background")
         joining = session.compaction.locked()
         generation, tokens = core.require(session).generation, session.view.view_tokens()
@@ -95,7 +103,9 @@ async def compact(core: SessionCore, request: pb.CompactRequest, call: Call) -> 
                 known = await core.store.reply(address.scope, asked.id)
                 if known is not None:
                     return pb.CompactResponse.FromString(checked(known, asked).reply)
-            made = [summary for summary in session.live_summaries if summary.generation > generation]
+            made = [
+                summary for summary in session.live_summaries if summary.generation > generation
+            ]
             if made and reached(core, engine, session.view, wanted):
                 done = Compacted("", tokens, session.view.view_tokens())
             else:
@@ -120,7 +130,9 @@ async def commit_compaction(
         core.require(session)
         answer = await decide(core, session, proposal_id, request.accept)
         if answer is Answer.REFUSED and request.refuse_reason:
-            log.info("proposal refused", session=session.scope.session, why=request.refuse_reason[:200])
+            log.info(
+                "proposal refused", session=session.scope.session, why=request.refuse_reason[:200]
+            )
         return pb.CommitCompactionResponse(
             committed=answer is Answer.COMMITTED,
             reason=answer.value,
@@ -164,12 +176,15 @@ async def _remember(
         )
 
 
-async def _undo(core: SessionCore, request: pb.CompactRequest, address: Address) -> pb.CompactResponse:
+async def _undo(
+    core: SessionCore, request: pb.CompactRequest, address: Address
+) -> pb.CompactResponse:
     """Takes compactions back, and says what the view is without them."""
     for name in ("force", "propose_only", "no_wait"):
         if getattr(request, name):
             raise ContradictoryFields(
-                ["undo_to_generation", name], "take compactions back in a call of its own, then compact"
+                ["undo_to_generation", name],
+                "take compactions back in a call of its own, then compact",
             )
     expected = request.expected_revision if request.HasField("expected_revision") else None
     async with core.session(address.scope, lock=True) as session:
@@ -183,7 +198,8 @@ async def _undo(core: SessionCore, request: pb.CompactRequest, address: Address)
 def _require_revision(request: pb.CompactRequest, head: SessionHead) -> None:
     if request.HasField("expected_revision") and request.expected_revision != head.revision:
         raise RevisionMismatch(
-            f"expected_revision: {request.expected_revision} was expected, the session is at {head.revision}: read it again",
+            f"expected_revision: {request.expected_revision} was expected, the session is at"
+            f" {head.revision}: read it again",
             violations=[Violation("expected_revision", f"the session is at {head.revision}")],
             metadata={"expected": str(request.expected_revision), "actual": str(head.revision)},
         )
@@ -210,9 +226,13 @@ async def _delegated(
         if not isinstance(step, CompactionStep):
             return _deferred(session, step.reason)
         reply = _deferred(session, "delegated")
-        behind = session.view.atom(step.last + 1).first if step.last + 1 < session.view.steps else None
+        behind = (
+            session.view.atom(step.last + 1).first if step.last + 1 < session.view.steps else None
+        )
         reply.delegation.first_sequence = session.view.atom(step.first).first
-        reply.delegation.last_sequence = behind - 1 if behind is not None else session.view.last_sequence
+        reply.delegation.last_sequence = (
+            behind - 1 if behind is not None else session.view.last_sequence
+        )
         reply.delegation.instructions = INSTRUCTIONS + (
             f" Keep in sight: {wanted.focus}" if wanted.focus else ""
         )
@@ -224,12 +244,18 @@ async def _first_kept(core: SessionCore, session: Session) -> int:
     """The first sequence behind the summaries; 0 where nothing follows them."""
     view = session.view
     if not view.summaries:
-        return view.atom(view.leading).first if view.steps > view.leading and view.holds(view.leading) else 0
+        return (
+            view.atom(view.leading).first
+            if view.steps > view.leading and view.holds(view.leading)
+            else 0
+        )
     row = await core.store.atom_from(session.scope, view.summaries[-1].span_end)
     return row.sequence if row is not None else 0
 
 
-async def _reply(core: SessionCore, session: Session, done: Compacted, factor: float) -> pb.CompactResponse:
+async def _reply(
+    core: SessionCore, session: Session, done: Compacted, factor: float
+) -> pb.CompactResponse:
     head = session.head
     return pb.CompactResponse(
         compacted=done.compacted,

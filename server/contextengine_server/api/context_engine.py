@@ -44,7 +44,9 @@ from contextengine_server.sessions.writing import Request, append, request_of
 class ContextEngineService(ToolCalls, SubagentCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
-    def __init__(self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectedItems) -> None:
+    def __init__(
+        self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectedItems
+    ) -> None:
         self.core, self.ground, self.rules, self.items = core, ground, rules, items
         self.answers = Answers(core)
 
@@ -54,12 +56,16 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         token = request_id(request.spawn_token, "spawn_token")
         if token and request.HasField("continues"):
             raise ContradictoryFields(
-                ["continues", "spawn_token"], "a child begins as it was prepared: give one of the two"
+                ["continues", "spawn_token"],
+                "a child begins as it was prepared: give one of the two",
             )
         address = await core.address(call.caller.tenant, ref_of(request.session))
         history = await read_in(call, incoming, core, request.history, "history")
         host = host_facts(request.host) if request.HasField("host") else None
-        model, provider = request_id(request.model, "model"), request_id(request.provider, "provider")
+        model, provider = (
+            request_id(request.model, "model"),
+            request_id(request.provider, "provider"),
+        )
         window = not_negative(request.window, "window") if request.HasField("window") else None
         asked = request_of(request_id(request.request_id), "Bootstrap", history)
         selected = await core.select(address.scope)
@@ -73,7 +79,11 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 model=model,
                 provider=provider,
                 window=window,
-                continues=ref_of(request.continues, "continues") if request.HasField("continues") else None,
+                continues=(
+                    ref_of(request.continues, "continues")
+                    if request.HasField("continues")
+                    else None
+                ),
                 spawned=bool(token),
             ),
             history,
@@ -115,7 +125,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             ingested=selected.engine.notices,
         )
 
-    async def ingest_batch(self, request: life.IngestBatchRequest, call: Call) -> life.IngestBatchResponse:
+    async def ingest_batch(
+        self, request: life.IngestBatchRequest, call: Call
+    ) -> life.IngestBatchResponse:
         """Stores messages, all or none."""
         if not request.messages:
             raise InvalidField("messages", "is empty: give at least one message")
@@ -147,7 +159,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             return known.reply
         live = request.HasField("live")
         if live and request.ingest:
-            raise ContradictoryFields(["ingest", "live"], "give the new messages or the whole list, not both")
+            raise ContradictoryFields(
+                ["ingest", "live"], "give the new messages or the whole list, not both"
+            )
         if request.prompt and request.current_message_id:
             raise ContradictoryFields(
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
@@ -160,9 +174,11 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             tenant=call.caller.tenant,
             ref=ref_of(request.session),
             ingest=await read_in(call, incoming, core, request.ingest, "ingest"),
-            live=await read_in(call, incoming, core, request.live.messages, "live.messages")
-            if live
-            else None,
+            live=(
+                await read_in(call, incoming, core, request.live.messages, "live.messages")
+                if live
+                else None
+            ),
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
             budget=await budget_spec(core, request.budget, request.tools),
@@ -170,13 +186,16 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             provider=request_id(request.provider, "provider"),
             prompt_tokens=await prompt_tokens(core, request.prompt),
             current_message_id=request.current_message_id,
-            measured=request.current_token_count if request.HasField("current_token_count") else None,
+            measured=(
+                request.current_token_count if request.HasField("current_token_count") else None
+            ),
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
             whole=request.explain,
             trace=call.trace,
         )
         assembly = await assemble(core, wanted)
-        # Written before anything is waited for: a commit of the session would change the view under the reply.
+        # Written before anything is waited for: a commit of the session would change the view under
+        # the reply.
         with call.trace.span("reply") as span:
             reply, reused = replies.encode(
                 assembly,
@@ -197,7 +216,12 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             with call.trace.span("project"):
                 reply = await projection.beside(reply, assembly, request, self.items)
         # A session key may name another session the next time, without a change of this one.
-        if not (assembly.stored or assembly.outcome_reason or request.explain or request.session.session_key):
+        if not (
+            assembly.stored
+            or assembly.outcome_reason
+            or request.explain
+            or request.session.session_key
+        ):
             self.answers.keep(question, assembly, stands_on, reply, reused)
         core.meters.tokens_sent.value += assembly.tokens
         core.meters.tokens_reused.value += reused
@@ -207,7 +231,11 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 assembly.view.scope,
                 assembly.available,
                 call.trace.traceparent(),
-                measured=None if wanted.measured is None else round(wanted.measured / assembly.budget.factor),
+                measured=(
+                    None
+                    if wanted.measured is None
+                    else round(wanted.measured / assembly.budget.factor)
+                ),
             )
         return reply
 
@@ -223,7 +251,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         """Takes or refuses a proposal."""
         return await commit_compaction(self.core, request, call)
 
-    async def after_turn(self, request: life.AfterTurnRequest, call: Call) -> life.AfterTurnResponse:
+    async def after_turn(
+        self, request: life.AfterTurnRequest, call: Call
+    ) -> life.AfterTurnResponse:
         """Says that a turn is over and hands over what it added."""
         core = self.core
         before = 0
@@ -232,7 +262,8 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             if before > len(request.messages):
                 raise InvalidField(
                     "pre_prompt_message_count",
-                    f"is {before}, but `messages` has only {len(request.messages)}: give the whole list",
+                    f"is {before}, but `messages` has only {len(request.messages)}: give the whole"
+                    " list",
                 )
         new = await read_in(call, incoming, core, request.messages, "messages", before)
         if request.HasField("current_token_count"):
@@ -242,11 +273,15 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             first_index=before,
             key=request_id(request.advancement_key, "advancement_key"),
             request=request_of(request_id(request.request_id), "AfterTurn", new),
-            report=report_of(request.usage, sent=replies.estimated_in(request.assembly_id))
-            if request.HasField("usage")
-            else None,
+            report=(
+                report_of(request.usage, sent=replies.estimated_in(request.assembly_id))
+                if request.HasField("usage")
+                else None
+            ),
             budget=await budget_spec(core, request.budget),
-            measured=request.current_token_count if request.HasField("current_token_count") else None,
+            measured=(
+                request.current_token_count if request.HasField("current_token_count") else None
+            ),
             cause=call.trace.traceparent(),
         )
         address = await core.address(call.caller.tenant, ref_of(request.session))
@@ -255,9 +290,11 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             bool(new) and not any(s.disposition == 1 for s in done.written.stored)
         )
         return life.AfterTurnResponse(
-            status=life.AfterTurnResponse.STATUS_DUPLICATE
-            if duplicate
-            else life.AfterTurnResponse.STATUS_COMMITTED,
+            status=(
+                life.AfterTurnResponse.STATUS_DUPLICATE
+                if duplicate
+                else life.AfterTurnResponse.STATUS_COMMITTED
+            ),
             stored=replies.stored_messages(done.written.stored),
             revision=done.written.revision,
             compaction_queued=done.queued,
@@ -281,14 +318,22 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             if kind == "compacted":
                 change = request.compacted
                 done, row = await host_compaction(
-                    core, session, address, asked, change.first_sequence, change.last_sequence, change.summary
+                    core,
+                    session,
+                    address,
+                    asked,
+                    change.first_sequence,
+                    change.last_sequence,
+                    change.summary,
                 )
                 summary = replies.summary(row) if row is not None else None
                 return life.RecordHostChangeResponse(
                     recorded=not done.repeated, revision=done.revision, summary=summary
                 )
             if kind == "rewind":
-                done = await shortening.rewind(core, session, address, asked, request.rewind.after_sequence)
+                done = await shortening.rewind(
+                    core, session, address, asked, request.rewind.after_sequence
+                )
             else:
                 done = await shortening.native_compaction(core, session, address, asked)
         return life.RecordHostChangeResponse(
@@ -298,14 +343,19 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         )
 
     async def maintain(self, request: life.MaintainRequest, call: Call) -> life.MaintainResponse:
-        """Answers the transcript rewrites that the engine would like; neither shipped engine wants any."""
+        """Answers the transcript rewrites that the engine would like; neither shipped engine wants
+        any."""
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         async with self.core.session(address.scope) as session:
             self.core.require(session)
         selected = await self.core.select(address.scope)
-        return life.MaintainResponse(changed=False, reason=f"{selected.engine.id} rewrites no transcripts")
+        return life.MaintainResponse(
+            changed=False, reason=f"{selected.engine.id} rewrites no transcripts"
+        )
 
-    async def report_usage(self, request: life.ReportUsageRequest, call: Call) -> life.ReportUsageResponse:
+    async def report_usage(
+        self, request: life.ReportUsageRequest, call: Call
+    ) -> life.ReportUsageResponse:
         """Says what the provider billed, or refused."""
         core = self.core
         if not request.HasField("usage") and not request.HasField("overflow"):
@@ -313,7 +363,8 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         estimated = replies.estimated_in(request.assembly_id)
         if request.assembly_id and not estimated:
             raise InvalidField(
-                "assembly_id", "is not one of this service's: give AssembleResponse.assembly_id as it was"
+                "assembly_id",
+                "is not one of this service's: give AssembleResponse.assembly_id as it was",
             )
         report = report_of(
             request.usage if request.HasField("usage") else None,
@@ -333,7 +384,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 revision=done.revision,
             )
 
-    async def update_model(self, request: life.UpdateModelRequest, call: Call) -> life.UpdateModelResponse:
+    async def update_model(
+        self, request: life.UpdateModelRequest, call: Call
+    ) -> life.UpdateModelResponse:
         """Sets the session's model."""
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(request.session))
@@ -359,13 +412,19 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 revision=done.revision,
             )
 
-    async def get_status(self, request: life.GetStatusRequest, call: Call) -> life.GetStatusResponse:
+    async def get_status(
+        self, request: life.GetStatusRequest, call: Call
+    ) -> life.GetStatusResponse:
         """Answers how a session is."""
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        await self.core.reached(address.scope, not_negative(request.at_least_revision, "at_least_revision"))
+        await self.core.reached(
+            address.scope, not_negative(request.at_least_revision, "at_least_revision")
+        )
         return await status_of(self.core, address.scope)
 
-    async def reset_session(self, request: life.ResetSessionRequest, call: Call) -> life.ResetSessionResponse:
+    async def reset_session(
+        self, request: life.ResetSessionRequest, call: Call
+    ) -> life.ResetSessionResponse:
         """Empties a session's view."""
         asked = _asked(request.request_id, "ResetSession", request)
         expected = request.expected_revision if request.HasField("expected_revision") else None
@@ -377,7 +436,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             revision=done.revision, retired_count=(done.numbers or {}).get("retired", 0)
         )
 
-    async def end_session(self, request: life.EndSessionRequest, call: Call) -> life.EndSessionResponse:
+    async def end_session(
+        self, request: life.EndSessionRequest, call: Call
+    ) -> life.EndSessionResponse:
         """Ends a conversation for now."""
         asked = _asked(request.request_id, "EndSession", request)
         expected = request.expected_revision if request.HasField("expected_revision") else None
@@ -385,7 +446,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         async with self.core.session(address.scope, lock=True) as session:
             self.core.require(session)
             done = await shortening.end(self.core, session, address, asked, expected)
-        return life.EndSessionResponse(revision=done.revision, ended=bool((done.numbers or {}).get("ended")))
+        return life.EndSessionResponse(
+            revision=done.revision, ended=bool((done.numbers or {}).get("ended"))
+        )
 
     async def dispose_session(
         self, request: life.DisposeSessionRequest, call: Call

@@ -1,4 +1,5 @@
-"""The rpcs of contextengine.v1 as their descriptors say, and what holds for each before its servicer is asked."""
+"""The rpcs of contextengine.v1 as their descriptors say, and what holds for each before its
+servicer is asked."""
 
 from __future__ import annotations
 
@@ -23,14 +24,16 @@ OPERATOR_ONLY = frozenset({"contextengine.v1.Engines/Assign"})
 """The rpcs that need the role operator. All others are open to both roles."""
 
 LONG_LIVED = frozenset({"contextengine.v1.Sessions/Watch", "contextengine.v1.Runtime/Attach"})
-"""Streams that last as long as their client likes. They have a limit of their own and end when the server drains."""
+"""Streams that last as long as their client likes. They have a limit of their own and end when the
+server drains."""
 
 _FILES = (context_engine_pb2, recall_pb2, projection_pb2, runtime_pb2, sessions_pb2, engines_pb2)
 
 
 @dataclass(frozen=True, slots=True)
 class Rpc:
-    """One rpc: `method` is `contextengine.v1.Service/Name`, `attribute` the name of its servicer's method."""
+    """One rpc: `method` is `contextengine.v1.Service/Name`, `attribute` the name of its servicer's
+    method."""
 
     service: str
     name: str
@@ -47,7 +50,9 @@ class Rpc:
 def services() -> tuple[str, ...]:
     """The full names of the contract's services."""
     return tuple(
-        service.full_name for file in _FILES for service in file.DESCRIPTOR.services_by_name.values()
+        service.full_name
+        for file in _FILES
+        for service in file.DESCRIPTOR.services_by_name.values()
     )
 
 

@@ -30,7 +30,8 @@ UNREADABLE = Check(
     "session.integrity.unreadable",
     ERROR,
     "rows of the session cannot be read as they are stored",
-    "Restore the database from a backup, unless the checks of the store say why it cannot be read at all.",
+    "Restore the database from a backup, unless the checks of the store say why it cannot be read"
+    " at all.",
 )
 
 
@@ -47,11 +48,15 @@ class EnginesService:
         """Lists the engines, the default first."""
         selection = self.core.selection
         ids = sorted(
-            selection.registry.ids, key=lambda engine_id: (engine_id != selection.default, engine_id)
+            selection.registry.ids,
+            key=lambda engine_id: (engine_id != selection.default, engine_id),
         )
         served = await self._served(call.caller.tenant)
         return pb.EnginesListResponse(
-            engines=[self._engine(selection.registry.registration(engine_id), served) for engine_id in ids],
+            engines=[
+                self._engine(selection.registry.registration(engine_id), served)
+                for engine_id in ids
+            ],
             default_engine_id=selection.default,
         )
 
@@ -100,9 +105,13 @@ class EnginesService:
         request_id(request.engine_id, "engine_id")
         made = [name for name in ("engine_id", "options_json") if getattr(request, name)]
         if request.clear and made:
-            raise ContradictoryFields(["clear", *made], "remove the assignment or make one, not both")
+            raise ContradictoryFields(
+                ["clear", *made], "remove the assignment or make one, not both"
+            )
         if not request.clear and not made:
-            raise InvalidField("engine_id", "is required, or options_json, or clear: say what to assign")
+            raise InvalidField(
+                "engine_id", "is required, or options_json, or clear: say what to assign"
+            )
         scope = await self._scope(call.caller.tenant, request.scope, "scope")
         options = _options(request.options_json)
         target = request.engine_id
@@ -111,18 +120,25 @@ class EnginesService:
             try:
                 registry.engine(target, registry.options(target, options))
             except InvalidEngine as error:
-                raise EngineFailed(str(error), metadata={"engine": target, "operation": "load"}) from error
+                raise EngineFailed(
+                    str(error), metadata={"engine": target, "operation": "load"}
+                ) from error
             options = registry.named(target, options)
             self._check_models(registry.registration(target), options)
         await self.core.selection.assign(scope, request.engine_id, target, options)
         selected = await self.core.select(scope)
         self.core.events.emit(
-            "engine:assigned", *scope, attributes={"engine": selected.engine.id, "source": selected.source}
+            "engine:assigned",
+            *scope,
+            attributes={"engine": selected.engine.id, "source": selected.source},
         )
-        return pb.AssignResponse(engine=replies.engine_info(selected.engine), source=selected.source)
+        return pb.AssignResponse(
+            engine=replies.engine_info(selected.engine), source=selected.source
+        )
 
     def _check_models(self, registration: Registration, options: dict[str, Any]) -> None:
-        """Refuses a model that nobody could ask: summaries would fall through to the next in the chain without a word."""
+        """Refuses a model that nobody could ask: summaries would fall through to the next in the
+        chain without a word."""
         if registration.options is not DagOptions:
             return
         for option, model in models_named(DagOptions.model_validate(options)):
@@ -151,7 +167,8 @@ class EnginesService:
         return served
 
     async def _rows_checks(self, address: Address, *, mend: bool) -> Sequence[Check]:
-        """Whether the session's rows agree with each other; of a session that is not there, whether anything is left."""
+        """Whether the session's rows agree with each other; of a session that is not there, whether
+        anything is left."""
         try:
             if await self.core.store.head(address.scope) is not None:
                 return integrity_checks(await examine(self.core, address, mend=mend))
@@ -164,7 +181,9 @@ class EnginesService:
         try:
             selected = await self.core.select(address.scope)
         except DomainError as error:
-            return Check("session.engine", WARNING, error.text, "Assign one of the engines that exist.")
+            return Check(
+                "session.engine", WARNING, error.text, "Assign one of the engines that exist."
+            )
         return Check("session.engine", OK, f"{selected.engine.id}, chosen by {selected.source}")
 
     def _engine(self, registration: Registration, served: Counter[str]) -> pb.Engine:
@@ -188,7 +207,8 @@ class EnginesService:
 def _options(raw: bytes) -> dict[str, Any]:
     if len(raw) > MAX_OPTIONS_BYTES:
         raise InvalidField(
-            "options_json", f"is longer than {MAX_OPTIONS_BYTES} bytes: options are a few numbers and words"
+            "options_json",
+            f"is longer than {MAX_OPTIONS_BYTES} bytes: options are a few numbers and words",
         )
     if not raw:
         return {}
@@ -197,7 +217,9 @@ def _options(raw: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise InvalidField("options_json", f"is no JSON: {error}") from error
     if not isinstance(options, dict):
-        raise InvalidField("options_json", "must be a JSON object: names of options with their values")
+        raise InvalidField(
+            "options_json", "must be a JSON object: names of options with their values"
+        )
     return options
 
 

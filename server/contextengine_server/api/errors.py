@@ -1,8 +1,8 @@
 """The one place where what went wrong becomes a google.rpc.Status with its details.
 
-Clients see a code, a text, ErrorInfo (domain `contextengine`, reason, metadata), BadRequest where fields are wrong and
-RetryInfo where trying again helps. Whatever is not foreseen is a defect: INTERNAL with an id to look for in the log, where
-its frames are written down, and never its text.
+Clients see a code, a text, ErrorInfo (domain `contextengine`, reason, metadata), BadRequest where
+fields are wrong and RetryInfo where trying again helps. Whatever is not foreseen is a defect:
+INTERNAL with an id to look for in the log, where its frames are written down, and never its text.
 """
 
 from __future__ import annotations
@@ -61,21 +61,24 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
 )
 """Reason to status code, as errors.proto says."""
 
-# Everything travels in one block of trailing metadata, twice the text included, and clients refuse blocks over 8 KiB, gRPC's
-# default soft limit: percent-encoding makes up to 3 bytes of one, base64 4 of 3. These bounds keep the worst case below.
+# Everything travels in one block of trailing metadata, twice the text included, and clients refuse
+# blocks over 8 KiB, gRPC's default soft limit: percent-encoding makes up to 3 bytes of one, base64
+# 4 of 3. These bounds keep the worst case below.
 MAX_TEXT_BYTES = 1_000
 MAX_VALUE_BYTES = 256
 MAX_DETAILS_BYTES = 1_900
 
 STORE_RETRY_MS = 1_000
 LOST_RACE_RETRY_MS = 20
-"""A commit takes a few milliseconds; who lost once against several writers waits for all of them."""
+"""A commit takes a few milliseconds; who lost once against several writers waits for all of
+them."""
 
 log = get_logger("contextengine.api")
 
 
 def as_domain_error(error: BaseException, method: str, trace: Trace) -> DomainError:
-    """What an exception means to the caller of `method`. What is not foreseen is logged here, once, and is a defect."""
+    """What an exception means to the caller of `method`. What is not foreseen is logged here, once,
+    and is a defect."""
     match error:
         case DomainError() if error.reason in CODES and error.reason != "DEFECT":
             return error
@@ -86,8 +89,8 @@ def as_domain_error(error: BaseException, method: str, trace: Trace) -> DomainEr
             # Its text names files of this machine, which are the operator's business.
             log.error("store_unavailable", rpc=method, detail=str(error), **trace.ids())
             return StoreDown(
-                "the store cannot be written or read now; nothing was changed. Try again, and have the operator run"
-                " `contextengine doctor` if it lasts",
+                "the store cannot be written or read now; nothing was changed. Try again, and have"
+                " the operator run `contextengine doctor` if it lasts",
                 retry_after_ms=STORE_RETRY_MS,
             )
         case RevisionConflict():
@@ -96,19 +99,25 @@ def as_domain_error(error: BaseException, method: str, trace: Trace) -> DomainEr
                 retry_after_ms=LOST_RACE_RETRY_MS,
             )
         case TimeoutError():
-            return DeadlinePassed("the work took longer than it may; send the call again with the same ids")
+            return DeadlinePassed(
+                "the work took longer than it may; send the call again with the same ids"
+            )
         case _:
             defect = secrets.token_hex(8)
             log.error("defect", rpc=method, defect_id=defect, exc_info=error, **trace.ids())
             return DomainError(
-                f"{method} failed by a defect of the service; its log has more under the id {defect}",
+                f"{method} failed by a defect of the service; its log has more under the id"
+                f" {defect}",
                 metadata={"id": defect, "rpc": method},
             )
 
 
 def to_status(error: DomainError) -> grpc.Status:
-    """The status of a domain error, its details in the trailing metadata. Long texts and lists are cut to fit there."""
-    status = status_pb2.Status(code=CODES[error.reason].value[0], message=clip(error.text, MAX_TEXT_BYTES))
+    """The status of a domain error, its details in the trailing metadata. Long texts and lists are
+    cut to fit there."""
+    status = status_pb2.Status(
+        code=CODES[error.reason].value[0], message=clip(error.text, MAX_TEXT_BYTES)
+    )
     left = MAX_DETAILS_BYTES
     info = error_details_pb2.ErrorInfo(domain=DOMAIN, reason=error.reason)
     for key, value in error.metadata.items():

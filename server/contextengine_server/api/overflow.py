@@ -1,8 +1,9 @@
 """Reading a provider's refusal for length: which limit does the text name?
 
-Wordings as the vendors' APIs have them: OpenAI «This model's maximum context length is 128000 tokens. However, your messages
-resulted in 130000 tokens», Anthropic «prompt is too long: 208310 tokens > 200000 maximum», Google «The input token count
-(1052880) exceeds the maximum number of tokens allowed (1048576)», and servers that speak OpenAI's form.
+Wordings as the vendors' APIs have them: OpenAI «This model's maximum context length is 128000
+tokens. However, your messages resulted in 130000 tokens», Anthropic «prompt is too long: 208310
+tokens > 200000 maximum», Google «The input token count (1052880) exceeds the maximum number of
+tokens allowed (1048576)», and servers that speak OpenAI's form.
 """
 
 from __future__ import annotations

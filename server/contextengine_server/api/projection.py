@@ -1,4 +1,5 @@
-"""Service Projection, and the projection that Assemble answers beside its items: one way through the projection room for both."""
+"""Service Projection, and the projection that Assemble answers beside its items: one way through
+the projection room for both."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from contextengine_server.api.reading import (
     request_id,
 )
 from contextengine_server.api.recall import head_of
-from contextengine_server.errors import ContradictoryFields, InvalidField, ProjectionTooLarge, Violation
+from contextengine_server.errors import (
+    ContradictoryFields,
+    InvalidField,
+    ProjectionTooLarge,
+    Violation,
+)
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.codex import task as codex
 from contextengine_server.projection.codex.projecting import project, split_prompt
@@ -44,7 +50,8 @@ _RENDER = {
 }
 PRODUCT = "OpenClaw"
 THREADED_CHARS = 200_000
-"""From this many bytes of frames on a projection is made in a thread: redaction alone takes milliseconds a megabyte."""
+"""From this many bytes of frames on a projection is made in a thread: redaction alone takes
+milliseconds a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,9 @@ class ProjectionService:
         core, options = self.core, request.options
         for name in ("system_prompt_addition", "epoch"):
             if getattr(request, name):
-                raise ContradictoryFields(["session", name], "a session's own comes from its assembly")
+                raise ContradictoryFields(
+                    ["session", name], "a session's own comes from its assembly"
+                )
         ref = ref_of(request.session)
         address = await core.address(call.caller.tenant, ref)
         at_least = not_negative(request.at_least_revision, "at_least_revision")
@@ -118,7 +127,9 @@ class ProjectionService:
         return _assembled(await assemble(core, wanted), self.items, request.prompt)
 
     async def _list(self, request: pb.ProjectRequest) -> Context:
-        incoming(self.core, request.messages, "messages")  # says what cannot be, as for every message
+        incoming(
+            self.core, request.messages, "messages"
+        )  # says what cannot be, as for every message
         await prompt_tokens(self.core, request.prompt)
         request_id(request.epoch, "epoch")
         spec = await budget_spec(self.core, request.budget)
@@ -135,22 +146,32 @@ class ProjectionService:
 
 
 async def beside(
-    assembled: bytes, assembly: Assembly, request: assemble_pb2.AssembleRequest, items: ProjectedItems
+    assembled: bytes,
+    assembly: Assembly,
+    request: assemble_pb2.AssembleRequest,
+    items: ProjectedItems,
 ) -> bytes:
     """An encoded AssembleResponse with the field `projection` added."""
-    # All that belongs to the assembly is read before anything is waited for: a commit would change its view.
+    # All that belongs to the assembly is read before anything is waited for: a commit would change
+    # its view.
     context = _assembled(assembly, items, request.prompt, request.current_message_id)
     if request.HasField("live"):
         # The harness counts in its own list, which may hold more than is shown of it, or less.
         context = replace(
-            context, items=_following(context.items, assembly), message_count=len(request.live.messages)
+            context,
+            items=_following(context.items, assembly),
+            message_count=len(request.live.messages),
         )
     if sum(map(len, assembly.joined.after(0))) > THREADED_CHARS:
-        reply, large = await asyncio.to_thread(_projected, context, request.projection, "projection")
+        reply, large = await asyncio.to_thread(
+            _projected, context, request.projection, "projection"
+        )
     else:
         reply, large = _projected(context, request.projection, "projection")
     small = reply.SerializeToString()
-    return b"".join((assembled, varint(_FIELD << 3 | 2), varint(len(small) + len(large)), small, large))
+    return b"".join(
+        (assembled, varint(_FIELD << 3 | 2), varint(len(small) + len(large)), small, large)
+    )
 
 
 def check(request: assemble_pb2.AssembleRequest) -> None:
@@ -161,7 +182,10 @@ def check(request: assemble_pb2.AssembleRequest) -> None:
 
 
 def _assembled(
-    assembly: Assembly, items: ProjectedItems, prompt: Sequence[message_pb2.Part], current_id: str = ""
+    assembly: Assembly,
+    items: ProjectedItems,
+    prompt: Sequence[message_pb2.Part],
+    current_id: str = "",
 ) -> Context:
     budget = assembly.budget
     return Context(
@@ -184,20 +208,23 @@ def _assembled(
 
 
 def _following(items: list[Item], assembly: Assembly) -> list[Item]:
-    """The items, those that are not stored with the sequences that they would get: a binding tells by these what its thread has
-    seen."""
+    """The items, those that are not stored with the sequences that they would get: a binding tells
+    by these what its thread has seen."""
     atoms = assembly.view.atoms
     would = {entry.live_index: entry.sequence for atom in atoms for entry in atom.entries}
     return [
-        item
-        if item.live_index < 0
-        else replace(item, sequence=max(0, would.get(item.live_index, 0)), shelf=None)
+        (
+            item
+            if item.live_index < 0
+            else replace(item, sequence=max(0, would.get(item.live_index, 0)), shelf=None)
+        )
         for item in items
     ]
 
 
 Reply = tuple[pb.ProjectResponse, bytes]
-"""A reply, and its one large field, encoded: it is copied into the answer once, and not into the reply before."""
+"""A reply, and its one large field, encoded: it is copied into the answer once, and not into the
+reply before."""
 
 
 def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> Reply:
@@ -209,12 +236,15 @@ def _projected(context: Context, options: pb.ProjectionOptions, field: str) -> R
     except ProjectionImpossible as error:
         name = _named(error.field, options, field)
         if error.limit:
-            raise ProjectionTooLarge(f"{name}: {error}", violations=[Violation(name, str(error))]) from None
+            raise ProjectionTooLarge(
+                f"{name}: {error}", violations=[Violation(name, str(error))]
+            ) from None
         raise InvalidField(name, str(error)) from None
 
 
 def _named(name: str, options: pb.ProjectionOptions, field: str) -> str:
-    """What a request calls the field that a projection complains of; `field` is where the options stand in it."""
+    """What a request calls the field that a projection complains of; `field` is where the options
+    stand in it."""
     if name == "budget":
         return f"{field}.token_budget" if options.HasField("token_budget") else name
     own = {
@@ -245,9 +275,11 @@ def _for_codex(context: Context, options: pb.ProjectionOptions, renderer: str, f
             engine_version=context.engine_version,
             owns_compaction=context.owns_compaction,
             budget=options.token_budget if options.HasField("token_budget") else context.budget,
-            reserve=None
-            if options.HasField("token_budget") and not options.HasField("reserve_tokens")
-            else reserve,
+            reserve=(
+                None
+                if options.HasField("token_budget") and not options.HasField("reserve_tokens")
+                else reserve
+            ),
             max_chars=options.max_chars if options.HasField("max_chars") else None,
             product=options.product_name or PRODUCT,
             tools=options.dynamic_tools_fingerprint,
@@ -316,18 +348,21 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
             instructions="\n\n".join(filter(None, sections)),
             provider=options.provider or context.provider,
             model=options.model or context.model,
-            breakpoints=options.max_cache_breakpoints if options.HasField("max_cache_breakpoints") else None,
+            breakpoints=(
+                options.max_cache_breakpoints if options.HasField("max_cache_breakpoints") else None
+            ),
         )
     )
     warnings = []
     if rendered.messages_json == b"[]":
         warnings.append(
-            f"empty_messages: there is nothing to send but the system prompt, and {reading.TARGETS[options.target]} refuses an"
-            " empty list: give this turn's prompt"
+            "empty_messages: there is nothing to send but the system prompt, and"
+            f" {reading.TARGETS[options.target]} refuses an empty list: give this turn's prompt"
         )
     if options.inject_items:
         warnings.append(
-            "inject_items: this form has no native thread to inject into; the messages are the whole context"
+            "inject_items: this form has no native thread to inject into; the messages are the"
+            " whole context"
         )
     reply = pb.ProjectResponse(
         target=options.target,
@@ -358,8 +393,14 @@ def _placed(losses: list[Loss], items: Sequence[Item], whole: Sequence[Item]) ->
     if len(items) == len(whole) or not losses:
         return losses
     places = {id(item): at for at, item in enumerate(whole)}
-    return [loss if loss.index < 0 else replace(loss, index=places[id(items[loss.index])]) for loss in losses]
+    return [
+        loss if loss.index < 0 else replace(loss, index=places[id(items[loss.index])])
+        for loss in losses
+    ]
 
 
 def _losses(losses: Sequence[Loss]) -> list[pb.ProjectResponse.Loss]:
-    return [pb.ProjectResponse.Loss(item_index=loss.index, what=loss.what, rule=loss.rule) for loss in losses]
+    return [
+        pb.ProjectResponse.Loss(item_index=loss.index, what=loss.what, rule=loss.rule)
+        for loss in losses
+    ]

@@ -1,7 +1,8 @@
-"""Items of assemblies as the projection room knows them: read once, and kept with what was made of them.
+"""Items of assemblies as the projection room knows them: read once, and kept with what was made of
+them.
 
-A warm context comes again and again, and most of it as it was. What a form makes of a message stays with the message, so that
-a projection joins what is there, as an assembly joins frames.
+A warm context comes again and again, and most of it as it was. What a form makes of a message stays
+with the message, so that a projection joins what is there, as an assembly joins frames.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from contextengine_server.wire.frames import item_of
 CACHE_SHARE = 4
 """Items and what was made of them take at most this part of the memory for warm sessions."""
 ITEM_SHARE = 64
-"""An item that takes more than this part of the room is read anew each time: it would drive out too many others."""
+"""An item that takes more than this part of the room is read anew each time: it would drive out too
+many others."""
 OVERHEAD = 1_500
 """Bytes that an item takes in memory besides its texts, about."""
 

@@ -1,4 +1,5 @@
-"""Wire to projection: messages and items of an assembly as the projection room knows them, and what a request asks of it."""
+"""Wire to projection: messages and items of an assembly as the projection room knows them, and what
+a request asks of it."""
 
 from __future__ import annotations
 
@@ -127,12 +128,20 @@ def _part(part: pb.Part) -> model.Part | None:
             call = part.tool_call
             arguments = call.arguments_json.decode("utf-8", "replace")
             return model.Call(
-                call.call_id, call.name, arguments, call.item_id, call.namespace, seal=seal, more=more
+                call.call_id,
+                call.name,
+                arguments,
+                call.item_id,
+                call.namespace,
+                seal=seal,
+                more=more,
             )
         case "tool_result":
             result = part.tool_result
             inner = parts_in(result.parts)
-            return model.Result(result.call_id, result.name, inner, result.is_error, seal=seal, more=more)
+            return model.Result(
+                result.call_id, result.name, inner, result.is_error, seal=seal, more=more
+            )
         case "image":
             image = part.image
             data = image.data if image.WhichOneof("source") == "data" else None
@@ -164,7 +173,9 @@ def check_options(options: out.ProjectionOptions, field: str) -> None:
         )
     names = _renderers(options)
     if options.renderer and options.renderer not in names:
-        raise InvalidField(f"{field}.renderer", f"must be {' or '.join(names)} for this target, or empty")
+        raise InvalidField(
+            f"{field}.renderer", f"must be {' or '.join(names)} for this target, or empty"
+        )
     if options.target != out.PROJECTION_TARGET_CODEX:
         given = {descriptor.name for descriptor, _ in options.ListFields()}
         for name in CODEX_ALONE:
@@ -174,9 +185,13 @@ def check_options(options: out.ProjectionOptions, field: str) -> None:
                     f"is for the target codex alone: leave it out for {TARGETS[options.target]}",
                 )
     if options.mode not in MODES:
-        raise InvalidField(f"{field}.mode", "is unknown: give per turn, thread bootstrap, or nothing")
+        raise InvalidField(
+            f"{field}.mode", "is unknown: give per turn, thread bootstrap, or nothing"
+        )
     if options.payload_mode not in PAYLOADS:
-        raise InvalidField(f"{field}.payload_mode", "is unknown: give preserve, shape, elide, or nothing")
+        raise InvalidField(
+            f"{field}.payload_mode", "is unknown: give preserve, shape, elide, or nothing"
+        )
     for name in ("product_name", "dynamic_tools_fingerprint", "model", "provider"):
         _short(getattr(options, name), f"{field}.{name}", MAX_NAME_BYTES)
     _short(options.base_instructions, f"{field}.base_instructions", MAX_TEXT_BYTES)
@@ -189,7 +204,9 @@ def check_options(options: out.ProjectionOptions, field: str) -> None:
         raise InvalidField(f"{field}.host_events", f"has more than {MAX_EVENTS}: send the newest")
     for index, event in enumerate(options.host_events):
         if event.kind not in _EVENTS:
-            raise InvalidField(f"{field}.host_events[{index}].kind", "is required: say what happened")
+            raise InvalidField(
+                f"{field}.host_events[{index}].kind", "is required: say what happened"
+            )
         _short(event.detail, f"{field}.host_events[{index}].detail", MAX_STATE_BYTES)
 
 
@@ -199,13 +216,16 @@ def events_of(options: out.ProjectionOptions) -> tuple[codex.Event, ...]:
 
 
 def binding_of(options: out.ProjectionOptions, field: str) -> codex.Binding | None:
-    """What the harness kept with its thread. Raises InvalidField for a state that is none of ours."""
+    """What the harness kept with its thread. Raises InvalidField for a state that is none of
+    ours."""
     if not options.HasField("binding"):
         return None
     given = options.binding
     field = f"{field}.binding"
     for name in ("thread_id", "engine_id", "epoch", "fingerprint", "dynamic_tools_fingerprint"):
-        _short(getattr(given, name), f"{field}.{name}", MAX_STATE_BYTES if name == "epoch" else 4_096)
+        _short(
+            getattr(given, name), f"{field}.{name}", MAX_STATE_BYTES if name == "epoch" else 4_096
+        )
     _short(given.policy_fingerprint, f"{field}.policy_fingerprint", MAX_STATE_BYTES)
     for name in ("last_sequence", "first_sequence"):
         _count(getattr(given, name), f"{field}.{name}")
@@ -239,11 +259,15 @@ def _state(raw: bytes, field: str) -> dict[str, Any]:
         state: Any = json.loads(raw) if len(raw) <= MAX_STATE_BYTES else {}
         codex.Mode(state["mode"])
         cuts = state["cut"].items()
-        if isinstance(state["developer"], str) and all(isinstance(at, int) and at >= 0 for _, at in cuts):
+        if isinstance(state["developer"], str) and all(
+            isinstance(at, int) and at >= 0 for _, at in cuts
+        ):
             return dict(state)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
-    raise InvalidField(field, "is not what a projection answered: give it back as it was, or no binding")
+    raise InvalidField(
+        field, "is not what a projection answered: give it back as it was, or no binding"
+    )
 
 
 def _short(text: str, field: str, limit: int) -> None:
@@ -257,5 +281,9 @@ def _count(value: int, field: str) -> None:
 
 
 def list_items(messages: Sequence[pb.Message]) -> list[model.Item]:
-    """The messages of a list, in order. Their places count as sequences: a binding tells by them what its thread has seen."""
-    return [message_in(message, message.id or f"list:{at - 1}", at) for at, message in enumerate(messages, 1)]
+    """The messages of a list, in order. Their places count as sequences: a binding tells by them
+    what its thread has seen."""
+    return [
+        message_in(message, message.id or f"list:{at - 1}", at)
+        for at, message in enumerate(messages, 1)
+    ]

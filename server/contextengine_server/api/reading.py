@@ -38,23 +38,29 @@ def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
 
 
 async def read_in(call: Call, read: Callable[..., T], *args: object) -> T:
-    """What `read` makes of the call's request; in a thread where the request is large. Messages are hashed and encoded as they are
-    read, and milliseconds a megabyte are too long for everyone else on the event loop."""
+    """What `read` makes of the call's request; in a thread where the request is large. Messages are
+    hashed and encoded as they are read, and milliseconds a megabyte are too long for everyone else
+    on the event loop."""
     return await asyncio.to_thread(read, *args) if len(call.raw) > LARGE_BYTES else read(*args)
 
 
 def incoming(
     core: SessionCore, messages: Sequence[message_pb2.Message], field: str, first: int = 0
 ) -> list[Incoming]:
-    """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the message."""
+    """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the
+    message."""
     messages = messages[first:]
     limit = core.limits.max_batch_messages
     if len(messages) > limit:
         raise TooLarge(
-            f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them in several calls",
+            f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them"
+            " in several calls",
             metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
         )
-    return [incoming_one(core, message, f"{field}[{index}]") for index, message in enumerate(messages, first)]
+    return [
+        incoming_one(core, message, f"{field}[{index}]")
+        for index, message in enumerate(messages, first)
+    ]
 
 
 def incoming_one(core: SessionCore, message: message_pb2.Message, field: str) -> Incoming:
@@ -63,7 +69,8 @@ def incoming_one(core: SessionCore, message: message_pb2.Message, field: str) ->
     limit = core.limits.max_message_bytes
     if len(result.body) > limit:
         raise TooLarge(
-            f"{field}: has {len(result.body)} bytes, at most {limit} are taken: store large content elsewhere and refer to it",
+            f"{field}: has {len(result.body)} bytes, at most {limit} are taken: store large content"
+            " elsewhere and refer to it",
             metadata={"limit": str(limit), "size": str(len(result.body)), "field": field},
         )
     return result
@@ -119,7 +126,9 @@ async def budget_spec(
     """What the request says of its budget; texts and definitions are counted."""
     kind = budget.WhichOneof("kind")
     if kind == "message_tokens":
-        return BudgetSpec(message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"))
+        return BudgetSpec(
+            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens")
+        )
     window = budget.window
     given = {}
     for name in _PARTS:
@@ -150,7 +159,8 @@ def host_facts(host: host_pb2.HostInfo) -> HostFacts:
     encoded = host.SerializeToString(deterministic=True)
     if len(encoded) > MAX_HOST_BYTES:
         raise InvalidField(
-            "host", f"has {len(encoded)} bytes, at most {MAX_HOST_BYTES} are taken: every session keeps it"
+            "host",
+            f"has {len(encoded)} bytes, at most {MAX_HOST_BYTES} are taken: every session keeps it",
         )
     return HostFacts(encoded, tuple(host.capabilities))
 

@@ -114,7 +114,9 @@ class RecallService:
             not_negative(sequence, f"sequences[{index}]")
         asked = not_negative(request.max_tokens, "max_tokens")
         if 0 < asked < MIN_TOKENS:
-            raise InvalidField("max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default")
+            raise InvalidField(
+                "max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default"
+            )
         depth = not_negative(request.max_depth, "max_depth")
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         head, grant = await reach_of(self.core, address.scope, request.spawn_token)
@@ -150,7 +152,9 @@ async def head_of(core: SessionCore, scope: Scope) -> SessionHead:
     return head
 
 
-async def reach_of(core: SessionCore, scope: Scope, token: str) -> tuple[SessionHead, Granted | None]:
+async def reach_of(
+    core: SessionCore, scope: Scope, token: str
+) -> tuple[SessionHead, Granted | None]:
     """What a call recalls: the session, or the parent that a spawn token opens to it."""
     grant = await granted(core, scope, request_id(token, "spawn_token"))
     return (grant.head if grant is not None else await head_of(core, scope)), grant
@@ -167,7 +171,9 @@ def _query(request: pb.SearchRequest) -> Query:
         raise InvalidField("query", "is required: the words or the expression to look for")
     size = len(request.query.encode())
     if size > MAX_QUERY_BYTES:
-        raise InvalidField("query", f"has {size} bytes, at most {MAX_QUERY_BYTES} are taken: shorten it")
+        raise InvalidField(
+            "query", f"has {size} bytes, at most {MAX_QUERY_BYTES} are taken: shorten it"
+        )
     if request.scope == pb.SEARCH_SCOPE_MEMORY:
         refuse_field("scope", MEMORY)
     if request.scope not in _SCOPES:
@@ -175,7 +181,9 @@ def _query(request: pb.SearchRequest) -> Query:
     if request.mode not in _MODES:
         raise InvalidField("mode", f"is {request.mode}, which this server does not know")
     if request.roles and request.scope == pb.SEARCH_SCOPE_SUMMARIES:
-        raise ContradictoryFields(["roles", "scope"], "summaries have no role: search messages, or any role")
+        raise ContradictoryFields(
+            ["roles", "scope"], "summaries have no role: search messages, or any role"
+        )
     first = not_negative(request.first_sequence, "first_sequence")
     last = not_negative(request.last_sequence, "last_sequence")
     if 0 < last < first:
@@ -213,7 +221,9 @@ def _time(time: Timestamp, field: str) -> int:
 
 def _page(token: str) -> str:
     if len(token) > MAX_PAGE_TOKEN:
-        raise InvalidField("page_token", "is not one of this service's: give next_page_token as it was")
+        raise InvalidField(
+            "page_token", "is not one of this service's: give next_page_token as it was"
+        )
     return token
 
 
@@ -241,7 +251,8 @@ def _hit(asked: Scope, hit: Hit) -> pb.SearchResponse.Hit:
 
 
 def _item(one: Brought) -> message_pb2.Item:
-    """What was brought back, as an assembly would show it; a part of something long as a text of ours that says so."""
+    """What was brought back, as an assembly would show it; a part of something long as a text of
+    ours that says so."""
     item = message_pb2.Item(tokens=one.tokens)
     if one.summary is not None:
         item.id, item.origin.summary_id = summary_item_id(one.summary.id), one.summary.id

@@ -1,4 +1,5 @@
-"""Domain to wire: what a call answers. An assembly is written by joining frames behind the other fields."""
+"""Domain to wire: what a call answers. An assembly is written by joining frames behind the other
+fields."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
 def failure(failed: Failure) -> lifecycle_pb2.EngineFailure:
     """An engine's first failure."""
     said = lifecycle_pb2.EngineFailure(
-        engine_id=failed.engine_id, operation=failed.operation, reason=failed.reason, count=failed.count
+        engine_id=failed.engine_id,
+        operation=failed.operation,
+        reason=failed.reason,
+        count=failed.count,
     )
     said.time.FromMilliseconds(failed.time_ms)
     return said
@@ -67,7 +71,10 @@ def stored_messages(stored: Sequence[Stored]) -> list[message_pb2.StoredMessage]
 def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
     """The budget in parts."""
     budget, factor = assembly.budget, assembly.budget.factor
-    addition, prompt = round(assembly.addition_tokens * factor), round(assembly.prompt_tokens * factor)
+    addition, prompt = (
+        round(assembly.addition_tokens * factor),
+        round(assembly.prompt_tokens * factor),
+    )
     return budget_pb2.BudgetReport(
         window=budget.window,
         window_assumed=budget.assumed,
@@ -97,8 +104,8 @@ def encode(
     explained: bool,
     tools: Sequence[budget_pb2.ToolDefinition],
 ) -> tuple[bytes, int]:
-    """The reply, encoded: the fields, then the frames of the items that the caller does not hold. With it, the
-    tokens that the caller holds."""
+    """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
+    With it, the tokens that the caller holds."""
     joined = assembly.joined
     held = joined.held(known_hash) if known_hash else None
     reused = held or 0
@@ -137,24 +144,33 @@ def encode(
         decisions = explain(assembly)
         reply.decisions.extend(decision(item) for item in decisions)
         count(reply.metrics, decisions)
-    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in twice.
+    # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
+    # twice.
     return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
 
 
 def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:
-    """How a harness with threads of its own does best: once for a thread and epoch, where the engine cuts and compacts so that its
-    epochs last. A list that is not the session's, and one that the host cuts itself, is another at every turn."""
+    """How a harness with threads of its own does best: once for a thread and epoch, where the
+    engine cuts and compacts so that its epochs last. A list that is not the session's, and one that
+    the host cuts itself, is another at every turn."""
     lasts = assembly.engine.owns_compaction and not assembly.outcome_reason
-    return out.ContextProjection.MODE_THREAD_BOOTSTRAP if lasts else out.ContextProjection.MODE_PER_TURN
+    return (
+        out.ContextProjection.MODE_THREAD_BOOTSTRAP
+        if lasts
+        else out.ContextProjection.MODE_PER_TURN
+    )
 
 
 def assembly_id(assembly: Assembly) -> str:
-    """Names an assembly and says what it was estimated at, so that nothing must be remembered of it."""
-    return f"a1.{assembly.view.revision}.{assembly.tokens + assembly.addition_tokens}.{assembly.joined.context_hash.hex()[:16]}"
+    """Names an assembly and says what it was estimated at, so that nothing must be remembered of
+    it."""
+    tokens = assembly.tokens + assembly.addition_tokens
+    return f"a1.{assembly.view.revision}.{tokens}.{assembly.joined.context_hash.hex()[:16]}"
 
 
 def estimated_in(name: str) -> int:
-    """What an assembly was estimated at, in the reference encoding with no factor; 0 where the name is not one of ours."""
+    """What an assembly was estimated at, in the reference encoding with no factor; 0 where the name
+    is not one of ours."""
     parts = name.split(".")
     if len(parts) != 4 or parts[0] != "a1" or not parts[2].isdecimal() or len(parts[2]) > 15:
         return 0
@@ -202,21 +218,30 @@ def decision(item: Decision) -> out.Decision:
 
 
 def biggest(assembly: Assembly) -> list[out.BigItem]:
-    """The biggest items of a list that exceeds its budget, largest first, and why each cannot go."""
+    """The biggest items of a list that exceeds its budget, largest first, and why each cannot
+    go."""
     items: list[tuple[int, int, out.BigItem]] = []
     index = 0
     for segment in assembly.plan.segments:
         if isinstance(segment, Summarized):
             origin = message_pb2.Origin(summary_id=segment.summary.id)
             items.append(
-                (-segment.summary.tokens, index, _big(index, origin, segment.summary.tokens, "never evicted"))
+                (
+                    -segment.summary.tokens,
+                    index,
+                    _big(index, origin, segment.summary.tokens, "never evicted"),
+                )
             )
             index += 1
             continue
         for step in range(segment.first, segment.last + 1):
             rule = _why(assembly, step)
             for slot in assembly.view.atom(step).slots:
-                shown = segment.slots.get(slot.sequence, slot) if isinstance(segment, Reshaped) else slot
+                shown = (
+                    segment.slots.get(slot.sequence, slot)
+                    if isinstance(segment, Reshaped)
+                    else slot
+                )
                 if shown.synthetic:
                     origin = message_pb2.Origin(synthetic="no result was recorded")
                 else:

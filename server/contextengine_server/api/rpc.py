@@ -1,17 +1,20 @@
 """The way of a call from its bytes to its servicer and back.
 
-One wrapper does it all, in this order: admission, trace, caller; size, parsing, the servicer's work, encoding;
-metrics and the status. Handlers are made from the protos' descriptors. Requests arrive as bytes, so that broken ones are
-answered by us, and replies may leave as bytes, so that a servicer that holds them encoded hands them over as they are.
+One wrapper does it all, in this order: admission, trace, caller; size, parsing, the servicer's
+work, encoding; metrics and the status. Handlers are made from the protos' descriptors. Requests
+arrive as bytes, so that broken ones are answered by us, and replies may leave as bytes, so that a
+servicer that holds them encoded hands them over as they are.
 
 A servicer is a plain class whose methods are named like the rpcs, by `contract.attribute_name`:
 
-    async def assemble(self, request: AssembleRequest, call: Call) -> AssembleResponse | bytes
-    async def import_(self, requests: AsyncIterator[ImportRequest], call: Call) -> ImportResponse | bytes
-    async def watch(self, request: WatchRequest, call: Call) -> AsyncIterator[WatchResponse | bytes]   (a generator)
+    async def assemble(self, request: AssembleRequest, call: Call) -> AssembleResponse | bytes async
+    def import_(self, requests: AsyncIterator[ImportRequest], call: Call) -> ImportResponse | bytes
+    async def watch(self, request: WatchRequest, call: Call) -> AsyncIterator[WatchResponse | bytes]
+    (a generator)
 
-Work is cancelled (CancelledError) when the client goes away, when the deadline passes (gRPC keeps the clock, and answers
-DEADLINE_EXCEEDED), and when the server drains and cannot wait longer. Whatever work raises is answered by `api.errors`.
+Work is cancelled (CancelledError) when the client goes away, when the deadline passes (gRPC keeps
+the clock, and answers DEADLINE_EXCEEDED), and when the server drains and cannot wait longer.
+Whatever work raises is answered by `api.errors`.
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ LAST_WRITE_S = 0.5
 
 
 class Pipeline:
-    """What every call goes through. `max_message_bytes` holds for each request, each reply and each part of a stream."""
+    """What every call goes through. `max_message_bytes` holds for each request, each reply and each
+    part of a stream."""
 
     def __init__(
         self,
@@ -62,8 +66,8 @@ class Pipeline:
     def handlers(self, servicers: Mapping[str, object]) -> dict[str, Handler]:
         """A handler for every rpc of the contract, by its path.
 
-        `servicers` has the servicer of each full service name. An rpc without a method there must be in the table of
-        `unserved`, and none may be in both: ValueError.
+        `servicers` has the servicer of each full service name. An rpc without a method there must
+        be in the table of `unserved`, and none may be in both: ValueError.
         """
         if strangers := servicers.keys() - set(contract.services()):
             raise ValueError(f"no such service in the contract: {', '.join(sorted(strangers))}")
@@ -73,7 +77,9 @@ class Pipeline:
             if (work := getattr(servicers.get(rpc.service), rpc.attribute, None)) is not None
         }
         unserved.check(served, (rpc.method for rpc in contract.rpcs()))
-        return {f"/{rpc.method}": self._handler(rpc, served.get(rpc.method)) for rpc in contract.rpcs()}
+        return {
+            f"/{rpc.method}": self._handler(rpc, served.get(rpc.method)) for rpc in contract.rpcs()
+        }
 
     def _handler(self, rpc: Rpc, work: Callable[..., Any] | None) -> Handler:
         # Neither deserializers nor serializers are given: both ends of a handler are bytes.
@@ -93,7 +99,9 @@ class Pipeline:
         else:
             one = self._one_to_one(meter, work)
         return (
-            grpc.stream_unary_rpc_method_handler if rpc.streams_in else grpc.unary_unary_rpc_method_handler
+            grpc.stream_unary_rpc_method_handler
+            if rpc.streams_in
+            else grpc.unary_unary_rpc_method_handler
         )(one)
 
     def _one_to_one(
@@ -135,7 +143,11 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
-                source = self._requests(context, meter) if meter.rpc.streams_in else self._parse(raw, meter)
+                source = (
+                    self._requests(context, meter)
+                    if meter.rpc.streams_in
+                    else self._parse(raw, meter)
+                )
                 async with aclosing(work(source, call)) as replies:
                     async for reply in replies:
                         await _write(context, self._encode(reply, meter))
@@ -178,8 +190,11 @@ class Pipeline:
             if call.stopped is not None:
                 error = call.stopped
             elif call.task.cancelling():
-                # gRPC did it: the client went away, or the deadline passed, which gRPC keeps and answers by itself.
-                self._leave(call, "CANCELLED" if call.remaining() != 0 else "DEADLINE_EXCEEDED", meter)
+                # gRPC did it: the client went away, or the deadline passed, which gRPC keeps and
+                # answers by itself.
+                self._leave(
+                    call, "CANCELLED" if call.remaining() != 0 else "DEADLINE_EXCEEDED", meter
+                )
                 raise error
         elif isinstance(error, (grpc.aio.BaseError, KeyboardInterrupt, SystemExit)):
             # The transport broke under a stream, or the process ends.
@@ -200,7 +215,8 @@ class Pipeline:
         except DecodeError as error:
             name = kind.DESCRIPTOR.full_name
             raise MalformedRequest(
-                f"{meter.rpc.method}: {size} bytes are not a {name}: {str(error).rpartition(': ')[2]}",
+                f"{meter.rpc.method}: {size} bytes are not a {name}:"
+                f" {str(error).rpartition(': ')[2]}",
                 metadata={"rpc": meter.rpc.method, "type": name},
             ) from None
 
@@ -209,7 +225,10 @@ class Pipeline:
         size = len(encoded)
         if size > self._max_bytes:
             raise self._too_large(
-                meter.rpc, "reply", size, "ask for less at once: a smaller budget or page, or a delta"
+                meter.rpc,
+                "reply",
+                size,
+                "ask for less at once: a smaller budget or page, or a delta",
             )
         meter.sent.value += size
         return encoded
@@ -218,20 +237,23 @@ class Pipeline:
         while (raw := await context.read()) is not grpc.aio.EOF:
             yield self._parse(raw, meter)
         if not meter.rpc.streams_out:
-            # gRPC ends the requests of a cancelled stream like those of a finished one, and tells later that it was
-            # cancelled. Sending fails at once then, so that half an import is never taken for a whole one.
+            # gRPC ends the requests of a cancelled stream like those of a finished one, and tells
+            # later that it was cancelled. Sending fails at once then, so that half an import is
+            # never taken for a whole one.
             await context.send_initial_metadata(())
 
     def _too_large(self, rpc: Rpc, what: str, size: int, advice: str) -> TooLarge:
         return TooLarge(
-            f"{rpc.method}: the {what} has {size} bytes, the limit is {self._max_bytes} (max_message_bytes); {advice}",
+            f"{rpc.method}: the {what} has {size} bytes, the limit is {self._max_bytes}"
+            f" (max_message_bytes); {advice}",
             metadata={"size": str(size), "limit": str(self._max_bytes)},
         )
 
 
 async def _write(context: Context, reply: bytes) -> None:
-    """Sends a part of a stream. Where the call is stopped meanwhile, the part goes out first: gRPC refuses to send a status into an
-    unfinished write, and the client would wait for the end of its stream for good."""
+    """Sends a part of a stream. Where the call is stopped meanwhile, the part goes out first: gRPC
+    refuses to send a status into an unfinished write, and the client would wait for the end of its
+    stream for good."""
     writing = asyncio.ensure_future(context.write(reply))
     try:
         await asyncio.shield(writing)

@@ -39,7 +39,8 @@ _ROLE_USER = message_pb2.ROLE_USER
 
 
 class RuntimeService:
-    """Thin: reads what the harness says, asks the room that knows all harnesses, writes what it is to be told."""
+    """Thin: reads what the harness says, asks the room that knows all harnesses, writes what it is
+    to be told."""
 
     def __init__(self, harnesses: Harnesses) -> None:
         self._harnesses = harnesses
@@ -47,7 +48,8 @@ class RuntimeService:
     async def attach(
         self, requests: AsyncIterator[pb.AttachRequest], call: Call
     ) -> AsyncIterator[pb.AttachResponse]:
-        """A stream over which the server asks for completions. It lasts until either side ends it."""
+        """A stream over which the server asks for completions. It lasts until either side ends
+        it."""
         try:
             harness = _introduced(await anext(requests, None))
             stream = self._harnesses.attach(call.caller.tenant, harness)
@@ -81,7 +83,9 @@ class RuntimeService:
             job, lease = _named("completion", said.job_id, said.lease_id)
             await self._harnesses.completed(stream, job, lease, _completion(said))
         elif kind == "keep_lease":
-            job, lease = _named("keep_lease", request.keep_lease.job_id, request.keep_lease.lease_id)
+            job, lease = _named(
+                "keep_lease", request.keep_lease.job_id, request.keep_lease.lease_id
+            )
             await self._harnesses.kept(stream, job, lease)
         elif kind == "hello":
             raise InvalidField(
@@ -92,8 +96,8 @@ class RuntimeService:
 
 
 async def _hear_out(requests: AsyncIterator[pb.AttachRequest]) -> None:
-    """Reads on for a moment. gRPC's Python client takes a write that meets the end of its stream for an error of its own, and
-    the harness would not learn what was wrong."""
+    """Reads on for a moment. gRPC's Python client takes a write that meets the end of its stream
+    for an error of its own, and the harness would not learn what was wrong."""
     with suppress(TimeoutError, MalformedRequest, TooLarge):
         async with asyncio.timeout(HEAR_OUT_S):
             async for _ in requests:
@@ -102,14 +106,19 @@ async def _hear_out(requests: AsyncIterator[pb.AttachRequest]) -> None:
 
 def _introduced(first: pb.AttachRequest | None) -> Harness:
     if first is None:
-        raise InvalidField("hello", "is required: the stream ended before the harness introduced itself")
+        raise InvalidField(
+            "hello", "is required: the stream ended before the harness introduced itself"
+        )
     if first.WhichOneof("kind") != "hello":
-        raise InvalidField("hello", "must be the first message of the stream: it introduces the harness")
+        raise InvalidField(
+            "hello", "must be the first message of the stream: it introduces the harness"
+        )
     said = first.hello
     if len(said.models) > MAX_MODELS:
         raise InvalidField(
             "hello.models",
-            f"has {len(said.models)} names, at most {MAX_MODELS} are taken: name those for summaries",
+            f"has {len(said.models)} names, at most {MAX_MODELS} are taken: name those for"
+            " summaries",
         )
     if not 0 <= said.max_concurrent_jobs <= MAX_JOBS:
         raise InvalidField(
@@ -130,7 +139,9 @@ def _introduced(first: pb.AttachRequest | None) -> Harness:
 def _named(kind: str, job_id: str, lease_id: str) -> tuple[str, str]:
     return (
         required(job_id, f"{kind}.job_id", "it names the job, as the job itself does"),
-        required(lease_id, f"{kind}.lease_id", "it names the hand-out of the job, as the job itself does"),
+        required(
+            lease_id, f"{kind}.lease_id", "it names the hand-out of the job, as the job itself does"
+        ),
     )
 
 

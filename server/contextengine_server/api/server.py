@@ -1,4 +1,5 @@
-"""The gRPC server: where it listens, with which limits, how healthy it says it is, and how it ends."""
+"""The gRPC server: where it listens, with which limits, how healthy it says it is, and how it
+ends."""
 
 from __future__ import annotations
 
@@ -35,10 +36,12 @@ from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 
 HOOK_TIMEOUT_S = 10.0
-"""How long each thing that has to be done at the end may take: engines are disposed of within 10 s."""
+"""How long each thing that has to be done at the end may take: engines are disposed of within 10
+s."""
 
 CLOSE_GRACE_S = 1.0
-"""For replies that are still being written, and for streams of health and reflection, when all calls are done."""
+"""For replies that are still being written, and for streams of health and reflection, when all
+calls are done."""
 
 Hook = Callable[[], Awaitable[object]]
 
@@ -85,26 +88,39 @@ class ServerOptions:
 class Server:
     """Serves the contract on one address. Belongs to one event loop; started once, drained once.
 
-    `servicers` has the servicer of each full service name. Raises ConfigurationError or ValueError before anything listens
-    where options or servicers cannot be right.
+    `servicers` has the servicer of each full service name. Raises ConfigurationError or ValueError
+    before anything listens where options or servicers cannot be right.
     """
 
     def __init__(
-        self, options: ServerOptions, servicers: Mapping[str, object], *, tracer: Tracer, metrics: Metrics
+        self,
+        options: ServerOptions,
+        servicers: Mapping[str, object],
+        *,
+        tracer: Tracer,
+        metrics: Metrics,
     ) -> None:
         if not options.address.startswith("unix"):
             split_address(options.address)
-        check_exposure(options.address, options.tls is not None, bool(options.tokens), options.insecure)
+        check_exposure(
+            options.address, options.tls is not None, bool(options.tokens), options.insecure
+        )
         if options.insecure and not is_local(options.address):
             log.warning(
-                "exposed", address=options.address, tls=options.tls is not None, tokens=len(options.tokens)
+                "exposed",
+                address=options.address,
+                tls=options.tls is not None,
+                tokens=len(options.tokens),
             )
         self._options = options
         self._admission = Admission(
             options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
         )
         metrics.gauge(
-            "contextengine.rpc.in_flight", lambda: self._admission.in_flight, "Calls in flight", unit="{call}"
+            "contextengine.rpc.in_flight",
+            lambda: self._admission.in_flight,
+            "Calls in flight",
+            unit="{call}",
         )
         pipeline = Pipeline(
             admission=self._admission,
@@ -121,7 +137,8 @@ class Server:
         self._drained: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """Listens and answers the port, 0 for a Unix socket. Raises ConfigurationError where it cannot."""
+        """Listens and answers the port, 0 for a Unix socket. Raises ConfigurationError where it
+        cannot."""
         options = self._options
         server = grpc.aio.server(handlers=[self._handlers], options=_channel_options(options))
         others = cast(grpc.aio.Server, _GenericOnly(server))
@@ -143,16 +160,19 @@ class Server:
         return self._admission.draining
 
     async def set_serving(self, service: str, serving: bool) -> None:
-        """Sets the health of a service by its full name, or of the server as a whole by the empty name."""
+        """Sets the health of a service by its full name, or of the server as a whole by the empty
+        name."""
         status = health_pb2.HealthCheckResponse
         await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
 
     def on_drain(self, name: str, hook: Hook) -> None:
-        """Has `hook` run once when the server drains and its calls are done, in the order given, for at most 10 s."""
+        """Has `hook` run once when the server drains and its calls are done, in the order given,
+        for at most 10 s."""
         self._hooks.append((name, hook))
 
     async def drain(self, grace_s: float) -> None:
-        """Ends well: no new calls, those in flight finish within `grace_s`, hooks run, the port closes. Safe twice."""
+        """Ends well: no new calls, those in flight finish within `grace_s`, hooks run, the port
+        closes. Safe twice."""
         if self._drained is None:
             self._drained = asyncio.create_task(self._drain(grace_s))
         await asyncio.shield(self._drained)
@@ -191,8 +211,8 @@ class _Handlers(grpc.GenericRpcHandler):
 class _GenericOnly:
     """A server that takes generic handlers and forgets registered ones.
 
-    grpc.aio waits for each registered method by a future of its own and goes through all of them at every call; the
-    generated functions register their methods both ways.
+    grpc.aio waits for each registered method by a future of its own and goes through all of them at
+    every call; the generated functions register their methods both ways.
     """
 
     def __init__(self, server: grpc.aio.Server) -> None:
@@ -235,7 +255,8 @@ def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
 
 
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """Reads a certificate and its key. Raises ConfigurationError that names the file and what is wrong with it."""
+    """Reads a certificate and its key. Raises ConfigurationError that names the file and what is
+    wrong with it."""
     contents = []
     wanted = [("certificate", files.certificate), ("key", files.key)]
     if files.client_authority is not None:
@@ -244,36 +265,50 @@ def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
         try:
             contents.append(path.read_bytes())
         except OSError as error:
-            raise ConfigurationError(f"TLS {what} {path}: cannot be read: {error.strerror}") from error
+            raise ConfigurationError(
+                f"TLS {what} {path}: cannot be read: {error.strerror}"
+            ) from error
         if b"-----BEGIN " not in contents[-1]:
-            raise ConfigurationError(f"TLS {what} {path}: is not a PEM file; it must begin with -----BEGIN")
+            raise ConfigurationError(
+                f"TLS {what} {path}: is not a PEM file; it must begin with -----BEGIN"
+            )
     certificate, key, *authorities = contents
 
     def refuse_password() -> str:
-        raise ConfigurationError(f"TLS key {files.key}: is encrypted; give a key without a passphrase")
+        raise ConfigurationError(
+            f"TLS key {files.key}: is encrypted; give a key without a passphrase"
+        )
 
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key, refuse_password)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            files.certificate, files.key, refuse_password
+        )
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigurationError(
                 f"TLS key {files.key} does not belong to the certificate {files.certificate}"
             ) from error
         raise ConfigurationError(
-            f"TLS certificate {files.certificate} and key {files.key} cannot be used: {error.reason}"
+            f"TLS certificate {files.certificate} and key {files.key} cannot be used:"
+            f" {error.reason}"
         ) from error
     if authorities:
-        return grpc.ssl_server_credentials([(key, certificate)], authorities[0], require_client_auth=True)
+        return grpc.ssl_server_credentials(
+            [(key, certificate)], authorities[0], require_client_auth=True
+        )
     return grpc.ssl_server_credentials([(key, certificate)])
 
 
 def _check_socket_path(address: str) -> None:
-    """gRPC replaces a socket file without asking whose it is: a server that still listens there must not lose it."""
+    """gRPC replaces a socket file without asking whose it is: a server that still listens there
+    must not lose it."""
     path = address.removeprefix("unix:")
     path = path.removeprefix("//") if path.startswith("//") else path
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise ConfigurationError(f"cannot listen on {address}: the path exists and is not a socket")
+            raise ConfigurationError(
+                f"cannot listen on {address}: the path exists and is not a socket"
+            )
     except OSError:
         return  # not there, or binding will say why not
     with socket.socket(socket.AF_UNIX) as probe:
@@ -303,7 +338,9 @@ def why_unbound(address: str) -> str:
             case errno.EADDRINUSE:
                 return "the port is in use by another process; stop that one or choose another port"
             case errno.EACCES:
-                return "not permitted; ports below 1024 and other users' directories need more rights"
+                return (
+                    "not permitted; ports below 1024 and other users' directories need more rights"
+                )
             case errno.EADDRNOTAVAIL:
                 return "no interface of this machine has that address"
             case _:

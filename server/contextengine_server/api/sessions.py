@@ -13,7 +13,13 @@ from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import incoming_one, not_negative, ref_of, request_id
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RowNotFound, SessionExists, TooLarge, Violation
+from contextengine_server.errors import (
+    InvalidField,
+    RowNotFound,
+    SessionExists,
+    TooLarge,
+    Violation,
+)
 from contextengine_server.sessions.core import SessionCore, not_found
 from contextengine_server.sessions.events import Event, Watched
 from contextengine_server.sessions.introducing import Introduction
@@ -58,7 +64,9 @@ class SessionsService:
             raise not_found(address.scope)
         return pb.SessionsGetResponse(session=await self._info(head))
 
-    async def import_(self, requests: AsyncIterator[pb.ImportRequest], call: Call) -> pb.ImportResponse:
+    async def import_(
+        self, requests: AsyncIterator[pb.ImportRequest], call: Call
+    ) -> pb.ImportResponse:
         """Stores a whole session, all or none: nothing is written before the stream is complete."""
         core = self.core
         header: pb.ImportRequest.Header | None = None
@@ -71,19 +79,24 @@ class SessionsService:
                 header = request.header
                 await core.address(call.caller.tenant, ref_of(header.session, "header.session"))
             elif header is None:
-                raise InvalidField("header", "must be the first message of the stream: it names the session")
+                raise InvalidField(
+                    "header", "must be the first message of the stream: it names the session"
+                )
             elif kind == "message":
                 messages.append(incoming_one(core, request.message, f"message[{len(messages)}]"))
                 if len(messages) > core.limits.max_session_messages:
                     limit = core.limits.max_session_messages
                     raise TooLarge(
-                        f"message: the session has more than {limit} messages: import it as several sessions",
+                        f"message: the session has more than {limit} messages: import it as several"
+                        " sessions",
                         metadata={"limit": str(limit)},
                     )
             else:
                 raise InvalidField(f"message[{len(messages)}]", "is empty: give a message")
         if header is None:
-            raise InvalidField("header", "is required: the stream ended before the session was named")
+            raise InvalidField(
+                "header", "is required: the stream ended before the session was named"
+            )
         return await self._store(call, header, messages)
 
     async def _store(
@@ -102,7 +115,8 @@ class SessionsService:
                 held = [entry.hash for entry in session.view.entries()]
                 if held != [message.hash for message in messages]:
                     raise SessionExists(
-                        f"session {address.scope.session!r} holds other messages: import under another id or delete it first",
+                        f"session {address.scope.session!r} holds other messages: import under"
+                        " another id or delete it first",
                         metadata={"session_id": address.scope.session, "messages": str(len(held))},
                     )
                 messages = []
@@ -126,11 +140,15 @@ class SessionsService:
             revision=head.revision,
         )
 
-    async def export(self, request: pb.ExportRequest, call: Call) -> AsyncIterator[pb.ExportResponse]:
+    async def export(
+        self, request: pb.ExportRequest, call: Call
+    ) -> AsyncIterator[pb.ExportResponse]:
         """Answers a session's rows as they are stored."""
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        await core.reached(address.scope, not_negative(request.at_least_revision, "at_least_revision"))
+        await core.reached(
+            address.scope, not_negative(request.at_least_revision, "at_least_revision")
+        )
         head = await core.store.head(address.scope)
         if head is None:
             raise not_found(address.scope)
@@ -139,14 +157,18 @@ class SessionsService:
             raise InvalidField("as_of_revision", f"is {as_of}: give 0 to {head.revision}")
         if as_of is not None and as_of > head.revision:
             text = f"the session has revisions 1 to {head.revision}, not {as_of}"
-            raise RowNotFound(f"as_of_revision: {text}", violations=[Violation("as_of_revision", text)])
+            raise RowNotFound(
+                f"as_of_revision: {text}", violations=[Violation("as_of_revision", text)]
+            )
         yield pb.ExportResponse(session=await self._info(head))
         rows = await lineage_rows(core.store, head, as_of=as_of)
         newest = head.revision if as_of is None else as_of
         if request.include_retired:
             own = {row.sequence for scope, row in rows if scope == head.scope}
             every = await core.store.messages(head.scope, retired=True)
-            left = [row for row in every if row.sequence not in own and row.created_revision <= newest]
+            left = [
+                row for row in every if row.sequence not in own and row.created_revision <= newest
+            ]
             rows += [(head.scope, row) for row in left]
             rows.sort(key=_sequence)
         for scope, row in rows:
@@ -158,23 +180,35 @@ class SessionsService:
             summaries = await lineage_summaries(core.store, head, as_of=as_of)
         for summary in summaries:
             yield pb.ExportResponse(
-                summary=pb.ExportResponse.ExportedSummary(info=summary_info(summary), text=summary.text)
+                summary=pb.ExportResponse.ExportedSummary(
+                    info=summary_info(summary), text=summary.text
+                )
             )
 
     async def delete(self, request: pb.DeleteRequest, call: Call) -> pb.DeleteResponse:
         """Erases a session and everything derived from it."""
         asked = request_of(
-            request_id(request.request_id), "Delete", (), request.SerializeToString(deterministic=True)
+            request_id(request.request_id),
+            "Delete",
+            (),
+            request.SerializeToString(deterministic=True),
         )
         if not request.session.session_id:
             raise InvalidField(
-                "session.session_id", "is required: a deletion names the session itself, never a key"
+                "session.session_id",
+                "is required: a deletion names the session itself, never a key",
             )
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         there = await self.core.store.head(address.scope) is not None
-        expected = request.expected_revision if there and request.HasField("expected_revision") else None
+        expected = (
+            request.expected_revision if there and request.HasField("expected_revision") else None
+        )
         gone = await delete(
-            self.core, address.scope, expected_revision=expected, cascade=request.cascade, request=asked
+            self.core,
+            address.scope,
+            expected_revision=expected,
+            cascade=request.cascade,
+            request=asked,
         )
         return pb.DeleteResponse(
             deleted=bool(gone.sessions),
@@ -247,7 +281,9 @@ def _sequence(row: tuple[Scope, MessageRow]) -> int:
     return row[1].sequence
 
 
-def _exported(head: SessionHead, scope: Scope, row: MessageRow) -> pb.ExportResponse.ExportedMessage:
+def _exported(
+    head: SessionHead, scope: Scope, row: MessageRow
+) -> pb.ExportResponse.ExportedMessage:
     return pb.ExportResponse.ExportedMessage(
         sequence=row.sequence,
         message=message_pb2.Message.FromString(row.body),
@@ -269,7 +305,9 @@ def _place(token: str) -> tuple[int, str, str] | None:
         return None
     try:
         match orjson.loads(base64.urlsafe_b64decode(token.encode())):
-            case [int(updated), str(agent), str(session)] if type(updated) is int and abs(updated) < 2**63:
+            case [int(updated), str(agent), str(session)] if (
+                type(updated) is int and abs(updated) < 2**63
+            ):
                 return updated, agent, session
     except (ValueError, binascii.Error):
         pass

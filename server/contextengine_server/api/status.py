@@ -86,7 +86,9 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
         for debt in debts:
             kind = debt.kind.partition(":")[0]
             job = said.jobs.add(kind=kind, attempts=debt.attempts, last_error=debt.last_error)
-            job.state = "held" if debt.held else "running" if debt.lease_until_ms > now else "waiting"
+            job.state = (
+                "held" if debt.held else "running" if debt.lease_until_ms > now else "waiting"
+            )
             job.queue_time.FromMilliseconds(debt.queued_ms)
         return said
 
@@ -117,5 +119,8 @@ def _usage(said: pb.GetStatusResponse, usage: UsageFacts) -> None:
     if usage.reports:
         total = said.total_usage
         total.input_tokens, total.output_tokens = usage.input_tokens, usage.output_tokens
-        total.cache_read_tokens, total.cache_write_tokens = usage.cache_read_tokens, usage.cache_write_tokens
+        total.cache_read_tokens, total.cache_write_tokens = (
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+        )
         total.reasoning_tokens, total.cost_micro_usd = usage.reasoning_tokens, usage.cost_micro_usd

@@ -21,7 +21,11 @@ MAX_OBJECTIVE_BYTES = 16 * 1024
 MAX_LOCATOR_BYTES = 4_096
 MAX_TTL_S = 365 * 24 * 3600
 
-_FORK = {pb.CONTEXT_MODE_UNSPECIFIED: False, pb.CONTEXT_MODE_ISOLATED: False, pb.CONTEXT_MODE_FORK: True}
+_FORK = {
+    pb.CONTEXT_MODE_UNSPECIFIED: False,
+    pb.CONTEXT_MODE_ISOLATED: False,
+    pb.CONTEXT_MODE_FORK: True,
+}
 _REASONS = {
     pb.SUBAGENT_END_REASON_UNSPECIFIED: "completed",
     pb.SUBAGENT_END_REASON_COMPLETED: "completed",
@@ -57,13 +61,17 @@ class SubagentCalls:
         self, request: pb.RollbackSubagentSpawnRequest, call: Call
     ) -> pb.RollbackSubagentSpawnResponse:
         """Takes a preparation back."""
-        token = required(request.spawn_token, "spawn_token", "it names the preparation to take back")
+        token = required(
+            request.spawn_token, "spawn_token", "it names the preparation to take back"
+        )
         parent = ref_of(request.parent, "parent")
         return pb.RollbackSubagentSpawnResponse(
             rolled_back=await roll_back(self.core, call.caller.tenant, token, parent)
         )
 
-    async def end_subagent(self, request: pb.EndSubagentRequest, call: Call) -> pb.EndSubagentResponse:
+    async def end_subagent(
+        self, request: pb.EndSubagentRequest, call: Call
+    ) -> pb.EndSubagentResponse:
         """Says that a child ended."""
         if request.reason not in _REASONS:
             raise InvalidField("reason", f"is {request.reason}, which this server does not know")
@@ -91,7 +99,9 @@ async def spawn_status(said: life.GetStatusResponse, core: SessionCore, scope: S
         if spawn.grant_expire_ms:
             status.grant.expire_time.FromMilliseconds(spawn.grant_expire_ms)
     transcripts = zip(
-        (status.parent_transcript, status.child_transcript), orjson.loads(spawn.transcripts), strict=True
+        (status.parent_transcript, status.child_transcript),
+        orjson.loads(spawn.transcripts),
+        strict=True,
     )
     for place, (name, locator) in transcripts:
         if name or locator:
@@ -104,7 +114,9 @@ def _mode(spawn: Spawn) -> pb.ContextMode:
 
 def _wanted(request: pb.PrepareSubagentSpawnRequest) -> Wanted:
     if request.context_mode not in _FORK:
-        raise InvalidField("context_mode", f"is {request.context_mode}, which this server does not know")
+        raise InvalidField(
+            "context_mode", f"is {request.context_mode}, which this server does not know"
+        )
     fork = _FORK[request.context_mode]
     after = None
     if request.HasField("fork_after_sequence"):
@@ -150,7 +162,8 @@ def _ttl(request: pb.PrepareSubagentSpawnRequest) -> int:
     if not 0.001 <= seconds <= MAX_TTL_S or abs(ttl.nanos) >= 1_000_000_000:
         raise InvalidField(
             "ttl",
-            f"is {seconds:g} s: give more than a millisecond and at most {MAX_TTL_S} s, or leave it out",
+            f"is {seconds:g} s: give more than a millisecond and at most {MAX_TTL_S} s, or leave"
+            " it out",
         )
     return round(seconds * 1000)
 
@@ -164,12 +177,16 @@ def _grant(grant: pb.RecallGrant) -> Grant:
         except ValueError as error:
             raise InvalidField("grant.expire_time", "is no time between year 1 and 9999") from error
         if expire <= 0:
-            raise InvalidField("grant.expire_time", "is before 1970: leave it out for a grant without an end")
+            raise InvalidField(
+                "grant.expire_time", "is before 1970: leave it out for a grant without an end"
+            )
     return Grant(not_negative(grant.max_tokens, "grant.max_tokens"), min(depth, MAX_DEPTH), expire)
 
 
 def _transcript(transcript: pb.TranscriptRef, field: str) -> tuple[str, str]:
     size = len(transcript.file.encode())
     if size > MAX_LOCATOR_BYTES:
-        raise InvalidField(f"{field}.file", f"has {size} bytes, at most {MAX_LOCATOR_BYTES} are taken")
+        raise InvalidField(
+            f"{field}.file", f"has {size} bytes, at most {MAX_LOCATOR_BYTES} are taken"
+        )
     return request_id(transcript.id, f"{field}.id"), transcript.file

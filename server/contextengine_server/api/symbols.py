@@ -11,8 +11,8 @@ from google.protobuf.descriptor import FileDescriptor
 class Symbols:
     """The default pool of descriptors, in which rpcs are found as well.
 
-    The protocol of reflection has `package.Service.Rpc` among its symbols, and ghz asks by nothing else; protobuf's own pool looks
-    for services, messages, enums and fields only.
+    The protocol of reflection has `package.Service.Rpc` among its symbols, and ghz asks by nothing
+    else; protobuf's own pool looks for services, messages, enums and fields only.
     """
 
     def __init__(self) -> None:

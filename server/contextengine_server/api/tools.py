@@ -32,7 +32,9 @@ class ToolCalls:
     core: SessionCore
     ground: Ground
 
-    async def list_tools(self, request: life.ListToolsRequest, call: Call) -> life.ListToolsResponse:
+    async def list_tools(
+        self, request: life.ListToolsRequest, call: Call
+    ) -> life.ListToolsResponse:
         """Answers the tools that the session's engine offers."""
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         selected = await self.core.select(address.scope)
@@ -47,7 +49,8 @@ class ToolCalls:
         )
 
     async def call_tool(self, request: life.CallToolRequest, call: Call) -> life.CallToolResponse:
-        """Runs a tool for the model. What the model did wrong is answered as JSON, not as a failed call."""
+        """Runs a tool for the model. What the model did wrong is answered as JSON, not as a failed
+        call."""
         began = perf_counter()
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(request.session))
@@ -63,7 +66,10 @@ class ToolCalls:
                 EXPANDED,
                 *address.scope,
                 revision=(await head_of(core, address.scope)).revision,
-                counts={"recovered": answer.recovered, "duration_ms": round((perf_counter() - began) * 1000)},
+                counts={
+                    "recovered": answer.recovered,
+                    "duration_ms": round((perf_counter() - began) * 1000),
+                },
                 attributes={"tool": request.name},
             )
         return life.CallToolResponse(
@@ -73,15 +79,23 @@ class ToolCalls:
         )
 
     async def _answer(self, scope: Scope, request: life.CallToolRequest) -> tuple[Answer, int]:
-        """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not reach so far."""
+        """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not
+        reach so far."""
         head, grant = await reach_of(self.core, scope, request.spawn_token)
         most = await expand_tokens(self.core, head)
         tools = offered((await self.core.select(scope)).engine)
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
         while True:
-            answer = await run(self.ground, head, request.name, request.arguments_json, tools, room, depth)
+            answer = await run(
+                self.ground, head, request.name, request.arguments_json, tools, room, depth
+            )
             tokens = await self.ground.count(answer.json.decode())
-            if grant is None or tokens <= grant.left or room <= MIN_TOKENS or request.name == "ctx_search":
+            if (
+                grant is None
+                or tokens <= grant.left
+                or room <= MIN_TOKENS
+                or request.name == "ctx_search"
+            ):
                 break
             # The JSON around the texts is paid for too.
             room = max(MIN_TOKENS, room * grant.left * 9 // (tokens * 10))

@@ -1,7 +1,8 @@
-"""The rpcs that are part of the contract and not served by this version, and what will complete each.
+"""The rpcs that are part of the contract and not served by this version, and what will complete
+each.
 
-A table, so that an rpc is never missing by accident: with one that is neither served nor listed here, or both, the server
-does not start.
+A table, so that an rpc is never missing by accident: with one that is neither served nor listed
+here, or both, the server does not start.
 """
 
 from __future__ import annotations
@@ -26,19 +27,25 @@ UNSERVED = {
 """Method to what completes it."""
 
 FIELDS = {
-    "AssembleRequest": {"preamble": _PIPELINE, "objective": _PIPELINE, "memory_sections": _COMPRESSOR},
+    "AssembleRequest": {
+        "preamble": _PIPELINE,
+        "objective": _PIPELINE,
+        "memory_sections": _COMPRESSOR,
+    },
     "CompactRequest": {"live": _COMPRESSOR},
     "SearchRequest": {"all_sessions": _PIPELINE},
 }
-"""Fields of rpcs that are served, which say what the reply must hold or what is to be done, and what completes each. To pass over
-them in silence would answer another question than the one that was asked."""
+"""Fields of rpcs that are served, which say what the reply must hold or what is to be done, and
+what completes each. To pass over them in silence would answer another question than the one that
+was asked."""
 
 
 def refuse(method: str) -> NoReturn:
     """Raises NotYetServed for a method of the table."""
     completed_by = UNSERVED[method]
     raise NotYetServed(
-        f"{method} is part of the contract and not served by this version; it comes with {completed_by}",
+        f"{method} is part of the contract and not served by this version; it comes with"
+        f" {completed_by}",
         metadata={"rpc": method, "completed_by": completed_by},
     )
 
@@ -63,15 +70,22 @@ def refuse_field(name: str, completed_by: str) -> NoReturn:
 
 
 def check(served: Iterable[str], contract: Iterable[str]) -> None:
-    """Raises ValueError unless each method of the contract is either served or in the table, and none is unknown."""
+    """Raises ValueError unless each method of the contract is either served or in the table, and
+    none is unknown."""
     done, known = set(served), set(contract)
     problems = [
         *(
             f"{method} is neither served nor in api/unserved.py"
             for method in sorted(known - done - UNSERVED.keys())
         ),
-        *(f"{method} is served and in api/unserved.py" for method in sorted(done & UNSERVED.keys())),
-        *(f"{method} is not an rpc of the contract" for method in sorted((done | UNSERVED.keys()) - known)),
+        *(
+            f"{method} is served and in api/unserved.py"
+            for method in sorted(done & UNSERVED.keys())
+        ),
+        *(
+            f"{method} is not an rpc of the contract"
+            for method in sorted((done | UNSERVED.keys()) - known)
+        ),
     ]
     if problems:
         raise ValueError("; ".join(problems))

@@ -1,6 +1,8 @@
-"""The command line: `contextengine serve`, and commands that talk to a running server or open the store.
+"""The command line: `contextengine serve`, and commands that talk to a running server or open the
+store.
 
-Each command imports what it needs when it runs, so that `serve` is ready soon and `--help` answers at once.
+Each command imports what it needs when it runs, so that `serve` is ready soon and `--help` answers
+at once.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Runs the command that was typed. What a user can mend is one line on standard error, never a traceback."""
+    """Runs the command that was typed. What a user can mend is one line on standard error, never a
+    traceback."""
     from contextengine_server.cli.application import app
     from contextengine_server.cli.output import Failure, complain
 
@@ -23,6 +26,7 @@ def main() -> None:
             complain(failure.text)
         sys.exit(failure.status)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain again when it flushes at the end.
+        # Whoever read our output has seen enough; Python would complain again when it flushes at
+        # the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

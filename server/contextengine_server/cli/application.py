@@ -11,7 +11,10 @@ from contextengine_server.cli.operating import config_app, engines_app, register
 from contextengine_server.cli.where import Where, asks, run
 
 app = typer.Typer(
-    help="contextengine decides what a language model sees: lossless history, budgeted context, compaction.",
+    help=(
+        "contextengine decides what a language model sees: lossless history, budgeted context,"
+        " compaction."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -35,7 +38,9 @@ Budget = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Full = Annotated[bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")
+]
 Format = Literal["auto", "openai", "pi", "anthropic", "jsonl"]
 
 
@@ -56,8 +61,9 @@ def import_(
 ) -> None:
     """Store the sessions of a file.
 
-    Reads OpenAI chat JSON lines, Pi JSON lines, Anthropic messages JSON, and what `export --format jsonl` wrote. Each
-    session is stored whole or not at all; a bad line is named by its number. The same file again changes nothing.
+    Reads OpenAI chat JSON lines, Pi JSON lines, Anthropic messages JSON, and what `export --format
+    jsonl` wrote. Each session is stored whole or not at all; a bad line is named by its number. The
+    same file again changes nothing.
     """
     from contextengine_server.cli.transferring import import_file
 
@@ -73,14 +79,20 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The file to write. Default: standard output.", show_default=False
+            "--output",
+            "-o",
+            help="The file to write. Default: standard output.",
+            show_default=False,
         ),
     ] = None,
     format: Annotated[
         Literal["jsonl", "openai", "native"],
         typer.Option(
-            help="jsonl: every stored row, summaries included. openai: one OpenAI chat session. native: each message's"
-            " original, byte for byte."
+            help=(
+                "jsonl: every stored row, summaries included. openai: one OpenAI chat session."
+                " native: each message's"
+                " original, byte for byte."
+            )
         ),
     ] = "jsonl",
 ) -> None:
@@ -90,7 +102,9 @@ def export(
     run(export_session(where, session, agent, output, format))
 
 
-@app.command(epilog="Example: contextengine replay coding_session.pi.jsonl --budget 40000 --limit 10")
+@app.command(
+    epilog="Example: contextengine replay coding_session.pi.jsonl --budget 40000 --limit 10"
+)
 @asks
 def replay(
     where: Where,
@@ -98,7 +112,9 @@ def replay(
     agent: Agent = "replay",
     session: Annotated[
         str,
-        typer.Option(help="The id of the session that is made. Default: a new one.", show_default=False),
+        typer.Option(
+            help="The id of the session that is made. Default: a new one.", show_default=False
+        ),
     ] = "",
     budget: Budget = None,
     engine: Annotated[
@@ -107,15 +123,20 @@ def replay(
     way: Annotated[
         Literal["ingest", "separate", "live", "live-ids"],
         typer.Option(
-            help="How the harness calls. ingest: new messages inside Assemble. separate: IngestBatch, then Assemble."
-            " live: its whole list each time, without message ids. live-ids: the same with ids."
+            help=(
+                "How the harness calls. ingest: new messages inside Assemble. separate:"
+                " IngestBatch, then Assemble."
+                " live: its whole list each time, without message ids. live-ids: the same with ids."
+            )
         ),
     ] = "ingest",
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most this many turns of a session.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="At most this many turns of a session.", show_default=False),
     ] = None,
     sessions: Annotated[
-        int | None, typer.Option(min=1, help="At most this many sessions of the file.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="At most this many sessions of the file.", show_default=False),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print what became of every message at the end.")
@@ -124,9 +145,9 @@ def replay(
 ) -> None:
     """Drive a server through a transcript, turn by turn, as an agent's loop would.
 
-    Before each reply of the transcript it asks for the context, at each turn's end it says so; where the context does not
-    fit it compacts and asks again. Background compaction is waited for, as a model's answer would take longer. The
-    session stays, to be looked at with `show`.
+    Before each reply of the transcript it asks for the context, at each turn's end it says so;
+    where the context does not fit it compacts and asks again. Background compaction is waited for,
+    as a model's answer would take longer. The session stays, to be looked at with `show`.
     """
     from contextengine_server.cli.replaying import Plan, replay_file
 
@@ -142,10 +163,12 @@ def show(
     agent: Agent = "default",
     budget: Budget = None,
     model: Annotated[
-        str, typer.Option(help="The model to assemble for. Default: the session's.", show_default=False)
+        str,
+        typer.Option(help="The model to assemble for. Default: the session's.", show_default=False),
     ] = "",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also print the decision for every message of the session.")
+        bool,
+        typer.Option("--explain", help="Also print the decision for every message of the session."),
     ] = False,
     full: Full = False,
     json: Json = False,
@@ -159,7 +182,9 @@ def show(
     run(show_session(where, session, agent, budget, model, explain, full, json))
 
 
-@app.command(epilog="Example: contextengine project case-1 --to anthropic --budget 8000 > body.json")
+@app.command(
+    epilog="Example: contextengine project case-1 --to anthropic --budget 8000 > body.json"
+)
 @asks
 def project(
     where: Where,
@@ -171,7 +196,10 @@ def project(
     agent: Agent = "default",
     budget: Budget = None,
     model: Annotated[
-        str, typer.Option(help="The model that will be called. Default: the session's.", show_default=False)
+        str,
+        typer.Option(
+            help="The model that will be called. Default: the session's.", show_default=False
+        ),
     ] = "",
     renderer: Annotated[
         str, typer.Option(help="For codex: jsonl (the default) or openclaw.", show_default=False)
@@ -182,7 +210,10 @@ def project(
     check: Annotated[
         Path | None,
         typer.Option(
-            help="Instead, judge this JSON file by the rules of the form: a whole request or its list.",
+            help=(
+                "Instead, judge this JSON file by the rules of the form: a whole request or its"
+                " list."
+            ),
             exists=True,
             dir_okay=False,
             show_default=False,
@@ -191,8 +222,9 @@ def project(
 ) -> None:
     """Print a session in the form that a harness or provider speaks, or judge a file of that form.
 
-    Standard output gets the body that would be sent, as JSON. Standard error gets what a harness should do with it, what the
-    form could not say, and every rule of the form that is broken. Changes nothing.
+    Standard output gets the body that would be sent, as JSON. Standard error gets what a harness
+    should do with it, what the form could not say, and every rule of the form that is broken.
+    Changes nothing.
     """
     from contextengine_server.cli.project import check_file, project_session
 
@@ -213,7 +245,9 @@ def compact(
     focus: Annotated[
         str, typer.Option(help="What the summary should keep in sight.", show_default=False)
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Compact even below the threshold.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compact even below the threshold.")
+    ] = False,
     budget: Budget = None,
     json: Json = False,
 ) -> None:
@@ -240,7 +274,9 @@ def watch(
     session: Annotated[str, typer.Option(help="Only of this session.", show_default=False)] = "",
     event: Annotated[
         list[str] | None,
-        typer.Option(help="Only events whose name begins so. Can be given again.", show_default=False),
+        typer.Option(
+            help="Only events whose name begins so. Can be given again.", show_default=False
+        ),
     ] = None,
     resume: Annotated[
         str, typer.Option(help="The position of the last event seen.", show_default=False)
@@ -260,7 +296,9 @@ def watch(
 @asks
 def list_sessions(
     where: Where,
-    agent: Annotated[str, typer.Option(help="Only of this agent. Default: of all.", show_default=False)] = "",
+    agent: Annotated[
+        str, typer.Option(help="Only of this agent. Default: of all.", show_default=False)
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 50,
     json: Json = False,
 ) -> None:
@@ -270,14 +308,19 @@ def list_sessions(
     run(list_sessions(where, agent, limit, json))
 
 
-@sessions_app.command("delete", epilog="Example: contextengine sessions delete case-1 --agent airline --yes")
+@sessions_app.command(
+    "delete", epilog="Example: contextengine sessions delete case-1 --agent airline --yes"
+)
 @asks
 def delete_session(
     where: Where,
     session: SessionId,
     agent: Agent = "default",
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also the sessions that continue it or were forked from it.")
+        bool,
+        typer.Option(
+            "--cascade", help="Also the sessions that continue it or were forked from it."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

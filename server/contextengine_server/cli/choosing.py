@@ -52,7 +52,11 @@ async def show_engine(where: Where, engine: str, agent: str, session: str, json:
             ("state", _state(reply.engine)),
             (
                 "compacts at",
-                f"{info.compaction_threshold:.0%} of the budget" if info.compaction_threshold else "",
+                (
+                    f"{info.compaction_threshold:.0%} of the budget"
+                    if info.compaction_threshold
+                    else ""
+                ),
             ),
         ]
     )
@@ -62,9 +66,11 @@ async def show_engine(where: Where, engine: str, agent: str, session: str, json:
             option.value_json.decode(),
             option.source,
             option.default_json.decode(),
-            f"{option.minimum_json.decode()} to {option.maximum_json.decode()}"
-            if option.minimum_json
-            else "",
+            (
+                f"{option.minimum_json.decode()} to {option.maximum_json.decode()}"
+                if option.minimum_json
+                else ""
+            ),
             option.description,
         )
         for option in reply.options
@@ -79,15 +85,21 @@ async def use_engine(
     from contextengine import SessionRef
 
     if clear and (engine or options):
-        raise Failure("--clear takes back what was chosen: give no engine and no options with it", 2)
+        raise Failure(
+            "--clear takes back what was chosen: give no engine and no options with it", 2
+        )
     if not clear and not engine and not options:
-        raise Failure("name an engine (`contextengine engines list` shows them), or --option, or --clear", 2)
+        raise Failure(
+            "name an engine (`contextengine engines list` shows them), or --option, or --clear", 2
+        )
     if session and not agent:
         agent = "default"
     scope = SessionRef(agent_id=agent, session_id=session)
     values = jsonlib.dumps(parse_options(options)).encode() if options else b""
     async with connected(where) as client:
-        reply = await client.engines.assign(scope=scope, engine_id=engine, options_json=values, clear=clear)
+        reply = await client.engines.assign(
+            scope=scope, engine_id=engine, options_json=values, clear=clear
+        )
     whom = (
         f"session {session!r} of agent {agent!r}"
         if session
@@ -99,7 +111,8 @@ async def use_engine(
 
 
 def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """`name=value` pairs; a value that is JSON is taken as JSON, any other as text. Raises Failure."""
+    """`name=value` pairs; a value that is JSON is taken as JSON, any other as text. Raises
+    Failure."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
@@ -116,5 +129,8 @@ def _state(engine: Any) -> str:
     if not engine.available:
         return f"not available: {engine.unavailable_reason}"
     if engine.HasField("failure"):
-        return f"failed {engine.failure.count} times, first at {engine.failure.operation}: {engine.failure.reason}"
+        return (
+            f"failed {engine.failure.count} times, first at {engine.failure.operation}:"
+            f" {engine.failure.reason}"
+        )
     return "ok"

@@ -1,4 +1,5 @@
-"""`doctor`: asks a running server, or looks at settings, store, ranks, port and engines by itself."""
+"""`doctor`: asks a running server, or looks at settings, store, ranks, port and engines by
+itself."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _WORDS = {1: OK, 2: WARNING, 3: ERROR}
 
 
 async def diagnose(where: Where, session: str, agent: str, repair: bool, json: bool) -> bool:
-    """Prints the checks; whether none is an error. `repair`: mends what can be mended in the session."""
+    """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
+    session."""
     if repair and not session:
         raise Failure("--repair needs --session: name the session to mend", 2)
     source, checks = await _checks(where, session, agent, repair)
@@ -34,7 +36,10 @@ async def diagnose(where: Where, session: str, agent: str, repair: bool, json: b
 def print_checks(checks: Sequence[Check], source: str, json: bool) -> None:
     """A table of checks, or JSON."""
     if json:
-        rows = [{"name": c.name, "status": c.status, "found": c.found, "advice": c.advice} for c in checks]
+        rows = [
+            {"name": c.name, "status": c.status, "found": c.found, "advice": c.advice}
+            for c in checks
+        ]
         print_json({"ok": healthy(checks), "source": source, "checks": rows})
         return
     rows_shown = [(c.status, c.name, one_line(c.found, 200), c.advice) for c in checks]
@@ -47,10 +52,14 @@ async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple
     try:
         settings = settings_of(where)
     except Failure as failure:
-        advice = "Correct it; docs/configuration.md and `contextengine config show` have every name."
+        advice = (
+            "Correct it; docs/configuration.md and `contextengine config show` have every name."
+        )
         return "this command", [Check("settings", ERROR, failure.text, advice)]
     if not where.store and await answers(settings.server.address):
-        return f"the server at {settings.server.address}", await _asked(where, session, agent, repair)
+        return f"the server at {settings.server.address}", await _asked(
+            where, session, agent, repair
+        )
     if session:
         raise Failure("--session needs a running server: start one, or name it with --address", 2)
     return "this command: no server answers", await _looked(settings)
@@ -88,10 +97,15 @@ def _tls_checks(settings: Settings) -> list[Check]:
     if not tls.enabled:
         return []
     try:
-        # An empty passphrase: an encrypted key is refused at the start, so nobody is asked for one here.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.cert_file, tls.key_file, lambda: "")
+        # An empty passphrase: an encrypted key is refused at the start, so nobody is asked for one
+        # here.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            tls.cert_file, tls.key_file, lambda: ""
+        )
     except (ssl.SSLError, OSError) as error:
-        found = f"{tls.cert_file} and {tls.key_file} cannot be used together: {error.strerror or error}"
+        found = (
+            f"{tls.cert_file} and {tls.key_file} cannot be used together: {error.strerror or error}"
+        )
         advice = "Give a PEM certificate chain and its own PEM key without a passphrase."
         return [Check("server.tls.pair", ERROR, found, advice)]
     return [Check("server.tls.pair", OK, "certificate and key belong together")]
@@ -121,7 +135,8 @@ async def _store_checks(path: Path) -> list[Check]:
 
 
 def _unopened(path: Path) -> Check | None:
-    """What is said of a database that must not be opened, since that would make or upgrade it; None: open it."""
+    """What is said of a database that must not be opened, since that would make or upgrade it;
+    None: open it."""
     from contextengine_server.store.migrations import HEAD, REVISIONS
 
     if not path.exists():
@@ -134,7 +149,8 @@ def _unopened(path: Path) -> Check | None:
 
 
 def _schema(path: Path) -> str | None:
-    """The schema's revision as the file says it; None where it does not say, which opening it then explains."""
+    """The schema's revision as the file says it; None where it does not say, which opening it then
+    explains."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             row = db.execute("SELECT version_num FROM alembic_version").fetchone()

@@ -1,7 +1,9 @@
-"""A harness as agents have it, driven by a transcript: what it says to the server at each step and turn.
+"""A harness as agents have it, driven by a transcript: what it says to the server at each step and
+turn.
 
-A turn is a user's message and everything up to the next one. Within a turn the model is called before each assistant message,
-with what is known by then; a turn without an assistant message asks once, at its end.
+A turn is a user's message and everything up to the next one. Within a turn the model is called
+before each assistant message, with what is known by then; a turn without an assistant message asks
+once, at its end.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Turn:
 
 
 def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """The turns of a transcript. What stands before the first user message belongs to the first turn."""
+    """The turns of a transcript. What stands before the first user message belongs to the first
+    turn."""
     starts = [index for index, message in enumerate(messages) if message.role == ROLE_USER]
     edges = [0, *starts[1:], len(messages)] if messages else [0]
     turns = []
@@ -80,7 +83,8 @@ class Step:
     tokens: int
     """Of all items, in the reference encoding."""
     prefix: int
-    """Of the items that begin the list as they began the one before: what a provider's cache holds."""
+    """Of the items that begin the list as they began the one before: what a provider's cache
+    holds."""
     cause: int
     """The EpochCause; 0: the epoch is the same."""
     compactions: int = 0
@@ -89,7 +93,8 @@ class Step:
 
 @dataclass(slots=True)
 class Harness:
-    """Holds what a harness holds: its last list, its epoch, and how much of the transcript it has handed over."""
+    """Holds what a harness holds: its last list, its epoch, and how much of the transcript it has
+    handed over."""
 
     client: AsyncClient
     ref: SessionRef
@@ -114,7 +119,9 @@ class Harness:
         else:
             fields["live"] = LiveList(messages=known, store_new=True)
         self._handed = len(known)
-        step = await self._assembled(await self._call(ASSEMBLE, **fields, **self._held(), explain=explain))
+        step = await self._assembled(
+            await self._call(ASSEMBLE, **fields, **self._held(), explain=explain)
+        )
         if step.reply.outcome == AssembleResponse.OUTCOME_OVER_BUDGET:
             await self._call(
                 COMPACT, force=True, force_reason="overflow", trigger="overflow", **self._budget()
@@ -160,7 +167,9 @@ class Harness:
         cache: CacheReport = reply.cache
         items = self._items[: cache.reused_count] + tuple(reply.items)
         if len(items) != cache.total_count:
-            raise AssertionError(f"a reply of {len(items)} items says that it has {cache.total_count}")
+            raise AssertionError(
+                f"a reply of {len(items)} items says that it has {cache.total_count}"
+            )
         same = 0
         for mine, now in zip(self._items, items, strict=False):
             if mine.content_hash != now.content_hash:
@@ -182,7 +191,8 @@ class Harness:
         return reply
 
     async def _settled(self) -> None:
-        """Waits for background work: a model's answer, which a transcript does not wait for, would take longer."""
+        """Waits for background work: a model's answer, which a transcript does not wait for, would
+        take longer."""
         end = time.monotonic() + _JOB_WAIT_S
         while time.monotonic() < end:
             status = await self.client.get_status(self.ref)

@@ -11,9 +11,15 @@ from contextengine_server.cli.where import Where, dialled, settings_of
 
 
 def check_health(
-    address: str, service: str, tls: bool, authority: Path | None, config: Path | None, timeout: float
+    address: str,
+    service: str,
+    tls: bool,
+    authority: Path | None,
+    config: Path | None,
+    timeout: float,
 ) -> str:
-    """The state that the server reports, SERVING or another. Raises Failure where none answers in time."""
+    """The state that the server reports, SERVING or another. Raises Failure where none answers in
+    time."""
     # What gRPC itself would log of a connection that fails, our own message says.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import grpc
@@ -35,11 +41,12 @@ def check_health(
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise Failure(
-                    f"--service {service}: the server at {target} has no such service; leave it out for the server as a whole",
+                    f"--service {service}: the server at {target} has no such service; leave it out"
+                    " for the server as a whole",
                     2,
                 ) from error
             raise Failure(
-                f"the server at {target} does not answer ({error.code().name}): is it running there, and does it speak TLS"
-                " (--tls, --ca)?"
+                f"the server at {target} does not answer ({error.code().name}): is it running"
+                " there, and does it speak TLS (--tls, --ca)?"
             ) from error
     return health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)

@@ -18,7 +18,10 @@ def print_assembly(items: Sequence[Item], reply: AssembleResponse, *, full: bool
     """The whole list of an assembly, then what is said about it."""
     if full:
         for index, item in enumerate(items):
-            print(f"[{index}] {origin(item)} {role(item.message)}{_formed(item)} {item.tokens:,} tokens")
+            print(
+                f"[{index}] {origin(item)} {role(item.message)}{_formed(item)} {item.tokens:,}"
+                " tokens"
+            )
             print(printable(text(item.message)) + "\n")
     else:
         rows = [
@@ -41,7 +44,9 @@ def print_assembly(items: Sequence[Item], reply: AssembleResponse, *, full: bool
             print(f"{title}: {printable(words) if full else one_line(words, PREVIEW)}")
     print(verdict(reply))
     if reply.biggest:
-        biggest = ", ".join(f"item {big.index} {big.tokens:,} tokens ({big.rule})" for big in reply.biggest)
+        biggest = ", ".join(
+            f"item {big.index} {big.tokens:,} tokens ({big.rule})" for big in reply.biggest
+        )
         print(f"biggest: {biggest}")
 
 
@@ -52,8 +57,9 @@ def verdict(reply: AssembleResponse) -> str:
     budget = reply.budget
     source = f", window {budget.window:,} by {budget.window_source}" if budget.window else ""
     return (
-        f"{outcome}{reason}: {reply.cache.total_count:,} items, {reply.estimated_tokens:,} of {budget.available:,} tokens"
-        f"{source}; engine {reply.engine_id} {reply.engine_version}, revision {reply.revision}"
+        f"{outcome}{reason}: {reply.cache.total_count:,} items, {reply.estimated_tokens:,} of"
+        f" {budget.available:,} tokens{source}; engine {reply.engine_id} {reply.engine_version},"
+        f" revision {reply.revision}"
     )
 
 
@@ -126,7 +132,8 @@ def form(number: int) -> str:
 
 
 def text(message: Message) -> str:
-    """A message for people: every part in order, calls with their arguments, media by their kind."""
+    """A message for people: every part in order, calls with their arguments, media by their
+    kind."""
     return "\n".join(filter(None, map(_part, message.parts)))
 
 
@@ -137,7 +144,9 @@ def _part(part: Part) -> str:
         case "reasoning":
             return f"(reasoning) {part.reasoning.text or 'hidden'}"
         case "tool_call":
-            return f"→ {part.tool_call.name}({part.tool_call.arguments_json.decode(errors='replace')})"
+            return (
+                f"→ {part.tool_call.name}({part.tool_call.arguments_json.decode(errors='replace')})"
+            )
         case "tool_result":
             failed = " failed" if part.tool_result.is_error else ""
             return f"←{failed} " + " ".join(filter(None, map(_part, part.tool_result.parts)))

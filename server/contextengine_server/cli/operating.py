@@ -10,14 +10,19 @@ import typer
 from contextengine_server.cli.where import Where, asks, run
 
 engines_app = typer.Typer(help="Look at engines, and choose one.", no_args_is_help=True)
-config_app = typer.Typer(help="Look at settings, check them, take over another host's.", no_args_is_help=True)
+config_app = typer.Typer(
+    help="Look at settings, check them, take over another host's.", no_args_is_help=True
+)
 token_app = typer.Typer(help="Bearer tokens.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        help="The settings file. Default: CONTEXTENGINE_CONFIG, else ./contextengine.yaml if there is one.",
+        help=(
+            "The settings file. Default: CONTEXTENGINE_CONFIG, else ./contextengine.yaml if there"
+            " is one."
+        ),
         show_default=False,
     ),
 ]
@@ -34,9 +39,9 @@ Set = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands that stand by themselves."""
-    app.command(epilog="Example: contextengine serve --address 127.0.0.1:50051 --store var/contextengine.db")(
-        serve
-    )
+    app.command(
+        epilog="Example: contextengine serve --address 127.0.0.1:50051 --store var/contextengine.db"
+    )(serve)
     app.command(epilog="Example: contextengine doctor --json")(asks(doctor))
     app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")(health)
     app.command(epilog="Example: contextengine version")(version)
@@ -46,12 +51,18 @@ def serve(
     config: ConfigFile = None,
     address: Annotated[
         str | None,
-        typer.Option(help="server.address: host:port, [ipv6]:port or unix:path.", show_default=False),
+        typer.Option(
+            help="server.address: host:port, [ipv6]:port or unix:path.", show_default=False
+        ),
     ] = None,
-    store: Annotated[str | None, typer.Option(help="store.url: the SQLite file.", show_default=False)] = None,
+    store: Annotated[
+        str | None, typer.Option(help="store.url: the SQLite file.", show_default=False)
+    ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="engine.default: the engine of all sessions with no other.", show_default=False),
+        typer.Option(
+            help="engine.default: the engine of all sessions with no other.", show_default=False
+        ),
     ] = None,
     insecure: Annotated[
         bool,
@@ -65,13 +76,15 @@ def serve(
         typer.Option(help="telemetry.logs.level", show_default=False),
     ] = None,
     log_format: Annotated[
-        Literal["text", "json"] | None, typer.Option(help="telemetry.logs.format", show_default=False)
+        Literal["text", "json"] | None,
+        typer.Option(help="telemetry.logs.format", show_default=False),
     ] = None,
     set_: Set = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then drain.
 
-    Prints one line when calls are answered. Exits with status 2 where it may not start, and says what to set.
+    Prints one line when calls are answered. Exits with status 2 where it may not start, and says
+    what to set.
     """
     from contextengine_server.cli.starting import parse_settings, serve
 
@@ -90,7 +103,9 @@ def doctor(
     where: Where,
     session: Annotated[
         str,
-        typer.Option(help="Also look at this session: its engine, and all of its rows.", show_default=False),
+        typer.Option(
+            help="Also look at this session: its engine, and all of its rows.", show_default=False
+        ),
     ] = "",
     agent: Annotated[str, typer.Option(help="The agent whose session it is.")] = "default",
     repair: Annotated[
@@ -98,9 +113,11 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is wrong.
+    """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is
+    wrong.
 
-    Asks the server where one answers, else checks on its own. The exit status is 1 where anything is an error.
+    Asks the server where one answers, else checks on its own. The exit status is 1 where anything
+    is an error.
     """
     from contextengine_server.cli.diagnosing import diagnose
 
@@ -123,15 +140,20 @@ def health(
             help="One service by its full name. Default: the server as a whole.", show_default=False
         ),
     ] = "",
-    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS, trusting the system's authorities.")] = False,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Speak TLS, trusting the system's authorities.")
+    ] = False,
     ca: Annotated[
         Path | None,
-        typer.Option(help="Speak TLS, trusting the authorities in this PEM file.", show_default=False),
+        typer.Option(
+            help="Speak TLS, trusting the authorities in this PEM file.", show_default=False
+        ),
     ] = None,
     config: ConfigFile = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
 ) -> None:
-    """Ask a server whether it serves, by grpc.health.v1, which needs no token. The exit status is 0 only where it does."""
+    """Ask a server whether it serves, by grpc.health.v1, which needs no token. The exit status is 0
+    only where it does."""
     from contextengine_server.cli.health import check_health
 
     state = check_health(address, service, tls, ca, config, timeout)
@@ -162,7 +184,8 @@ def list_engines(where: Where, json: Json = False) -> None:
 def show_engine(
     where: Where,
     engine: Annotated[
-        str, typer.Argument(help="The engine's id. Default: the one that serves.", show_default=False)
+        str,
+        typer.Argument(help="The engine's id. Default: the one that serves.", show_default=False),
     ] = "",
     agent: Annotated[str, typer.Option(help="The agent whose session it is.")] = "default",
     session: Annotated[
@@ -184,19 +207,28 @@ def show_engine(
 def use_engine(
     where: Where,
     engine: Annotated[
-        str, typer.Argument(help="The engine's id. Leave out with --clear or --option.", show_default=False)
+        str,
+        typer.Argument(
+            help="The engine's id. Leave out with --clear or --option.", show_default=False
+        ),
     ] = "",
     agent: Annotated[
         str, typer.Option(help="For this agent. Default: for the whole tenant.", show_default=False)
     ] = "",
-    session: Annotated[str, typer.Option(help="For this session of the agent.", show_default=False)] = "",
+    session: Annotated[
+        str, typer.Option(help="For this session of the agent.", show_default=False)
+    ] = "",
     option: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE", help="An option of the engine. Can be given again.", show_default=False
+            metavar="NAME=VALUE",
+            help="An option of the engine. Can be given again.",
+            show_default=False,
         ),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take back what was chosen for this scope.")] = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Take back what was chosen for this scope.")
+    ] = False,
 ) -> None:
     """Choose an engine, or options of it, for the tenant, an agent or a session. Operators only.
 
@@ -208,16 +240,21 @@ def use_engine(
 
 
 @config_app.command(
-    "import", epilog="Example: contextengine config import ~/.openclaw/openclaw.json -o contextengine.yaml"
+    "import",
+    epilog="Example: contextengine config import ~/.openclaw/openclaw.json -o contextengine.yaml",
 )
 def import_config(
     file: Annotated[
-        Path, typer.Argument(help="The other host's file.", exists=True, dir_okay=False, readable=True)
+        Path,
+        typer.Argument(help="The other host's file.", exists=True, dir_okay=False, readable=True),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The file to write. Default: standard output.", show_default=False
+            "--output",
+            "-o",
+            help="The file to write. Default: standard output.",
+            show_default=False,
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
@@ -239,18 +276,24 @@ def show_config(config: ConfigFile = None, set_: Set = None, json: Json = False)
     show(config, set_ or [], json)
 
 
-@config_app.command("check", epilog="Example: contextengine config check --config contextengine.yaml")
+@config_app.command(
+    "check", epilog="Example: contextengine config check --config contextengine.yaml"
+)
 def check_config(config: ConfigFile = None, set_: Set = None, json: Json = False) -> None:
-    """Check settings against each other, without a server. The exit status is 1 where anything is an error."""
+    """Check settings against each other, without a server. The exit status is 1 where anything is
+    an error."""
     from contextengine_server.cli.settings import check
 
     if not check(config, set_ or [], json):
         raise typer.Exit(1)
 
 
-@token_app.command("hash", epilog="Example: openssl rand -hex 32 | tee token | contextengine token hash")
+@token_app.command(
+    "hash", epilog="Example: openssl rand -hex 32 | tee token | contextengine token hash"
+)
 def hash_token() -> None:
-    """Print what auth.tokens holds of a token: its SHA-256. The token is read from standard input, never from a flag."""
+    """Print what auth.tokens holds of a token: its SHA-256. The token is read from standard input,
+    never from a flag."""
     from contextengine_server.cli.settings import hash_from_stdin
 
     print(hash_from_stdin())

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 240
 """Columns where the output goes to a file or a pipe: wide enough that no cell of ours is folded."""
 
-# Control characters would let a message's text drive the terminal; direction marks would let it rearrange a line.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters would let a message's text drive the terminal; direction marks would let it
+# rearrange a line.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class Failure(Exception):
-    """A command cannot go on: what is wrong and what to do, for people, and the exit status. No text: nothing is said."""
+    """A command cannot go on: what is wrong and what to do, for people, and the exit status. No
+    text: nothing is said."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
@@ -40,7 +44,8 @@ def note(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text of others, safe for a terminal: control characters are shown as escapes, line ends and tabs stay."""
+    """Text of others, safe for a terminal: control characters are shown as escapes, line ends and
+    tabs stay."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -60,7 +65,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", stderr: bool = False
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str = "",
+    stderr: bool = False,
 ) -> None:
     """A table. Columns whose name begins with `#` are numbers and stand to the right."""
     from rich.box import SIMPLE_HEAD

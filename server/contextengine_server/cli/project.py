@@ -1,4 +1,5 @@
-"""Printing a session in the form that a harness or provider speaks, and judging files of these forms."""
+"""Printing a session in the form that a harness or provider speaks, and judging files of these
+forms."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ async def project_session(
     budget: int | None,
     model: str,
 ) -> None:
-    """Prints the body that would be sent as JSON, and on standard error what a harness would do with it and what is lost."""
+    """Prints the body that would be sent as JSON, and on standard error what a harness would do
+    with it and what is lost."""
     from contextengine import SessionRef
     from contextengine.types import Budget, ProjectionAction, ProjectionOptions
 
@@ -53,7 +55,8 @@ async def project_session(
 
 
 def body_of(reply: ProjectResponse, target: str) -> dict[str, Any]:
-    """What is sent: a request's members for a provider; for Codex those of thread/start, thread/inject_items and turn/start."""
+    """What is sent: a request's members for a provider; for Codex those of thread/start,
+    thread/inject_items and turn/start."""
     if target == "codex":
         body: dict[str, Any] = {}
         if reply.instructions:
@@ -61,13 +64,16 @@ def body_of(reply: ProjectResponse, target: str) -> dict[str, Any]:
         if reply.inject_items_json:
             body["items"] = [json.loads(item) for item in reply.inject_items_json]
         alone = [{"type": "text", "text": reply.prompt}] if reply.prompt else []
-        return body | {"input": json.loads(reply.turn_input_json) if reply.turn_input_json else alone}
+        return body | {
+            "input": json.loads(reply.turn_input_json) if reply.turn_input_json else alone
+        }
     system = {SYSTEM[target]: json.loads(reply.system_json)} if reply.system_json else {}
     return system | {BODY.get(target, "messages"): json.loads(reply.messages_json)}
 
 
 def check_file(file: Path, target: str, model: str) -> None:
-    """Prints what the target's rules find in a file of its form. Raises Failure where a rule is broken."""
+    """Prints what the target's rules find in a file of its form. Raises Failure where a rule is
+    broken."""
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -86,7 +92,12 @@ def _say(body: Any, target: str, model: str, *, stderr: bool = False) -> bool:
     found = VALIDATORS[target](body, model)
     if found:
         rows = [
-            (one.rule, "advice" if one.advice else "error", printable(one.where), printable(one.what))
+            (
+                one.rule,
+                "advice" if one.advice else "error",
+                printable(one.where),
+                printable(one.what),
+            )
             for one in found
         ]
         print_table(("rule", "", "where", "what"), rows, stderr=stderr)

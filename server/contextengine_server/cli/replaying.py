@@ -37,10 +37,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Row:
-    """A turn as it went. Tokens are the model's for `before` and `after`, the reference encoding's for the rest.
+    """A turn as it went. Tokens are the model's for `before` and `after`, the reference encoding's
+    for the rest.
 
-    `masked`, `evicted` and `summarized` count messages of the last context: shown in another form, not shown, covered by a
-    summary that is shown.
+    `masked`, `evicted` and `summarized` count messages of the last context: shown in another form,
+    not shown, covered by a summary that is shown.
     """
 
     turn: int
@@ -64,7 +65,8 @@ class Row:
     context_hash: str = ""
 
     def take(self, step: Step, known: int) -> None:
-        """Adds a step that knew so many messages; what is said of the context is the last step's."""
+        """Adds a step that knew so many messages; what is said of the context is the last
+        step's."""
         reply = step.reply
         self.steps += 1
         self.before, self.after = (
@@ -73,7 +75,9 @@ class Row:
         )
         self.utilization = reply.budget.utilization
         self.masked = sum(1 for item in step.items if item.form in _masks())
-        self.summarized = sum(item.summary.message_count for item in step.items if item.HasField("summary"))
+        self.summarized = sum(
+            item.summary.message_count for item in step.items if item.HasField("summary")
+        )
         self.evicted = known - self.summarized - shown_messages(step.items)
         self.sent_tokens += step.tokens
         self.prefix_tokens += step.prefix
@@ -94,7 +98,9 @@ class Row:
 
 def shown_messages(items: Iterable[Item]) -> int:
     """How many messages a list shows, in whatever form."""
-    return len({item.origin.sequence for item in items if item.origin.WhichOneof("kind") == "sequence"})
+    return len(
+        {item.origin.sequence for item in items if item.origin.WhichOneof("kind") == "sequence"}
+    )
 
 
 @dataclass(slots=True)
@@ -145,13 +151,16 @@ async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
                     break
                 if plan.session and done:
                     raise Failure(
-                        f"{file} holds several sessions, and --session names one: add --sessions 1", 2
+                        f"{file} holds several sessions, and --session names one: add --sessions 1",
+                        2,
                     )
                 done.append(await replay(client, transcript, plan, advance))
                 if not json:
                     print_session(done[-1], plan)
     if json:
-        print_json({"sessions": [_as_json(session, plan) for session in done], "totals": totals(done)})
+        print_json(
+            {"sessions": [_as_json(session, plan) for session in done], "totals": totals(done)}
+        )
     elif len(done) > 1:
         print_totals(totals(done), f"All {len(done)} sessions")
 
@@ -169,7 +178,9 @@ async def replay(
     await _must_be_new(client, ref)
     if plan.engine:
         await client.engines.assign(scope=ref, engine_id=plan.engine)
-    messages = list(without_ids(transcript.messages) if plan.way == "live" else with_ids(transcript.messages))
+    messages = list(
+        without_ids(transcript.messages) if plan.way == "live" else with_ids(transcript.messages)
+    )
     budget = None if plan.budget is None else Budget(message_tokens=plan.budget)
     harness = Harness(client, ref, plan.way, budget)
     updates = list(transcript.updates)
@@ -201,8 +212,9 @@ async def _must_be_new(client: AsyncClient, ref: SessionRef) -> None:
     except SessionNotFound:
         return
     raise Failure(
-        f"session {ref.session_id!r} of agent {ref.agent_id!r} exists: replay under another --session, or erase it with"
-        f" `contextengine sessions delete {ref.session_id} --agent {ref.agent_id}`"
+        f"session {ref.session_id!r} of agent {ref.agent_id!r} exists: replay under another"
+        f" --session, or erase it with `contextengine sessions delete {ref.session_id} --agent"
+        f" {ref.agent_id}`"
     )
 
 
@@ -254,10 +266,11 @@ def print_totals(sums: dict[str, Any], title: str) -> None:
     compactions = f"; {forced} compaction{'s' * (forced > 1)} forced by overflow" if forced else ""
     over = f"; {sums['over_budget']} contexts over budget" if sums["over_budget"] else ""
     print(
-        f"{title}: {sums['turns']:,} turns, {sums['messages']:,} messages, {sums['model_calls']:,} model calls;"
-        f" {sums['tokens_sent']:,} tokens for the model, {sums['cache_share']:.1%} of them an unchanged prefix;"
-        f" {sums['rpcs']:,} rpcs, {size(wire)} on the wire ({size(wire // max(1, sums['rpcs']))} each),"
-        f" {sums['ms'] / 1000:.1f} s{compactions}{over}"
+        f"{title}: {sums['turns']:,} turns, {sums['messages']:,} messages, {sums['model_calls']:,}"
+        f" model calls; {sums['tokens_sent']:,} tokens for the model, {sums['cache_share']:.1%} of"
+        f" them an unchanged prefix; {sums['rpcs']:,} rpcs, {size(wire)} on the wire"
+        f" ({size(wire // max(1, sums['rpcs']))} each), {sums['ms'] / 1000:.1f}"
+        f" s{compactions}{over}"
     )
 
 
@@ -292,7 +305,8 @@ def _cause(number: int) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int], None]]:
-    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of a session."""
+    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of
+    a session."""
     import sys
 
     if not sys.stderr.isatty():

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def import_file(file: Path, output: Path | None, force: bool) -> None:
-    """Writes a host's configuration as ours, and lists on standard error what became of each key."""
+    """Writes a host's configuration as ours, and lists on standard error what became of each
+    key."""
     from contextengine_server.config.importing import import_config
     from contextengine_server.engines.fields import OptionsError
     from contextengine_server.engines.registry import Registry
@@ -67,7 +68,10 @@ def check(config: Path | None, pairs: list[str], json: bool) -> bool:
     from contextengine_server.doctor import engine_checks, healthy, settings_checks
 
     settings = _load(config, pairs)
-    checks = [*settings_checks(settings), *engine_checks(registry_of(settings), settings.engine.default)]
+    checks = [
+        *settings_checks(settings),
+        *engine_checks(registry_of(settings), settings.engine.default),
+    ]
     print_checks(checks, "the settings", json)
     return healthy(checks)
 

@@ -1,4 +1,5 @@
-"""`show`, `status`, `sessions list`, `watch` and `compact`: what a session is and what the model would get."""
+"""`show`, `status`, `sessions list`, `watch` and `compact`: what a session is and what the model
+would get."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ async def show_session(
     ref = SessionRef(agent_id=agent, session_id=session)
     more: dict[str, Any] = {} if budget is None else {"budget": Budget(message_tokens=budget)}
     async with connected(where) as client:
-        await client.sessions.get(ref)  # an assembly of a session that is not there would be an empty one
+        await client.sessions.get(
+            ref
+        )  # an assembly of a session that is not there would be an empty one
         reply = await client.assemble(ref, model=model, explain=explain, **more)
     if json:
         print_json(plain(reply))
@@ -62,7 +65,11 @@ async def compact_session(
         more["force_reason"] = "manual"
     async with connected(where) as client:
         reply = await client.compact(
-            SessionRef(agent_id=agent, session_id=session), focus=focus, force=force, trigger="manual", **more
+            SessionRef(agent_id=agent, session_id=session),
+            focus=focus,
+            force=force,
+            trigger="manual",
+            **more,
         )
     if json:
         print_json(plain(reply))
@@ -74,9 +81,11 @@ async def compact_session(
                 ("reason", reply.reason),
                 (
                     "tokens",
-                    f"{reply.tokens_before:,} before, {after} after"
-                    if reply.compacted
-                    else reply.tokens_before,
+                    (
+                        f"{reply.tokens_before:,} before, {after} after"
+                        if reply.compacted
+                        else reply.tokens_before
+                    ),
                 ),
                 ("generation", reply.generation),
                 (
@@ -90,8 +99,9 @@ async def compact_session(
         if reply.HasField("delegation"):
             asked = reply.delegation
             print(
-                f"The host compacts messages {asked.first_sequence:,} to {asked.last_sequence:,} into"
-                f" {asked.target_tokens:,} tokens and reports it with RecordHostChange. {asked.instructions}"
+                f"The host compacts messages {asked.first_sequence:,} to {asked.last_sequence:,}"
+                f" into {asked.target_tokens:,} tokens and reports it with RecordHostChange."
+                f" {asked.instructions}"
             )
     if not reply.ok:
         raise Failure(f"the compaction failed: {reply.reason}")
@@ -109,7 +119,8 @@ async def session_status(where: Where, session: str, agent: str, json: bool) -> 
     print_facts(_facts(reply))
     if reply.jobs:
         rows = [
-            (job.kind, job.state, _time(job.queue_time), job.attempts, job.last_error) for job in reply.jobs
+            (job.kind, job.state, _time(job.queue_time), job.attempts, job.last_error)
+            for job in reply.jobs
         ]
         print_table(("job", "state", "queued", "#attempts", "last error"), rows)
 
@@ -121,29 +132,48 @@ def _facts(reply: GetStatusResponse) -> list[tuple[str, object]]:
         ("session", reply.session_id + (" (ended)" if reply.ended else "")),
         (
             "key",
-            f"{reply.session_key}{' (current)' if reply.current_for_key else ''}"
-            if reply.session_key
-            else "",
+            (
+                f"{reply.session_key}{' (current)' if reply.current_for_key else ''}"
+                if reply.session_key
+                else ""
+            ),
         ),
         ("continues", reply.continues.session_id),
         ("revision", reply.revision),
         ("engine", f"{reply.engine.id} {reply.engine.version}, by {reply.engine_source}"),
         (
             "engine failure",
-            f"{failure.operation}: {failure.reason} ({failure.count} times)" if failure.count else "",
+            (
+                f"{failure.operation}: {failure.reason} ({failure.count} times)"
+                if failure.count
+                else ""
+            ),
         ),
         (
             "messages",
-            f"{reply.message_count:,} ({reply.message_tokens:,} tokens), newest {reply.last_sequence:,}",
+            (
+                f"{reply.message_count:,} ({reply.message_tokens:,} tokens), newest"
+                f" {reply.last_sequence:,}"
+            ),
         ),
         (
             "summaries",
-            f"{reply.summary_count:,}, deepest at depth {reply.max_depth}" if reply.summary_count else 0,
+            (
+                f"{reply.summary_count:,}, deepest at depth {reply.max_depth}"
+                if reply.summary_count
+                else 0
+            ),
         ),
         ("compactions", f"{reply.compaction_count:,}, generation {reply.generation:,}"),
         ("model", " ".join(filter(None, (reply.provider, reply.model)))),
         ("window", f"{reply.window:,}{assumed}"),
-        ("view", f"{reply.view_tokens:,} tokens, {reply.usage_percent:.1f} % of what is left for messages"),
+        (
+            "view",
+            (
+                f"{reply.view_tokens:,} tokens, {reply.usage_percent:.1f} % of what is left for"
+                " messages"
+            ),
+        ),
         (
             "compacts at",
             f"{reply.threshold_tokens:,} tokens" if reply.threshold_tokens else "never by itself",
@@ -198,13 +228,21 @@ async def list_sessions(where: Where, agent: str, limit: int, json: bool) -> Non
         )
         for info in found
     ]
-    print_table(("agent", "session", "key", "#messages", "#tokens", "#summaries", "last written"), rows)
+    print_table(
+        ("agent", "session", "key", "#messages", "#tokens", "#summaries", "last written"), rows
+    )
     if token:
         note(f"There are more: --limit {limit * 10} shows more of them.")
 
 
 async def watch_events(
-    where: Where, agent: str, session: str, prefixes: list[str], resume: str, limit: int | None, json: bool
+    where: Where,
+    agent: str,
+    session: str,
+    prefixes: list[str],
+    resume: str,
+    limit: int | None,
+    json: bool,
 ) -> None:
     """Prints events as they happen."""
     count = 0
@@ -218,7 +256,9 @@ async def watch_events(
             if json:
                 from google.protobuf.json_format import MessageToJson
 
-                print(MessageToJson(event, preserving_proto_field_name=True, indent=None), flush=True)
+                print(
+                    MessageToJson(event, preserving_proto_field_name=True, indent=None), flush=True
+                )
             else:
                 words = [f"{name}={shown(value)}" for name, value in sorted(event.counts.items())]
                 words += [f"{name}={value}" for name, value in sorted(event.attributes.items())]

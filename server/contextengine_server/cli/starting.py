@@ -17,7 +17,8 @@ REFUSED = 2
 
 
 def serve(config: Path | None, flags: dict[str, Any]) -> None:
-    """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying what to set."""
+    """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying
+    what to set."""
     from contextengine_server.config import SettingsError, load_settings
     from contextengine_server.config.lint import config_lint
     from contextengine_server.telemetry.logs import configure_logging
@@ -27,9 +28,13 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
     except SettingsError as error:
         raise Failure("not started:\n" + _lines(map(str, error.problems)), REFUSED) from error
     # Errors of other groups leave a server that can be asked what is wrong.
-    found = [f for f in config_lint(settings) if f.status == "error" and f.name.startswith("server.")]
+    found = [
+        f for f in config_lint(settings) if f.status == "error" and f.name.startswith("server.")
+    ]
     if found:
-        raise Failure("not started:\n" + _lines(f"{f.name}: {f.found}. {f.advice}" for f in found), REFUSED)
+        raise Failure(
+            "not started:\n" + _lines(f"{f.name}: {f.found}. {f.advice}" for f in found), REFUSED
+        )
     logs = settings.telemetry.logs
     configure_logging(logs.level, json=logs.format == "json")
     from contextengine_server import app
@@ -51,7 +56,8 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
 
 
 def refusal(error: BaseException) -> str | None:
-    """Why a server could not start, where that is something to set or mend; None where it is a defect."""
+    """Why a server could not start, where that is something to set or mend; None where it is a
+    defect."""
     from contextengine_server.api.auth import ConfigurationError
     from contextengine_server.engines.registry import InvalidEngine
     from contextengine_server.errors import UnknownEngine
@@ -82,7 +88,9 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         path, separator, value = pair.partition("=")
         if not separator or not path.strip():
-            raise Failure(f"--set {pair}: must be path=value, such as engine.default=legacy", REFUSED)
+            raise Failure(
+                f"--set {pair}: must be path=value, such as engine.default=legacy", REFUSED
+            )
         try:
             flags[path.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
@@ -92,7 +100,11 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 
 def _ready(settings: Settings, address: str) -> None:
     tokens = len(settings.auth.tokens)
-    who = f"callers by token, {tokens} known" if tokens else "no tokens: every caller is tenant `default`"
+    who = (
+        f"callers by token, {tokens} known"
+        if tokens
+        else "no tokens: every caller is tenant `default`"
+    )
     how = "TLS" if settings.server.tls.enabled else "plaintext"
     print(f"ready on {address} ({how}; {who}; store {settings.store.path.resolve()})")
     sys.stdout.flush()

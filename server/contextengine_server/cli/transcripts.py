@@ -16,7 +16,8 @@ FORMATS = {"openai": "openai.chat", "pi": "pi", "anthropic": "anthropic.messages
 
 
 def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
-    """The sessions of a file, one after the other. Raises Failure, and TranscriptError that names the line.
+    """The sessions of a file, one after the other. Raises Failure, and TranscriptError that names
+    the line.
 
     With another `format` than `auto`, a file that is not of it is refused.
     """
@@ -29,7 +30,8 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
         raise Failure(f"{file} cannot be read: {error.strerror}") from error
     if format != "auto" and ours != (format == "jsonl"):
         raise Failure(
-            f"{file} is {'' if ours else 'not '}what `export --format jsonl` writes, and --format is {format}"
+            f"{file} is {'' if ours else 'not '}what `export --format jsonl` writes, and --format"
+            f" is {format}"
         )
     for transcript in transcripts:
         if format in FORMATS and transcript.messages:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from contextengine.types import ExportResponse, ImportRequest, ImportResponse, Message
 
 
-async def import_file(where: Where, file: Path, agent: str, session: str, format: str, json: bool) -> None:
+async def import_file(
+    where: Where, file: Path, agent: str, session: str, format: str, json: bool
+) -> None:
     """Stores every session of a file, each whole or not at all."""
     from contextengine.formats import TranscriptError
 
@@ -51,7 +53,8 @@ async def import_file(where: Where, file: Path, agent: str, session: str, format
         return
     known = f", {duplicates:,} were there before" if duplicates else ""
     print(
-        f"{_count(len(replies), 'session')} of agent {agent!r}: {stored:,} messages stored{known}; {tokens:,} tokens"
+        f"{_count(len(replies), 'session')} of agent {agent!r}: {stored:,} messages stored{known};"
+        f" {tokens:,} tokens"
     )
     if len(replies) == 1:
         print(f"session {replies[0].session_id}")
@@ -92,14 +95,15 @@ def _so_far(replies: list[Any]) -> str:
         return "Nothing was imported."
     before = "The session" if len(replies) == 1 else f"The {len(replies)} sessions"
     return (
-        f"{before} before it {'is' if len(replies) == 1 else 'are'} imported, of this one nothing is:"
-        " mend the file and run the same command again."
+        f"{before} before it {'is' if len(replies) == 1 else 'are'} imported, of this one nothing"
+        " is: mend the file and run the same command again."
     )
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int], None]]:
-    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of a session."""
+    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of
+    a session."""
     if not sys.stderr.isatty():
         yield lambda session, messages: None
         return
@@ -116,7 +120,9 @@ def _progress() -> Iterator[Callable[[str, int], None]]:
         yield lambda session, messages: bar.update(task, description=session, advance=messages)
 
 
-async def export_session(where: Where, session: str, agent: str, output: Path | None, format: str) -> None:
+async def export_session(
+    where: Where, session: str, agent: str, output: Path | None, format: str
+) -> None:
     """Writes a session's rows. A file is written whole or not at all."""
     from contextengine import SessionRef
 
@@ -150,7 +156,9 @@ async def _write(rows: AsyncStream[ExportResponse], out: BinaryIO, format: str) 
         kind = row.WhichOneof("kind")
         count += kind == "message"
         if format == "jsonl":
-            line = MessageToJson(row, preserving_proto_field_name=True, indent=None, ensure_ascii=False)
+            line = MessageToJson(
+                row, preserving_proto_field_name=True, indent=None, ensure_ascii=False
+            )
             out.write(line.encode() + b"\n")
         elif kind == "session":
             session_id = row.session.session_id
@@ -160,7 +168,8 @@ async def _write(rows: AsyncStream[ExportResponse], out: BinaryIO, format: str) 
             message = row.message.message
             if not message.HasField("native"):
                 raise Failure(
-                    f"message {row.message.sequence} has no native form: it came without one; use --format jsonl or openai"
+                    f"message {row.message.sequence} has no native form: it came without one; use"
+                    " --format jsonl or openai"
                 )
             out.write(message.native.json + b"\n")
     if format == "openai":
@@ -174,13 +183,18 @@ async def delete_session(where: Where, session: str, agent: str, cascade: bool) 
     from contextengine import SessionRef
 
     async with connected(where) as client:
-        gone = await client.sessions.delete(SessionRef(agent_id=agent, session_id=session), cascade=cascade)
+        gone = await client.sessions.delete(
+            SessionRef(agent_id=agent, session_id=session), cascade=cascade
+        )
     if not gone.deleted:
         raise Failure(
-            f"there is no session {session!r} of agent {agent!r}: `contextengine sessions list` shows them"
+            f"there is no session {session!r} of agent {agent!r}: `contextengine sessions list`"
+            " shows them"
         )
     ids = ", ".join(gone.session_ids)
-    print(f"erased {ids}: {shown(gone.message_count)} messages, {shown(gone.summary_count)} summaries")
+    print(
+        f"erased {ids}: {shown(gone.message_count)} messages, {shown(gone.summary_count)} summaries"
+    )
 
 
 def _count(number: int, what: str) -> str:

@@ -1,4 +1,5 @@
-"""Which server a command asks, and how: the options that all commands share, and the connection itself."""
+"""Which server a command asks, and how: the options that all commands share, and the connection
+itself."""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ class Where:
         str,
         typer.Option(
             envvar="CONTEXTENGINE_ADDRESS",
-            help="The server to ask. Default: the address of the settings; where no server answers, the store is opened.",
+            help=(
+                "The server to ask. Default: the address of the settings; where no server answers,"
+                " the store is opened."
+            ),
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -55,7 +59,9 @@ class Where:
     ] = ""
     tls: Annotated[
         bool,
-        typer.Option("--tls", help="Speak TLS, trusting the system's authorities.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--tls", help="Speak TLS, trusting the system's authorities.", rich_help_panel=_PANEL
+        ),
     ] = False
     ca: Annotated[
         Path | None,
@@ -76,13 +82,16 @@ class Where:
     store: Annotated[
         str,
         typer.Option(
-            help="Open this database instead of asking a server.", rich_help_panel=_PANEL, show_default=False
+            help="Open this database instead of asking a server.",
+            rich_help_panel=_PANEL,
+            show_default=False,
         ),
     ] = ""
 
 
 def asks(command: Command) -> Command:
-    """Gives a command the options of `Where`, after its own; the command gets them together, as `where`."""
+    """Gives a command the options of `Where`, after its own; the command gets them together, as
+    `where`."""
     own = inspect.signature(command, eval_str=True)
     added = inspect.signature(Where, eval_str=True).parameters
     parameters = [p for p in own.parameters.values() if p.name != "where"] + list(added.values())
@@ -152,14 +161,16 @@ _ADVICE = {
 
 @asynccontextmanager
 async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIterator[AsyncClient]:
-    """A client of the server that `where` names; where none is named and none runs, of one opened on the store."""
+    """A client of the server that `where` names; where none is named and none runs, of one opened
+    on the store."""
     if where.address and where.store:
         raise Failure("--address names a server and --store a file: give one of the two", 2)
     if where.address:
         if not await answers(where.address):
             raise Failure(
-                f"no server answers at {where.address}: start one with `contextengine serve --address {where.address}`,"
-                " or leave --address (CONTEXTENGINE_ADDRESS) out to open the store"
+                f"no server answers at {where.address}: start one with `contextengine serve"
+                f" --address {where.address}`, or leave --address (CONTEXTENGINE_ADDRESS) out to"
+                " open the store"
             )
         async with _server(where, where.address) as client:
             yield client
@@ -180,7 +191,9 @@ def settings_of(where: Where) -> Settings:
     try:
         return load_settings(where.config, {"store.url": where.store or None})
     except SettingsError as error:
-        raise Failure("the settings cannot be used: " + "; ".join(map(str, error.problems)), 2) from error
+        raise Failure(
+            "the settings cannot be used: " + "; ".join(map(str, error.problems)), 2
+        ) from error
 
 
 async def answers(address: str) -> bool:
@@ -199,14 +212,16 @@ async def answers(address: str) -> bool:
 
 
 def dialled(address: str) -> str:
-    """Where to call a server that listens at `address`: one that listens everywhere is called on this machine."""
+    """Where to call a server that listens at `address`: one that listens everywhere is called on
+    this machine."""
     host, _, port = address.rpartition(":")
     return {"0.0.0.0": f"127.0.0.1:{port}", "[::]": f"[::1]:{port}"}.get(host, address)
 
 
 @asynccontextmanager
 async def _server(where: Where, address: str) -> AsyncIterator[AsyncClient]:
-    """A client of a server that runs. Whatever else listens there is found out soon, not at a command's own deadline."""
+    """A client of a server that runs. Whatever else listens there is found out soon, not at a
+    command's own deadline."""
     from contextengine.errors import DeadlinePassed, Unavailable
 
     async with _client(where, dialled(address)) as client:
@@ -216,8 +231,9 @@ async def _server(where: Where, address: str) -> AsyncIterator[AsyncClient]:
             if error.reason:
                 raise
             raise Failure(
-                f"what listens at {address} does not answer as a contextengine server ({error.message}): does it speak TLS"
-                " (--tls, --ca), or is it another program (give --address, or --store to open the database)?"
+                f"what listens at {address} does not answer as a contextengine server"
+                f" ({error.message}): does it speak TLS (--tls, --ca), or is it another program"
+                " (give --address, or --store to open the database)?"
             ) from error
         yield client
 
@@ -239,7 +255,8 @@ def _client(where: Where, address: str) -> AsyncClient:
 
 @asynccontextmanager
 async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIterator[AsyncClient]:
-    """A client of a server in this process, on the settings' store, that only this user can reach."""
+    """A client of a server in this process, on the settings' store, that only this user can
+    reach."""
     from contextengine_server.app import running
     from contextengine_server.config.settings import TlsSettings
     from contextengine_server.config.telemetry import TelemetrySettings
@@ -253,8 +270,9 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
         if not path.exists():
             if missing is Missing.REFUSE:
                 raise Failure(
-                    f"no server answers at {settings.server.address}, and there is no database at {path}: start a server"
-                    " with `contextengine serve`, or name one with --address or a file with --store"
+                    f"no server answers at {settings.server.address}, and there is no database at"
+                    f" {path}: start a server with `contextengine serve`, or name one with"
+                    " --address or a file with --store"
                 )
             if missing is Missing.TEMPORARY:
                 path = directory / "empty.db"
@@ -283,7 +301,7 @@ def _refused(settings: Settings, error: Exception) -> Exception:
         return error
     if "is in use by process" in text:
         text = (
-            f"no server answers at {settings.server.address}, but {text}. Name that server with --address or"
-            " CONTEXTENGINE_ADDRESS"
+            f"no server answers at {settings.server.address}, but {text}. Name that server with"
+            " --address or CONTEXTENGINE_ADDRESS"
         )
     return Failure(text)

@@ -13,10 +13,17 @@ _STAYS = "stays with the runtime"
 _SUMMARIZER = "the runtime's own summarizer; ours are set by summarizer.endpoints"
 
 _COUNTERPARTS = {
-    "lossless-claw": "the dag engine stands for lossless-claw: lossless store, summaries of summaries, recall",
+    "lossless-claw": (
+        "the dag engine stands for lossless-claw: lossless store, summaries of summaries, recall"
+    ),
     "lcm": "the dag engine stands for lcm: lossless store, summaries of summaries, recall",
-    "dag-compressor": "the layered engine stands for dag-compressor: four layers of different worth",
-    "default": "the legacy engine stands for PyClaw's default plugin: one summary of what is old, the newest verbatim",
+    "dag-compressor": (
+        "the layered engine stands for dag-compressor: four layers of different worth"
+    ),
+    "default": (
+        "the legacy engine stands for PyClaw's default plugin: one summary of what is old, the"
+        " newest verbatim"
+    ),
 }
 """Engines that have another name here, and why."""
 _NAMES = {"lossless-claw": "dag", "lcm": "dag", "dag-compressor": "layered", "default": "legacy"}
@@ -39,7 +46,8 @@ _PIPELINE_OPTIONS = {
 
 
 def recognise(data: Mapping[str, Any], name: str) -> str:
-    """The host that a configuration is of, by its keys, else by its file's name. Raises OptionsError."""
+    """The host that a configuration is of, by its keys, else by its file's name. Raises
+    OptionsError."""
     context, agents = _mapping(data, "context"), _mapping(data, "agents")
     if isinstance(context.get("engine"), Mapping):
         return "pyclaw"
@@ -58,15 +66,17 @@ def recognise(data: Mapping[str, Any], name: str) -> str:
         [
             Problem(
                 name or "the text",
-                "is of no host known here; looked for plugins.slots or agents.defaults (OpenClaw, Genesis, FluffBuzz),"
-                " context.engine or compression (Hermes), agents.*.contextEngine (Comis), context.engine.plugin (PyClaw)",
+                "is of no host known here; looked for plugins.slots or agents.defaults (OpenClaw,"
+                " Genesis, FluffBuzz), context.engine or compression (Hermes),"
+                " agents.*.contextEngine (Comis), context.engine.plugin (PyClaw)",
             )
         ]
     )
 
 
 def openclaw(source: Source) -> None:
-    """OpenClaw, Genesis, FluffBuzz: the slot, the plugin in it, and what of the runtime's own compaction concerns us."""
+    """OpenClaw, Genesis, FluffBuzz: the slot, the plugin in it, and what of the runtime's own
+    compaction concerns us."""
     slot: Path = ("plugins", "slots", "contextEngine")
     chosen = ""
     if slot in source.leaves:
@@ -76,7 +86,9 @@ def openclaw(source: Source) -> None:
             source.ignore(slot, "must be the id of an engine")
         elif (off := _switched_off(source, chosen)) is not None:
             source.choose(
-                slot, "legacy", f"`{chosen}` is off ({show(off)}), and the runtime uses legacy then."
+                slot,
+                "legacy",
+                f"`{chosen}` is off ({show(off)}), and the runtime uses legacy then.",
             )
         elif chosen in ("", "none"):
             source.choose(slot, "legacy", "A blank slot means legacy.")
@@ -84,8 +96,8 @@ def openclaw(source: Source) -> None:
             _choose(source, slot, chosen)
     else:
         source.notes.append(
-            "No plugins.slots.contextEngine: the default here is dag, while the runtime's own is legacy."
-            " Set engine.default to legacy to keep that."
+            "No plugins.slots.contextEngine: the default here is dag, while the runtime's own is"
+            " legacy. Set engine.default to legacy to keep that."
         )
     _openclaw_plugins(source, chosen)
     compaction: Path = ("agents", "defaults", "compaction")
@@ -101,7 +113,9 @@ def openclaw(source: Source) -> None:
     if cap in source.leaves:
         source.map(cap, "budget.window_cap", source.leaves[cap])
     source.ignore_rest(compaction, "belongs to the runtime's own summarizer, and " + _STAYS)
-    source.ignore_rest(("agents", "defaults", "contextPruning"), "pruning of old tool results " + _STAYS)
+    source.ignore_rest(
+        ("agents", "defaults", "contextPruning"), "pruning of old tool results " + _STAYS
+    )
 
 
 def _openclaw_plugins(source: Source, chosen: str) -> None:
@@ -121,9 +135,12 @@ def _openclaw_plugins(source: Source, chosen: str) -> None:
     source.ignore_rest(config, f"belongs to the plugin `{chosen}`, which takes its own settings")
     if chosen:
         source.ignore_rest(
-            ("plugins", "entries", chosen), "engines are part of the server here, chosen by engine.default"
+            ("plugins", "entries", chosen),
+            "engines are part of the server here, chosen by engine.default",
         )
-    source.ignore_rest(("plugins", "entries"), f"a plugin that is not the chosen context engine {_STAYS}")
+    source.ignore_rest(
+        ("plugins", "entries"), f"a plugin that is not the chosen context engine {_STAYS}"
+    )
     source.ignore_rest(("plugins", "slots"), f"another slot {_STAYS}")
     source.ignore_rest(("plugins",), f"the loading of plugins {_STAYS}")
 
@@ -135,7 +152,10 @@ def _switched_off(source: Source, chosen: str) -> Path | None:
     for path in (("plugins", "enabled"), ("plugins", "entries", chosen, "enabled")):
         if source.leaves.get(path) is False:
             return path
-    denied, allowed = source.leaves.get(("plugins", "deny")), source.leaves.get(("plugins", "allow"))
+    denied, allowed = (
+        source.leaves.get(("plugins", "deny")),
+        source.leaves.get(("plugins", "allow")),
+    )
     if isinstance(denied, list) and chosen in denied:
         return ("plugins", "deny")
     if isinstance(allowed, list) and allowed and chosen not in allowed:
@@ -144,15 +164,19 @@ def _switched_off(source: Source, chosen: str) -> Path | None:
 
 
 def hermes(source: Source) -> None:
-    """Hermes: the engine, and the switch of compression; the other keys are the compressor's own."""
+    """Hermes: the engine, and the switch of compression; the other keys are the compressor's
+    own."""
     engine: Path = ("context", "engine")
     enabled: Path = ("compression", "enabled")
     if source.leaves.get(enabled) is False:
         source.ignore_rest(
-            engine, "compression.enabled is false, which turns automatic compaction off for every engine"
+            engine,
+            "compression.enabled is false, which turns automatic compaction off for every engine",
         )
         source.choose(
-            enabled, "legacy", "Compression is off: legacy evicts nothing, and compacts only when asked to."
+            enabled,
+            "legacy",
+            "Compression is off: legacy evicts nothing, and compacts only when asked to.",
         )
     elif engine in source.leaves:
         value = source.leaves[engine]
@@ -175,13 +199,16 @@ def hermes(source: Source) -> None:
         # As without configuration: the model's maximum output, and never more than 8,192.
         source.map(output, "budget.output_reserve", min(8192, source.leaves[output]))
     source.ignore_rest(enabled, "on is the default here")
-    source.ignore_rest(("compression",), "an option of the compressor engine, not a setting of this version")
+    source.ignore_rest(
+        ("compression",), "an option of the compressor engine, not a setting of this version"
+    )
     source.ignore_rest(("context",), f"memory of the runtime's own process {_STAYS}")
     source.ignore_rest(("auxiliary", "compression"), _SUMMARIZER)
 
 
 def comis(source: Source) -> None:
-    """Comis: one agent's contextEngine becomes ours; where other agents differ, an operator assigns."""
+    """Comis: one agent's contextEngine becomes ours; where other agents differ, an operator
+    assigns."""
     agents = dict.fromkeys(
         path[1] for path in source.leaves if path[0] == "agents" and "contextEngine" in path[2:3]
     )
@@ -190,13 +217,16 @@ def comis(source: Source) -> None:
     chosen = {path[3:]: value for path, value in source.leaves.items() if path[:3] == base}
     if len(agents) > 1:
         source.notes.append(
-            f"Taken over from agent `{agent}`. For agents that differ, an operator assigns engine and options."
+            f"Taken over from agent `{agent}`. For agents that differ, an operator assigns engine"
+            " and options."
         )
     version, enabled = (*base, "version"), (*base, "enabled")
     if source.leaves.get(enabled) is False:
         source.ignore_rest(version, "contextEngine.enabled is false")
         source.choose(
-            enabled, "legacy", "The context engine is off: legacy evicts nothing, and compacts when asked to."
+            enabled,
+            "legacy",
+            "The context engine is off: legacy evicts nothing, and compacts when asked to.",
         )
     elif version in source.leaves:
         value = source.leaves[version]
@@ -215,9 +245,13 @@ def comis(source: Source) -> None:
             source.ignore(path, "on is the default here")
         else:
             source.ignore(path, "the dag engine has no such option in this version")
-    for path in [path for path in source.leaves if path[0] == "agents" and path[2:3] == ("contextEngine",)]:
+    for path in [
+        path for path in source.leaves if path[0] == "agents" and path[2:3] == ("contextEngine",)
+    ]:
         same = chosen.get(path[3:], ...) == source.leaves[path]
-        other = f"one set of options serves all agents; an operator assigns others to agent `{path[1]}`"
+        other = (
+            f"one set of options serves all agents; an operator assigns others to agent `{path[1]}`"
+        )
         source.ignore(path, f"the same as agent `{agent}`'s" if same else other)
     source.ignore_rest(("agents",), f"not a setting of the context engine; {_STAYS}")
 
@@ -229,7 +263,9 @@ def pyclaw(source: Source) -> None:
     if source.leaves.get(enabled) is False:
         source.ignore_rest(plugin, "compaction.enabled is false")
         source.choose(
-            enabled, "legacy", "Compaction is off: legacy evicts nothing, and compacts only when asked to."
+            enabled,
+            "legacy",
+            "Compaction is off: legacy evicts nothing, and compacts only when asked to.",
         )
     elif plugin in source.leaves:
         value = source.leaves[plugin]
@@ -245,7 +281,8 @@ def pyclaw(source: Source) -> None:
     source.ignore_rest(enabled, "on is the default here")
     source.ignore_rest(
         (*base, "compaction", "reserve_ratio"),
-        "the reserves are in parts here: budget.output_reserve, safety_margin_ratio, rot_buffer_ratio",
+        "the reserves are in parts here: budget.output_reserve, safety_margin_ratio,"
+        " rot_buffer_ratio",
     )
     source.ignore_rest(base, "an option of the layered engine, not a setting of this version")
 

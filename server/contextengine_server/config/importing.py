@@ -1,7 +1,8 @@
-"""Configuration of other runtimes made ours: OpenClaw and its kin Genesis and FluffBuzz, Hermes, Comis, PyClaw.
+"""Configuration of other runtimes made ours: OpenClaw and its kin Genesis and FluffBuzz, Hermes,
+Comis, PyClaw.
 
-Every key of the file ends up in one of two lists, what was mapped or what was ignored and why; none is lost silently.
-What the keys of each host mean stands in `config.hosts`.
+Every key of the file ends up in one of two lists, what was mapped or what was ignored and why; none
+is lost silently. What the keys of each host mean stands in `config.hosts`.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ class ImportedConfig:
     """What the operator should know besides."""
 
 
-def import_config(text: str, name: str = "", engines: Collection[str] = ("dag", "legacy")) -> ImportedConfig:
+def import_config(
+    text: str, name: str = "", engines: Collection[str] = ("dag", "legacy")
+) -> ImportedConfig:
     """Our settings from a host's configuration file.
 
-    `name` is the file's name or path: it tells JSON5 from YAML, and OpenClaw from its kin, where the text does not.
-    `engines` are the ids that this build has. Raises OptionsError where the text cannot be read or is of no known host.
+    `name` is the file's name or path: it tells JSON5 from YAML, and OpenClaw from its kin, where
+    the text does not. `engines` are the ids that this build has. Raises OptionsError where the text
+    cannot be read or is of no known host.
     """
     data = _read(text, name or "the text")
     host = recognise(data, name)
@@ -56,7 +60,9 @@ def _read(text: str, name: str) -> Mapping[str, Any]:
     bare = re.sub(r"/\*[\s\S]*?\*/|^\s*(?://|#).*$", "", text, flags=re.MULTILINE)
     data = (read_json5 if bare.lstrip().startswith("{") else read_yaml)(text, name)
     if not isinstance(data, Mapping):
-        raise OptionsError([Problem(name, "must be a configuration file: a mapping of names to values")])
+        raise OptionsError(
+            [Problem(name, "must be a configuration file: a mapping of names to values")]
+        )
     return data
 
 
@@ -81,7 +87,10 @@ def _shadowed(value: Any, path: Path = ()) -> Iterator[Path]:
 def _document(source: Source) -> str:
     rows = [f"# Taken over from a configuration of {source.format}."]
     # A note may quote the file: nothing in it may end the comment.
-    rows += ["# " + "".join(char if char.isprintable() else "?" for char in note) for note in source.notes]
+    rows += [
+        "# " + "".join(char if char.isprintable() else "?" for char in note)
+        for note in source.notes
+    ]
     if source.settings:
         rows.append(yaml.safe_dump(source.settings, sort_keys=False, allow_unicode=True).rstrip())
     else:

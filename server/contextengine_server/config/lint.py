@@ -1,4 +1,5 @@
-"""Checks across settings, for doctor and before the server starts: what no single value can tell."""
+"""Checks across settings, for doctor and before the server starts: what no single value can
+tell."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _TURN = 2_000
 
 
 _PROMPT = 8_000
-"""Tokens that a summarizer's prompt, its thoughts and differences in counting may take beside the chunk and the target."""
+"""Tokens that a summarizer's prompt, its thoughts and differences in counting may take beside the
+chunk and the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ def config_lint(settings: Settings) -> list[Finding]:
 
 
 def available(budget: BudgetSettings, window: int) -> int:
-    """What a window without system prompt and tools leaves for messages; 0 where the settings leave nothing."""
+    """What a window without system prompt and tools leaves for messages; 0 where the settings leave
+    nothing."""
     if budget.window_cap is not None:
         window = min(window, budget.window_cap)
     try:
@@ -62,7 +65,8 @@ def available(budget: BudgetSettings, window: int) -> int:
 
 
 def _reserves(budget: BudgetSettings, window: int) -> int:
-    """What output reserve, safety margin and rot buffer come to in a window, before any of them gives way."""
+    """What output reserve, safety margin and rot buffer come to in a window, before any of them
+    gives way."""
     if budget.window_cap is not None:
         window = min(window, budget.window_cap)
     margin = max(budget.safety_margin_ratio * window, budget.safety_margin_min)
@@ -72,7 +76,11 @@ def _reserves(budget: BudgetSettings, window: int) -> int:
 def _trust(settings: Settings) -> Iterator[Finding]:
     server, tokens = settings.server, settings.auth.tokens
     if server.is_loopback:
-        callers = f"{len(tokens)} tokens" if tokens else "no credentials: every caller is tenant `default`"
+        callers = (
+            f"{len(tokens)} tokens"
+            if tokens
+            else "no credentials: every caller is tenant `default`"
+        )
         yield Finding("server.address", "ok", f"{server.address} is this machine alone; {callers}")
     elif server.tls.enabled and tokens:
         yield Finding("server.address", "ok", f"{server.address} with TLS and {len(tokens)} tokens")
@@ -90,7 +98,10 @@ def _trust(settings: Settings) -> Iterator[Finding]:
                 f"Set {' and '.join(missing)}.",
             )
         else:
-            advice = f"Set {' and '.join(missing)}, or listen on 127.0.0.1, or say --insecure where a proxy checks callers."
+            advice = (
+                f"Set {' and '.join(missing)}, or listen on 127.0.0.1, or say --insecure where a"
+                " proxy checks callers."
+            )
             yield Finding("server.address", "error", what, advice)
     if tokens and not any(token.role == "operator" for token in tokens):
         yield Finding(
@@ -130,14 +141,16 @@ def _sizes(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "sessions.max_message_bytes",
             "warning",
-            f"a message of {message:,} bytes may be stored, and none above {wire:,} bytes can arrive",
+            f"a message of {message:,} bytes may be stored, and none above {wire:,} bytes can"
+            " arrive",
             "Raise server.max_message_bytes or lower sessions.max_message_bytes.",
         )
     if settings.sessions.cache_bytes < wire:
         yield Finding(
             "sessions.cache_bytes",
             "warning",
-            f"{settings.sessions.cache_bytes:,} bytes hold no session as large as one request of {wire:,} bytes",
+            f"{settings.sessions.cache_bytes:,} bytes hold no session as large as one request of"
+            f" {wire:,} bytes",
             "Raise sessions.cache_bytes above server.max_message_bytes.",
         )
 
@@ -147,20 +160,25 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
     left = ", ".join(f"{window // 1000:,}k: {available(budget, window):,}" for window in WINDOWS)
     found = f"left for messages, by window: {left}"
     giving_way = [
-        window for window in WINDOWS if _reserves(budget, window) >= min(window, budget.window_cap or window)
+        window
+        for window in WINDOWS
+        if _reserves(budget, window) >= min(window, budget.window_cap or window)
     ]
     if _reserves(budget, default) >= default:
         yield Finding(
             "budget",
             "error",
-            f"the reserves come to {_reserves(budget, default):,} of the default window of {default:,} tokens",
-            "Lower output_reserve, the margin or the rot buffer, or raise default_window or window_cap.",
+            f"the reserves come to {_reserves(budget, default):,} of the default window of"
+            f" {default:,} tokens",
+            "Lower output_reserve, the margin or the rot buffer, or raise default_window or"
+            " window_cap.",
         )
     elif giving_way and giving_way[-1] >= _SMALL:
         yield Finding(
             "budget",
             "warning",
-            f"the reserves come to all of a window of {giving_way[-1]:,} tokens and have to give way; {found}",
+            f"the reserves come to all of a window of {giving_way[-1]:,} tokens and have to give"
+            f" way; {found}",
             "Lower output_reserve, the margin or the rot buffer.",
         )
     else:
@@ -175,7 +193,8 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "engine.dag.contextThreshold",
             "warning",
-            f"between the trigger at {trigger:,} and the limit of {budget:,} tokens there is hardly room for a turn",
+            f"between the trigger at {trigger:,} and the limit of {budget:,} tokens there is hardly"
+            " room for a turn",
             "Lower it, so that compaction comes before eviction.",
         )
     else:
@@ -188,22 +207,24 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "engine.dag.leafTargetTokens",
             "warning",
-            f"a summary of {dag.leaf_target_tokens:,} tokens hardly shrinks a chunk of {dag.leaf_chunk_tokens:,}",
+            f"a summary of {dag.leaf_target_tokens:,} tokens hardly shrinks a chunk of"
+            f" {dag.leaf_chunk_tokens:,}",
             "Set it to at most half of leafChunkTokens.",
         )
     if dag.condensed_target_tokens >= dag.condensed_min_fanout * dag.leaf_target_tokens:
         yield Finding(
             "engine.dag.condensedTargetTokens",
             "warning",
-            f"{dag.condensed_min_fanout} leaves of {dag.leaf_target_tokens:,} tokens do not shrink to"
-            f" {dag.condensed_target_tokens:,}",
+            f"{dag.condensed_min_fanout} leaves of {dag.leaf_target_tokens:,} tokens do not shrink"
+            f" to {dag.condensed_target_tokens:,}",
             "Set it below condensedMinFanout times leafTargetTokens.",
         )
     if dag.leaf_chunk_tokens > trigger:
         yield Finding(
             "engine.dag.leafChunkTokens",
             "warning",
-            f"a chunk of {dag.leaf_chunk_tokens:,} tokens is never full before the trigger at {trigger:,}",
+            f"a chunk of {dag.leaf_chunk_tokens:,} tokens is never full before the trigger at"
+            f" {trigger:,}",
             "Lower it below the trigger.",
         )
     if legacy.summary_max_tokens * 2 > budget:
@@ -216,14 +237,19 @@ def _triggers(settings: Settings) -> Iterator[Finding]:
 
 
 def _summarizers(settings: Settings) -> Iterator[Finding]:
-    dag, endpoints, order = settings.engine.dag, settings.summarizer.endpoints, settings.summarizer.order
+    dag, endpoints, order = (
+        settings.engine.dag,
+        settings.summarizer.endpoints,
+        settings.summarizer.order,
+    )
     names = {endpoint.name for endpoint in endpoints} if "endpoints" in order else set()
     names |= {"runtime"} & set(order)
     if endpoints and "endpoints" not in order:
         yield Finding(
             "summarizer.order",
             "warning",
-            f"is {', '.join(order)}, so that none of the {len(endpoints)} configured endpoints is asked",
+            f"is {', '.join(order)}, so that none of the {len(endpoints)} configured endpoints is"
+            " asked",
             "Add endpoints to it, or remove summarizer.endpoints.",
         )
     for option, reference in models_named(dag):
@@ -233,7 +259,8 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
                 f"engine.dag.{option}",
                 "warning",
                 f"names {name!r}, which is no endpoint that is asked; it is passed over",
-                f"Add it to summarizer.endpoints, or name one of: {', '.join(sorted(names)) or '(none)'}.",
+                "Add it to summarizer.endpoints, or name one of:"
+                f" {', '.join(sorted(names)) or '(none)'}.",
             )
     for index, endpoint in enumerate(endpoints):
         where = f"summarizer.endpoints[{index}]"
@@ -242,7 +269,8 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
                 f"{where}.api_key_env",
                 "warning",
                 f"the environment has no such variable; endpoint {endpoint.name!r} is passed over",
-                "Set the variable for the server, or leave api_key_env empty for a service without keys.",
+                "Set the variable for the server, or leave api_key_env empty for a service without"
+                " keys.",
             )
         if (
             endpoint.api_key_env
@@ -259,8 +287,9 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 f"{where}.window",
                 "warning",
-                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}: where it is asked first, chunks are"
-                " smaller; where it stands in, they are shortened",
+                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}:"
+                " where it is asked first, chunks are smaller; where it stands in, they are"
+                " shortened",
                 "Lower engine.dag.leafChunkTokens, or use a model with a larger window.",
             )
 

@@ -12,7 +12,13 @@ from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.fields import OptionsError, Problem, merge, problems_of, read_names
+from contextengine_server.engines.fields import (
+    OptionsError,
+    Problem,
+    merge,
+    problems_of,
+    read_names,
+)
 
 DEFAULT_FILE = "contextengine.yaml"
 """Read from the working directory when neither --config nor CONTEXTENGINE_CONFIG names a file."""
@@ -22,7 +28,8 @@ _PREFIX = "CONTEXTENGINE_"
 
 
 class SettingsError(OptionsError):
-    """The settings cannot be used. The text names every setting that is wrong, what is right, and where it was set."""
+    """The settings cannot be used. The text names every setting that is wrong, what is right, and
+    where it was set."""
 
 
 def load_settings(
@@ -32,9 +39,10 @@ def load_settings(
 ) -> Settings:
     """The settings in force.
 
-    `config` is the file to read (--config); None: the file that CONTEXTENGINE_CONFIG names, else ./contextengine.yaml
-    if there is one. `flags` holds what the command line sets, under dotted paths (`server.address`) or nested; None
-    stands for a flag that was not given. `environ` defaults to the process's. Raises SettingsError.
+    `config` is the file to read (--config); None: the file that CONTEXTENGINE_CONFIG names, else
+    ./contextengine.yaml if there is one. `flags` holds what the command line sets, under dotted
+    paths (`server.address`) or nested; None stands for a flag that was not given. `environ`
+    defaults to the process's. Raises SettingsError.
     """
     environ = os.environ if environ is None else environ
     file, file_values = _from_file(config, environ)
@@ -55,13 +63,17 @@ def load_settings(
         settings = Settings(**merged)
     except ValidationError as error:
         found = problems_of(error, Settings)
-        raise SettingsError([*problems, *(_with_source(problem, named) for problem in found)]) from None
+        raise SettingsError(
+            [*problems, *(_with_source(problem, named) for problem in found)]
+        ) from None
     if problems:
         raise SettingsError(problems)
     return settings
 
 
-def _from_file(config: str | Path | None, environ: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+def _from_file(
+    config: str | Path | None, environ: Mapping[str, str]
+) -> tuple[Path, dict[str, Any]]:
     wanted = config or environ.get(FILE_VARIABLE)
     path = Path(wanted or DEFAULT_FILE)
     if not wanted and not path.exists():
@@ -86,15 +98,17 @@ def _from_file(config: str | Path | None, environ: Mapping[str, str]) -> tuple[P
         raise SettingsError([Problem(str(path), "must be a mapping of groups, such as `server:`")])
     twice = shadowed(values)
     if twice:
-        raise SettingsError([Problem(key, f"is given twice; keep one (in {path})") for key in twice])
+        raise SettingsError(
+            [Problem(key, f"is given twice; keep one (in {path})") for key in twice]
+        )
     return path, values
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """What CONTEXTENGINE_GROUP__NAME variables set.
 
-    Other variables with the prefix are let be (Kubernetes sets CONTEXTENGINE_SERVICE_HOST for a service of that name),
-    unless they look like a setting that was misspelt.
+    Other variables with the prefix are let be (Kubernetes sets CONTEXTENGINE_SERVICE_HOST for a
+    service of that name), unless they look like a setting that was misspelt.
     """
     groups = [name.upper() for name in Settings.model_fields]
     problems = []
@@ -109,7 +123,10 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         elif not separator and (group := next((g for g in groups if name.startswith(g + "_")), "")):
             better = f"{_PREFIX}{group}__{name.removeprefix(group + '_')}"
             problems.append(
-                Problem(variable, f"is no setting: a group ends with two underscores; did you mean {better}?")
+                Problem(
+                    variable,
+                    f"is no setting: a group ends with two underscores; did you mean {better}?",
+                )
             )
     if problems:
         raise SettingsError(problems)
@@ -134,7 +151,8 @@ def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_source(problem: Problem, sources: list[tuple[str, dict[str, Any]]]) -> Problem:
-    """The problem, with the source that binds: the highest one that has its path or the group around it."""
+    """The problem, with the source that binds: the highest one that has its path or the group
+    around it."""
     keys = problem.path.replace("[", ".").split(".")
     for length in range(len(keys), 0, -1):
         for source, values in reversed(sources):

@@ -47,12 +47,14 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _Loader.
 
 
 def read_yaml(text: str, name: str) -> Any:
-    """The value of one YAML document; None where it is empty. Raises OptionsError naming the line."""
+    """The value of one YAML document; None where it is empty. Raises OptionsError naming the
+    line."""
     return _read(lambda: yaml.load(text, _Loader), name, "YAML")
 
 
 def read_json5(text: str, name: str) -> Any:
-    """The value of one JSON5 document (JSON, comments, bare keys). Raises OptionsError naming the line."""
+    """The value of one JSON5 document (JSON, comments, bare keys). Raises OptionsError naming the
+    line."""
     import json5  # late: only an import of another host's configuration reads JSON5
 
     return _read(lambda: json5.loads(text, object_pairs_hook=Keyed), name, "JSON5")
@@ -63,7 +65,9 @@ def _read(parse: Callable[[], Any], name: str, language: str) -> Any:
         return parse()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         found = " ".join(str(error).split()) or type(error).__name__
-        raise OptionsError([Problem(name, f"is not {language} that can be read: {found}")]) from None
+        raise OptionsError(
+            [Problem(name, f"is not {language} that can be read: {found}")]
+        ) from None
 
 
 def shadowed(value: Any, path: str = "") -> list[str]:

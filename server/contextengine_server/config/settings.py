@@ -1,7 +1,7 @@
 """The settings: every group, every default, every limit.
 
-`Settings()` is the defaults; `contextengine_server.config.load_settings` reads file, environment and flags. The models
-are immutable. Durations are held in seconds, sizes in bytes.
+`Settings()` is the defaults; `contextengine_server.config.load_settings` reads file, environment
+and flags. The models are immutable. Durations are held in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,19 @@ MIB = 1 << 20
 
 def _off(value: Any) -> Any:
     # YAML reads a bare `off` as false.
-    return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else value
+    return (
+        None
+        if value is False or (isinstance(value, str) and value.strip().lower() == "off")
+        else value
+    )
 
 
 class KeepaliveSettings(Group):
     """HTTP/2 keepalive of connections."""
 
-    time: Seconds = Field(60.0, ge=1, description="Ping a connection after this long without traffic.")
+    time: Seconds = Field(
+        60.0, ge=1, description="Ping a connection after this long without traffic."
+    )
     timeout: Seconds = Field(
         20.0, ge=1, description="Close it when the ping is not answered within this time."
     )
@@ -56,7 +62,10 @@ class TlsSettings(Group):
     cert_file: str = Field("", description="The server's certificate chain, PEM.")
     key_file: str = Field("", description="Its private key, PEM.")
     client_ca_file: str = Field(
-        "", description="When set, a client must show a certificate signed by one of these authorities, PEM."
+        "",
+        description=(
+            "When set, a client must show a certificate signed by one of these authorities, PEM."
+        ),
     )
 
     @property
@@ -79,7 +88,9 @@ class ServerSettings(Group):
     address: str = Field(
         "127.0.0.1:50051",
         min_length=1,
-        description="Where to listen: host:port, [ipv6]:port or unix:path. Port 0 takes any free one.",
+        description=(
+            "Where to listen: host:port, [ipv6]:port or unix:path. Port 0 takes any free one."
+        ),
     )
     max_message_bytes: Bytes = Field(
         64 * MIB, ge=65_536, le=2**31 - 1, description="The largest request or reply on the wire."
@@ -95,7 +106,10 @@ class ServerSettings(Group):
     )
     insecure: bool = Field(
         False,
-        description="Allow an address that is not loopback without TLS and tokens. Only behind something that checks.",
+        description=(
+            "Allow an address that is not loopback without TLS and tokens. Only behind something"
+            " that checks."
+        ),
     )
     keepalive: KeepaliveSettings = KeepaliveSettings()
     tls: TlsSettings = TlsSettings()
@@ -108,7 +122,9 @@ class ServerSettings(Group):
                 raise ValueError("must name the socket's path behind unix:")
             return address
         if not is_host_and_port(address):
-            raise ValueError("must be host:port, [ipv6]:port or unix:path, the port from 0 to 65535")
+            raise ValueError(
+                "must be host:port, [ipv6]:port or unix:path, the port from 0 to 65535"
+            )
         return address
 
     @property
@@ -121,7 +137,9 @@ class ServerSettings(Group):
 
 def _sha256(value: Any) -> Any:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9a-fA-F]{64}", value):
-        raise ValueError("must be the SHA-256 of the token as 64 hexadecimal digits, never the token itself")
+        raise ValueError(
+            "must be the SHA-256 of the token as 64 hexadecimal digits, never the token itself"
+        )
     return value.lower()
 
 
@@ -129,9 +147,13 @@ class TokenSettings(Group):
     """A bearer token, stored as its hash: `printf %s "$TOKEN" | sha256sum`."""
 
     sha256: Annotated[str, Secret(), BeforeValidator(_sha256)] = Field(
-        description="SHA-256 of the token, 64 hexadecimal digits. The token itself is stored nowhere."
+        description=(
+            "SHA-256 of the token, 64 hexadecimal digits. The token itself is stored nowhere."
+        )
     )
-    tenant: str = Field(min_length=1, max_length=256, description="The tenant that the caller acts for.")
+    tenant: str = Field(
+        min_length=1, max_length=256, description="The tenant that the caller acts for."
+    )
     role: Literal["runtime", "operator"] = Field(
         "runtime", description="A runtime serves sessions; an operator may also assign engines."
     )
@@ -139,9 +161,12 @@ class TokenSettings(Group):
 
 
 class AuthSettings(Group):
-    """Who may call. Without tokens every caller is tenant `default`, and only loopback is served."""
+    """Who may call. Without tokens every caller is tenant `default`, and only loopback is
+    served."""
 
-    tokens: tuple[TokenSettings, ...] = Field((), description="The bearer tokens that are accepted.")
+    tokens: tuple[TokenSettings, ...] = Field(
+        (), description="The bearer tokens that are accepted."
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> AuthSettings:
@@ -149,7 +174,8 @@ class AuthSettings(Group):
         for index, token in enumerate(self.tokens):
             if (other := first.setdefault(token.sha256, index)) != index:
                 raise ValueError(
-                    f"tokens[{other}] and tokens[{index}] are the same token; a token has one tenant and role"
+                    f"tokens[{other}] and tokens[{index}] are the same token; a token has one"
+                    " tenant and role"
                 )
         return self
 
@@ -160,7 +186,9 @@ class StoreSettings(Group):
     url: str = Field(
         "var/contextengine.db",
         min_length=1,
-        description="The SQLite file: a path, or sqlite:///path (sqlite:////path for an absolute one).",
+        description=(
+            "The SQLite file: a path, or sqlite:///path (sqlite:////path for an absolute one)."
+        ),
     )
 
     @field_validator("url")
@@ -168,9 +196,13 @@ class StoreSettings(Group):
     def _is_sqlite(cls, url: str) -> str:
         scheme, separator, rest = url.partition("://")
         if separator and (scheme != "sqlite" or not rest.startswith("/")):
-            raise ValueError("must be a path or sqlite:///path; this version stores in SQLite alone")
+            raise ValueError(
+                "must be a path or sqlite:///path; this version stores in SQLite alone"
+            )
         if (rest[1:] if separator else url) in {"", ":memory:"}:
-            raise ValueError("must name a file: a database in memory would lose what was acknowledged")
+            raise ValueError(
+                "must name a file: a database in memory would lose what was acknowledged"
+            )
         return url
 
     @property
@@ -183,7 +215,9 @@ class SessionSettings(Group):
     """What sessions may hold, and how many are kept warm."""
 
     cache_bytes: Bytes = Field(
-        256 * MIB, ge=MIB, description="Memory for warm sessions; the one used longest ago leaves first."
+        256 * MIB,
+        ge=MIB,
+        description="Memory for warm sessions; the one used longest ago leaves first.",
     )
     idle_end: Annotated[Seconds | None, BeforeValidator(_off)] = Field(
         None, ge=1, description="End a session after this long without a write. Off: never."
@@ -192,7 +226,9 @@ class SessionSettings(Group):
         10_000_000, ge=1, description="Messages of one session, retired ones included."
     )
     max_batch_messages: Whole = Field(100_000, ge=1, description="Messages of one call.")
-    max_message_bytes: Bytes = Field(32 * MIB, ge=1024, description="One message as encoded on the wire.")
+    max_message_bytes: Bytes = Field(
+        32 * MIB, ge=1024, description="One message as encoded on the wire."
+    )
     max_id_bytes: Whole = Field(
         256, ge=36, le=256, description="Ids of agents, sessions, messages and requests, in UTF-8."
     )
@@ -203,7 +239,9 @@ class TokensSettings(Group):
 
     encoding: Literal["o200k_base", "cl100k_base"] = Field(
         "o200k_base",
-        description="The reference encoding of new sessions; a session keeps the one it began with.",
+        description=(
+            "The reference encoding of new sessions; a session keeps the one it began with."
+        ),
     )
 
 
@@ -218,7 +256,9 @@ class EngineSettings(Group):
     )
     on_engine_failure: Literal["fail_closed", "legacy"] = Field(
         "fail_closed",
-        description="When an engine fails: answer the error, or serve the call by the legacy engine.",
+        description=(
+            "When an engine fails: answer the error, or serve the call by the legacy engine."
+        ),
     )
     dag: DagOptions = DagOptions()
     legacy: LegacyOptions = LegacyOptions()
@@ -238,10 +278,14 @@ class BudgetSettings(Group):
         None, ge=1024, description="No window is taken to be larger than this. None: no cap."
     )
     default_window: Whole = Field(
-        128_000, ge=1024, description="The window where neither the request nor UpdateModel names one."
+        128_000,
+        ge=1024,
+        description="The window where neither the request nor UpdateModel names one.",
     )
     output_reserve: Whole = Field(
-        8192, ge=0, description="Tokens kept for the answer; never more than the model's maximum output."
+        8192,
+        ge=0,
+        description="Tokens kept for the answer; never more than the model's maximum output.",
     )
     safety_margin_ratio: Ratio = Field(
         0.05, ge=0, lt=1, description="Share of the window kept against errors of estimation."
@@ -260,7 +304,10 @@ class BudgetSettings(Group):
     def rules(self) -> BudgetRules:
         """The reserves, as the budget algebra takes them."""
         return BudgetRules(
-            self.output_reserve, self.safety_margin_ratio, self.safety_margin_min, self.rot_buffer_ratio
+            self.output_reserve,
+            self.safety_margin_ratio,
+            self.safety_margin_min,
+            self.rot_buffer_ratio,
         )
 
 
@@ -295,7 +342,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Construction takes its arguments alone; load_settings reads the sources, and names them in errors."""
+        """Construction takes its arguments alone; load_settings reads the sources, and names them
+        in errors."""
         return (init_settings,)
 
     def redacted(self) -> dict[str, Any]:
@@ -308,7 +356,9 @@ class Settings(BaseSettings):
 def _redact(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return {
-            field.alias or name: "(not shown)" if is_secret(field) else _redact(getattr(value, name))
+            field.alias or name: "(not shown)"
+            if is_secret(field)
+            else _redact(getattr(value, name))
             for name, field in type(value).model_fields.items()
         }
     if isinstance(value, tuple):

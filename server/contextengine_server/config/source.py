@@ -12,7 +12,8 @@ from contextengine_server.engines.fields import OptionsError, merge, parse
 Path = tuple[str, ...]
 
 COMING = {"pipeline": "Comis", "compressor": "Hermes", "layered": "PyClaw"}
-"""Engines that are kept by name, though a build may not have them yet, and the host that each comes from."""
+"""Engines that are kept by name, though a build may not have them yet, and the host that each comes
+from."""
 
 
 class Mapped(NamedTuple):
@@ -43,8 +44,8 @@ class Source:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def map(self, path: Path, ours: str, value: Any) -> bool:
-        """Takes a leaf over as the setting `ours`. A value that the setting does not admit is ignored with the reason, and
-        the answer is False."""
+        """Takes a leaf over as the setting `ours`. A value that the setting does not admit is
+        ignored with the reason, and the answer is False."""
         self.leaves.pop(path, None)
         nested: Any = value
         for part in reversed(ours.split(".")):
@@ -80,8 +81,8 @@ class Source:
             return
         origin = f", the engine of {COMING[engine]}," if engine in COMING else ""
         self.notes.append(
-            f"Engine `{engine}`{origin} is not in this build: the server refuses to start until it is there."
-            f" Available now: {', '.join(sorted(self.engines))}."
+            f"Engine `{engine}`{origin} is not in this build: the server refuses to start until it"
+            f" is there. Available now: {', '.join(sorted(self.engines))}."
         )
 
 

@@ -9,20 +9,27 @@ from contextengine_server.engines.fields import Seconds, Whole
 
 
 class SubagentSettings(Group):
-    """Children that inherit context: how many, how deep, for how long, and how much of their parent they see."""
+    """Children that inherit context: how many, how deep, for how long, and how much of their parent
+    they see."""
 
     max_depth: Whole = Field(
         5,
         ge=0,
         le=100,
-        description="How deep children may spawn children: 1 allows children of sessions that are none. 0: no children.",
+        description=(
+            "How deep children may spawn children: 1 allows children of sessions that are none. 0:"
+            " no children."
+        ),
     )
     max_children: Whole = Field(32, ge=1, le=100_000, description="Live children of one parent.")
     ttl: Seconds = Field(
         24 * 3600,
         ge=1,
         le=365 * 24 * 3600,
-        description="How long a prepared child is waited for, and a started one without a write, where the host does not say.",
+        description=(
+            "How long a prepared child is waited for, and a started one without a write, where the"
+            " host does not say."
+        ),
     )
     max_fork_tokens: Whole = Field(
         100_000, ge=0, description="A fork of a parent whose view has more tokens starts isolated."
@@ -30,11 +37,15 @@ class SubagentSettings(Group):
     grant_tokens: Whole = Field(
         4_000,
         ge=1,
-        description="How many tokens of its parent a child may recall where the grant does not say.",
+        description=(
+            "How many tokens of its parent a child may recall where the grant does not say."
+        ),
     )
     grant_depth: Whole = Field(
         3,
         ge=1,
         le=10,
-        description="How many levels of summaries it may open at once where the grant does not say.",
+        description=(
+            "How many levels of summaries it may open at once where the grant does not say."
+        ),
     )

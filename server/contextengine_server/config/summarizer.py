@@ -25,7 +25,8 @@ def _endpoint_url(value: Any) -> Any:
         raise ValueError("must be an address that begins with http:// or https:// and has no query")
     if "@" in value:
         raise ValueError(
-            "must hold no credentials: put the key into an environment variable, and its name into api_key_env"
+            "must hold no credentials: put the key into an environment variable, and its name into"
+            " api_key_env"
         )
     return value
 
@@ -33,7 +34,8 @@ def _endpoint_url(value: Any) -> Any:
 def _name(value: Any) -> Any:
     if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", value):
         raise ValueError(
-            "must be at most 64 lower-case letters, digits and . _ - and begin with a letter or digit"
+            "must be at most 64 lower-case letters, digits and . _ - and begin with a letter or"
+            " digit"
         )
     return value
 
@@ -65,33 +67,48 @@ class EndpointSettings(Group):
     )
     api_key_env: Annotated[str, Secret(), BeforeValidator(_variable)] = Field(
         "",
-        description="The environment variable that holds the key. The key itself is stored nowhere. Empty: none is sent.",
+        description=(
+            "The environment variable that holds the key. The key itself is stored nowhere. Empty:"
+            " none is sent."
+        ),
     )
     timeout: Seconds = Field(
         60.0,
         ge=1,
         le=3600,
-        description="One try; all tries together, with the waits between them, may take `retries` + 1 times as long.",
+        description=(
+            "One try; all tries together, with the waits between them, may take `retries` + 1 times"
+            " as long."
+        ),
     )
     retries: Whole = Field(
         2,
         ge=0,
         le=10,
-        description="Further tries after lost connections, time-outs, 408, 409, 429 and 5xx. Retry-After is honoured.",
+        description=(
+            "Further tries after lost connections, time-outs, 408, 409, 429 and 5xx. Retry-After is"
+            " honoured."
+        ),
     )
     window: Whole = Field(
         128_000,
         ge=4096,
         le=10_000_000,
-        description="The model's context window in tokens. More is never sent: longer messages are shortened or left to"
-        " the next in the chain.",
+        description=(
+            "The model's context window in tokens. More is never sent: longer messages are"
+            " shortened or left to the next in the chain."
+        ),
     )
     stream: bool = Field(
         False,
-        description="Read answers as they are written, for services that are slow to end them. Costs more processor time.",
+        description=(
+            "Read answers as they are written, for services that are slow to end them. Costs more"
+            " processor time."
+        ),
     )
     length_parameter: Literal["max_completion_tokens", "max_tokens"] = Field(
-        "max_completion_tokens", description="What the service calls the limit on the length of an answer."
+        "max_completion_tokens",
+        description="What the service calls the limit on the length of an answer.",
     )
 
 
@@ -102,52 +119,73 @@ class RuntimeSummarizerSettings(Group):
         300.0,
         ge=1,
         le=86_400,
-        description="How long a summary waits for a harness in all, before the next in the order is asked.",
+        description=(
+            "How long a summary waits for a harness in all, before the next in the order is asked."
+        ),
     )
     lease: Seconds = Field(
         60.0,
         ge=1,
         le=3600,
-        description="How long a harness has a job, from its hand-out or its last KeepLease, before another may have it.",
+        description=(
+            "How long a harness has a job, from its hand-out or its last KeepLease, before another"
+            " may have it."
+        ),
     )
     attempts: Whole = Field(3, ge=1, le=10, description="How often a job is handed out.")
 
 
 class SummarizerSettings(Group):
-    """How summaries are made: by the models of attached harnesses, by those at endpoints, and without any by worker
-    processes."""
+    """How summaries are made: by the models of attached harnesses, by those at endpoints, and
+    without any by worker processes."""
 
     order: tuple[Annotated[str, BeforeValidator(_asked)], ...] = Field(
         ORDER,
-        description="Who is asked for a summary, in order: `runtime`, the harnesses that lend their models over"
-        " Runtime.Attach; `endpoints`; `extractive`, worker processes without a model. Who is not there is passed over; where"
-        " all fail, a note that counts stands in.",
+        description=(
+            "Who is asked for a summary, in order: `runtime`, the harnesses that lend their models"
+            " over Runtime.Attach; `endpoints`; `extractive`, worker processes without a model. Who"
+            " is not there is passed over; where all fail, a note that counts stands in."
+        ),
     )
     endpoints: tuple[EndpointSettings, ...] = Field(
         (),
-        description="The services asked for summaries, in order. With none, and no harness attached, summaries are extracted"
-        " and no text leaves the process.",
+        description=(
+            "The services asked for summaries, in order. With none, and no harness attached,"
+            " summaries are extracted and no text leaves the process."
+        ),
     )
     runtime: RuntimeSummarizerSettings = RuntimeSummarizerSettings()
     attempts: Whole = Field(
         3,
         ge=1,
         le=10,
-        description="Times that a model is asked whose answers are no summaries, before it is asked for less, once.",
+        description=(
+            "Times that a model is asked whose answers are no summaries, before it is asked for"
+            " less, once."
+        ),
     )
     parallel: Whole = Field(
         4,
         ge=1,
         le=64,
-        description="Sessions that are compacted at once in the background: a slow model holds up no other session.",
+        description=(
+            "Sessions that are compacted at once in the background: a slow model holds up no other"
+            " session."
+        ),
     )
-    workers: Whole = Field(1, ge=1, le=64, description="Processes at once. They start when first needed.")
-    nice: Whole = Field(10, ge=0, le=19, description="How far they step back behind the serving process.")
+    workers: Whole = Field(
+        1, ge=1, le=64, description="Processes at once. They start when first needed."
+    )
+    nice: Whole = Field(
+        10, ge=0, le=19, description="How far they step back behind the serving process."
+    )
     deadline: Seconds = Field(
         30.0,
         ge=1,
         le=3600,
-        description="A summary that takes a worker longer is given up, and a note that counts stands in.",
+        description=(
+            "A summary that takes a worker longer is given up, and a note that counts stands in."
+        ),
     )
 
     @model_validator(mode="after")
@@ -158,14 +196,14 @@ class SummarizerSettings(Group):
             raise ValueError(f"order names one twice: {', '.join(self.order)}; each is asked once")
         if "extractive" in self.order[:-1]:
             raise ValueError(
-                f"order is {', '.join(self.order)}: put extractive last, since it always answers, and nobody behind it would"
-                " be asked"
+                f"order is {', '.join(self.order)}: put extractive last, since it always answers,"
+                " and nobody behind it would be asked"
             )
         first: dict[str, int] = {}
         for index, endpoint in enumerate(self.endpoints):
             if (other := first.setdefault(endpoint.name, index)) != index:
                 raise ValueError(
-                    f"endpoints[{other}] and endpoints[{index}] have the same name {endpoint.name!r}; options need to tell"
-                    " them apart"
+                    f"endpoints[{other}] and endpoints[{index}] have the same name"
+                    f" {endpoint.name!r}; options need to tell them apart"
                 )
         return self

@@ -24,11 +24,16 @@ class TracesSettings(Group):
         "", description="OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no tracing."
     )
     sample_ratio: Ratio = Field(
-        0.01, ge=0, le=1, description="Share of calls traced where the caller brings no decision of its own."
+        0.01,
+        ge=0,
+        le=1,
+        description="Share of calls traced where the caller brings no decision of its own.",
     )
     parent_based: bool = Field(
         True,
-        description="Follow the decision of a caller that brings one. Off: the ratio decides of every call.",
+        description=(
+            "Follow the decision of a caller that brings one. Off: the ratio decides of every call."
+        ),
     )
 
 
@@ -37,12 +42,17 @@ class PrometheusSettings(Group):
 
     address: str = Field(
         "",
-        description="Where to listen, such as 127.0.0.1:9464: host:port or [ipv6]:port, not the address of the gRPC server."
-        " Empty: nowhere.",
+        description=(
+            "Where to listen, such as 127.0.0.1:9464: host:port or [ipv6]:port, not the address of"
+            " the gRPC server. Empty: nowhere."
+        ),
     )
     insecure: bool = Field(
         False,
-        description="Allow an address that is not loopback. Whoever reaches it reads the metrics: there is no TLS and no token.",
+        description=(
+            "Allow an address that is not loopback. Whoever reaches it reads the metrics: there is"
+            " no TLS and no token."
+        ),
     )
 
     @field_validator("address")
@@ -50,7 +60,8 @@ class PrometheusSettings(Group):
     def _has_a_port(cls, address: str) -> str:
         if address and not is_host_and_port(address):
             raise ValueError(
-                "must be host:port or [ipv6]:port, the port from 0 to 65535, such as 127.0.0.1:9464, or empty for none"
+                "must be host:port or [ipv6]:port, the port from 0 to 65535, such as"
+                " 127.0.0.1:9464, or empty for none"
             )
         return address
 
@@ -58,8 +69,9 @@ class PrometheusSettings(Group):
     def _on_this_machine(self) -> PrometheusSettings:
         if self.address and not self.insecure and not is_loopback(self.address):
             raise ValueError(
-                f"address {self.address} can be reached from other machines, without TLS and tokens: listen on 127.0.0.1, or"
-                " set insecure: true where something in front decides who may read"
+                f"address {self.address} can be reached from other machines, without TLS and"
+                " tokens: listen on 127.0.0.1, or set insecure: true where something in front"
+                " decides who may read"
             )
         return self
 
@@ -68,7 +80,10 @@ class MetricsSettings(Group):
     """Where metrics go."""
 
     endpoint: Annotated[str, BeforeValidator(_http_url)] = Field(
-        "", description="OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no metrics leave the process."
+        "",
+        description=(
+            "OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no metrics leave the process."
+        ),
     )
     interval: Seconds = Field(15.0, ge=1, le=3600, description="How often metrics are sent.")
     prometheus: PrometheusSettings = PrometheusSettings()
@@ -80,7 +95,9 @@ class LogsSettings(Group):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least level written."
     )
-    format: Literal["text", "json"] = Field("text", description="For people, or one JSON object a line.")
+    format: Literal["text", "json"] = Field(
+        "text", description="For people, or one JSON object a line."
+    )
 
 
 class TelemetrySettings(Group):

@@ -1,1 +1,2 @@
-"""The pure core: atoms, fold, view, budget, plan, epoch and the twelve laws. Imports nothing of ours."""
+"""The pure core: atoms, fold, view, budget, plan, epoch and the twelve laws. Imports nothing of
+ours."""

@@ -22,8 +22,9 @@ class Call:
 class Atom:
     """An assistant message with its results, reasoning with what it produced, or one other message.
 
-    `slots` is what it shows, in order; `entries` whose messages it holds, in order of arrival. A message that is not shown
-    (an orphan result) is in `dropped` of the atom it arrived behind, with the reason.
+    `slots` is what it shows, in order; `entries` whose messages it holds, in order of arrival. A
+    message that is not shown (an orphan result) is in `dropped` of the atom it arrived behind, with
+    the reason.
     """
 
     step: int

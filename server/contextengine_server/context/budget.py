@@ -1,8 +1,9 @@
-"""The budget: available = window - system prompt - tools - output reserve - safety margin - rot buffer.
+"""The budget: available = window - system prompt - tools - output reserve - safety margin - rot
+buffer.
 
-The defaults are Comis's: output reserve 8,192, margin the larger of 5 % and 2,048, rot buffer 25 % of the window.
-Tokens of the window and its parts are the model's; what an engine plans with is in the reference encoding, which the model's
-factor leads to.
+The defaults are Comis's: output reserve 8,192, margin the larger of 5 % and 2,048, rot buffer 25 %
+of the window. Tokens of the window and its parts are the model's; what an engine plans with is in
+the reference encoding, which the model's factor leads to.
 """
 
 from __future__ import annotations
@@ -70,10 +71,11 @@ def window_budget(
     factor: float = 1.0,
     rules: BudgetRules | None = None,
 ) -> Budget:
-    """The algebra. Parts that are None take their defaults. Raises ImpossibleBudget where nothing would be left.
+    """The algebra. Parts that are None take their defaults. Raises ImpossibleBudget where nothing
+    would be left.
 
-    What the caller gave is kept as it is. Where the defaults alone would spend a small window, they give way: the reserve to a
-    quarter of the window, then the rot buffer, then the margin.
+    What the caller gave is kept as it is. Where the defaults alone would spend a small window, they
+    give way: the reserve to a quarter of the window, then the rot buffer, then the margin.
     """
     rules = rules or BudgetRules()
     reserve = rules.output_reserve if output_reserve is None else output_reserve
@@ -90,7 +92,9 @@ def window_budget(
         if output_reserve is None:
             reserve = min(reserve, window // 4)
         if reserve >= window:
-            raise ImpossibleBudget(f"output_reserve {reserve} is not below the window of {window} tokens")
+            raise ImpossibleBudget(
+                f"output_reserve {reserve} is not below the window of {window} tokens"
+            )
         if rot_buffer is None:
             rot = max(0, min(rot, (window - taken - reserve - margin) // 2))
         if safety_margin is None:
@@ -98,15 +102,18 @@ def window_budget(
     available = window - taken - reserve - margin - rot
     if available <= 0:
         raise ImpossibleBudget(
-            f"nothing is left of the window of {window} tokens: system prompt {system_prompt}, tools {tools}, "
-            f"output reserve {reserve}, safety margin {margin}, rot buffer {rot}"
+            f"nothing is left of the window of {window} tokens: system prompt {system_prompt},"
+            f" tools {tools}, output reserve {reserve}, safety margin {margin}, rot buffer {rot}"
         )
-    return Budget(available, window, source, assumed, system_prompt, tools, reserve, margin, rot, factor)
+    return Budget(
+        available, window, source, assumed, system_prompt, tools, reserve, margin, rot, factor
+    )
 
 
 @lru_cache(maxsize=1024)
 def cell(tokens: int) -> int:
-    """The budget rounded down on a geometric grid of eight cells an octave, so that small changes change nothing."""
+    """The budget rounded down on a geometric grid of eight cells an octave, so that small changes
+    change nothing."""
     if tokens <= CELLS_PER_OCTAVE:
         return max(tokens, 0)
     octave = tokens.bit_length() - 1
@@ -124,7 +131,10 @@ def largest_in(cell_tokens: int) -> int:
     if cell_tokens < CELLS_PER_OCTAVE:
         return cell_tokens
     octave = cell_tokens.bit_length() - 1
-    edges = (math.floor(2 ** (octave + step / CELLS_PER_OCTAVE)) for step in range(1, CELLS_PER_OCTAVE + 1))
+    edges = (
+        math.floor(2 ** (octave + step / CELLS_PER_OCTAVE))
+        for step in range(1, CELLS_PER_OCTAVE + 1)
+    )
     return next(edge for edge in edges if edge > cell_tokens) - 1
 
 

@@ -1,7 +1,7 @@
 """The epoch: names everything that decides how an assembly begins. Derived, never counted.
 
-An epoch string holds a digest of each deciding part, so that two epochs tell which part differs without any memory. Equal
-epochs: the earlier assembly is a prefix of the later (law 10).
+An epoch string holds a digest of each deciding part, so that two epochs tell which part differs
+without any memory. Equal epochs: the earlier assembly is a prefix of the later (law 10).
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from .value import value
 
 
 class NeedsHistory(Exception):
-    """A late result belongs to an atom that is not in memory: the view must be loaded from this sequence on."""
+    """A late result belongs to an atom that is not in memory: the view must be loaded from this
+    sequence on."""
 
     def __init__(self, sequence: int) -> None:
         super().__init__(sequence)
@@ -39,7 +40,8 @@ class Extension:
     facts: dict[int, EntryFacts] = field(default_factory=dict)
     """Facts of the new messages, and of old ones whose facts changed, by sequence."""
     shifts: list[tuple[int, int]] = field(default_factory=list)
-    """(sequence, delta): `start` of every older atom that begins above the sequence moves by delta."""
+    """(sequence, delta): `start` of every older atom that begins above the sequence moves by
+    delta."""
     total: int = 0
     leading: int = 0
     leading_open: bool = True

@@ -1,15 +1,18 @@
-"""The fold: messages come in one by one, atoms come out. What every law needs of a message is decided here, once.
+"""The fold: messages come in one by one, atoms come out. What every law needs of a message is
+decided here, once.
 
-Results are paired with calls by position, since real sessions reuse ids: a result answers an open call of the newest
-assistant message, else the newest abandoned call with its id, else nothing. Then:
+Results are paired with calls by position, since real sessions reuse ids: a result answers an open
+call of the newest assistant message, else the newest abandoned call with its id, else nothing.
+Then:
 
-- A call is pending while only results follow it. When anything else follows, it is abandoned: its atom is closed and shows a
-  synthetic result in place of each missing one.
-- A late result (for an abandoned call) takes the place of the synthetic one, behind its call. Where a summary covers the call
-  by then, it is shown as a labelled note instead.
+- A call is pending while only results follow it. When anything else follows, it is abandoned: its
+  atom is closed and shows a synthetic result in place of each missing one.
+- A late result (for an abandoned call) takes the place of the synthetic one, behind its call. Where
+  a summary covers the call by then, it is shown as a labelled note instead.
 - A result without a call, or a second one, is not shown.
 
-The fold is pure: `extend` answers what would change; `apply` changes the view once that is committed.
+The fold is pure: `extend` answers what would change; `apply` changes the view once that is
+committed.
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ from .extension import EntryFacts, Extension, NeedsHistory
 from .message import Entry, Form, Role, Shaper, Slot, Traits
 from .view import View
 
-__all__ = ["EntryFacts", "Extension", "NeedsHistory", "apply", "extend", "extended", "interpose", "seal"]
+__all__ = [
+    "EntryFacts",
+    "Extension",
+    "NeedsHistory",
+    "apply",
+    "extend",
+    "extended",
+    "interpose",
+    "seal",
+]
 
 
 class _Folder:
@@ -77,7 +89,8 @@ class _Folder:
         return atom
 
     def close(self) -> None:
-        """Nothing but results may follow open calls: whatever is open now gets synthetic results."""
+        """Nothing but results may follow open calls: whatever is open now gets synthetic
+        results."""
         current = self.current
         if current is None or current.closed:
             return
@@ -104,7 +117,9 @@ class _Folder:
         if atom.user:
             self.out.user_peak = max(self.out.user_peak, atom.tokens)
         self.pin(atom, entry)
-        self.note_facts(entry, atom.step, atom.start if atom.first == entry.sequence else None, None)
+        self.note_facts(
+            entry, atom.step, atom.start if atom.first == entry.sequence else None, None
+        )
 
     def pin(self, atom: Atom, entry: Entry) -> None:
         """A pinned message keeps its whole atom."""
@@ -112,7 +127,9 @@ class _Folder:
             atom.pinned = True
             self.out.pinned.append(atom.step)
 
-    def note_facts(self, entry: Entry, step: int | None, start: int | None, late_of: int | None) -> None:
+    def note_facts(
+        self, entry: Entry, step: int | None, start: int | None, late_of: int | None
+    ) -> None:
         self.out.facts[entry.sequence] = EntryFacts(entry.sequence, step, start, late_of)
 
     # Messages.
@@ -123,7 +140,12 @@ class _Folder:
             self.add_results(entry)
             return
         current = self.current
-        if current is not None and current.growing and not current.closed and traits.role == Role.ASSISTANT:
+        if (
+            current is not None
+            and current.growing
+            and not current.closed
+            and traits.role == Role.ASSISTANT
+        ):
             atom = self.own()
         else:
             atom = self.begin(entry)
@@ -156,15 +178,18 @@ class _Folder:
             atom = self.begin(entry)
             self.join(atom, entry, shown)
             self.call(atom, entry)
-        late = [(part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None]
+        late = [
+            (part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None
+        ]
         if late:
             self.add_late(entry, late, alone=not here and not shown)
         if entry.sequence not in self.out.facts:
             self.drop(entry, "no open call with this id")
 
     def open_calls(self, traits: Traits) -> dict[str, list[int]]:
-        """The places of the open calls, by id, that the results of a message with these traits may answer in their place. A
-        message that calls tools itself begins an atom: what it answers is late."""
+        """The places of the open calls, by id, that the results of a message with these traits may
+        answer in their place. A message that calls tools itself begins an atom: what it answers is
+        late."""
         places: dict[str, list[int]] = {}
         if self.current is not None and not self.current.closed and not traits.calls:
             for place, call in enumerate(self.current.calls):
@@ -175,11 +200,14 @@ class _Folder:
     @staticmethod
     def call(atom: Atom, entry: Entry) -> None:
         """The message's calls stand open from now on."""
-        atom.calls += [Call(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)]
+        atom.calls += [
+            Call(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)
+        ]
 
     def drop(self, entry: Entry, rule: str) -> None:
         if self.current is None:
-            # An orphan that opens the session: an atom that shows nothing keeps it for `explain`. What follows still leads.
+            # An orphan that opens the session: an atom that shows nothing keeps it for `explain`.
+            # What follows still leads.
             atom = self.begin(entry)
             atom.dropped.append((entry, rule))
             atom.leading, self.out.leading, self.out.leading_open = True, atom.step + 1, True
@@ -225,7 +253,8 @@ class _Folder:
         return atom
 
     def add_late(self, entry: Entry, late: list[tuple[int, str]], alone: bool) -> None:
-        """Results for abandoned calls: behind their calls, or as a note where the call is summarized by now."""
+        """Results for abandoned calls: behind their calls, or as a note where the call is
+        summarized by now."""
         notes: list[int] = []
         newest = 0
         if not alone or len({self.abandoned_atom(call_id) for _, call_id in late}) > 1:
@@ -241,7 +270,9 @@ class _Folder:
                 atom = self.reach(first)
                 whole = alone and len(entry.traits.results) == 1 and entry.traits.part_count == 1
                 slot = self.shaper.whole(entry) if whole else self.shaper.parts(entry, (part,))
-                index = next(i for i, s in enumerate(atom.slots) if s.synthetic and s.call_id == call_id)
+                index = next(
+                    i for i, s in enumerate(atom.slots) if s.synthetic and s.call_id == call_id
+                )
                 delta = slot.tokens - atom.slots[index].tokens
                 atom.slots[index] = slot
                 atom.tokens += delta
@@ -258,7 +289,8 @@ class _Folder:
             self.add_note(entry, tuple(notes), newest, alone)
 
     def add_results_of(self, entry: Entry, first: int) -> None:
-        """A late result of which it is known where it stands; what else it answers stands elsewhere."""
+        """A late result of which it is known where it stands; what else it answers stands
+        elsewhere."""
         atom = self.added.get(first)
         unanswered = {call.id for call in atom.open} if atom is not None else set()
         self.out.abandoned = {
@@ -268,7 +300,8 @@ class _Folder:
             self.add(entry)
 
     def summarized(self, first: int, created: int) -> bool:
-        """True where the message came while a summary of depth 0 covered what begins with `first`."""
+        """True where the message came while a summary of depth 0 covered what begins with
+        `first`."""
         return any(
             lo <= first <= hi and since < created and (not gone or created < gone)
             for lo, hi, since, gone in self.view.leaves
@@ -287,11 +320,14 @@ class _Folder:
         """Facts of messages that this run added and whose atom's running sum moved."""
         known = self.out.facts.get(atom.first)
         if known is not None:
-            self.out.facts[atom.first] = EntryFacts(atom.first, atom.step, atom.start, known.late_of)
+            self.out.facts[atom.first] = EntryFacts(
+                atom.first, atom.step, atom.start, known.late_of
+            )
 
     def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
-        """A note is an atom of its own, or follows what else its message shows. It never parts open calls from their results,
-        nor reasoning from what it produced: it stands before them, at the beginning of their atom."""
+        """A note is an atom of its own, or follows what else its message shows. It never parts open
+        calls from their results, nor reasoning from what it produced: it stands before them, at the
+        beginning of their atom."""
         slot = self.shaper.note(entry, parts)
         current = self.current
         if current is not None and not current.closed and (current.pending or current.growing):
@@ -324,7 +360,8 @@ def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
 
 
 def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extension:
-    """What an item that is no message would do to a list: it stands by itself, and what stood open before it is abandoned."""
+    """What an item that is no message would do to a list: it stands by itself, and what stood open
+    before it is abandoned."""
     folder = _Folder(view, shaper)
     folder.close()
     atom = Atom(step=view.steps, start=folder.out.total, first=sequence, closed=True)
@@ -341,7 +378,9 @@ def apply(view: View, change: Extension) -> None:
         for atom in view.atoms:
             if atom.first > sequence:
                 atom.start += delta
-        view.summaries = [s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries]
+        view.summaries = [
+            s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries
+        ]
     for step, atom in change.replaced.items():
         if step >= view.base:
             view.atoms[step - view.base] = atom
@@ -365,7 +404,8 @@ def apply(view: View, change: Extension) -> None:
 
 
 def extended(view: View, change: Extension) -> View:
-    """A view with the extension in it; the original stays as it is (a `live` list that is not stored)."""
+    """A view with the extension in it; the original stays as it is (a `live` list that is not
+    stored)."""
     copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors), large=list(view.large))
     if change.shifts:
         copy.atoms = [atom.clone() for atom in copy.atoms]
@@ -373,9 +413,12 @@ def extended(view: View, change: Extension) -> View:
     return copy
 
 
-def seal(view: View, entries: Sequence[Entry], late: Sequence[tuple[Entry, int]], shaper: Shaper) -> None:
-    """Folds the messages of some old atoms into an empty view. Something else followed them long ago, so their open calls are
-    abandoned; then come the results that were late, each with the first sequence of the atom that it stands in."""
+def seal(
+    view: View, entries: Sequence[Entry], late: Sequence[tuple[Entry, int]], shaper: Shaper
+) -> None:
+    """Folds the messages of some old atoms into an empty view. Something else followed them long
+    ago, so their open calls are abandoned; then come the results that were late, each with the
+    first sequence of the atom that it stands in."""
     folder = _Folder(view, shaper)
     for entry in entries:
         folder.add(entry)

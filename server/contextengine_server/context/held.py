@@ -1,8 +1,9 @@
-"""What stays evicted: how full the view was when its summaries were committed, from which it is worked out what had been cut by then.
+"""What stays evicted: how full the view was when its summaries were committed, from which it is
+worked out what had been cut by then.
 
-A summary makes room, and what was evicted before it must not come back for that (contract §4). How much was evicted depends
-on the budget, so the facts of every commit are kept. Only the outermost matter: of two commits, the one with the fuller view and
-the further reach decides at every budget.
+A summary makes room, and what was evicted before it must not come back for that (contract §4). How
+much was evicted depends on the budget, so the facts of every commit are kept. Only the outermost
+matter: of two commits, the one with the fuller view and the further reach decides at every budget.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(slots=True, frozen=True)
 class Before:
-    """The view just before a summary's commit: what was evicted then, at any budget, is worked out from it again."""
+    """The view just before a summary's commit: what was evicted then, at any budget, is worked out
+    from it again."""
 
     view: int = 0
     """Its tokens."""
@@ -31,8 +33,8 @@ class Before:
         return self.total + self.fixed
 
     def filled(self, share: int) -> int:
-        """How full the view was, where room of at most `share` was kept free for the newest user message: as it is once there are
-        summaries."""
+        """How full the view was, where room of at most `share` was kept free for the newest user
+        message: as it is once there are summaries."""
         return self.view + (min(self.peak, share) if self.view != self.total else 0)
 
 
@@ -63,8 +65,8 @@ class Held:
         self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
 
     def at(self, room: int, share: int = 0) -> Before | None:
-        """The commit that decides where there is room for so many tokens, `share` of them at most kept free for the newest user
-        message; None where nothing had been evicted."""
+        """The commit that decides where there is room for so many tokens, `share` of them at most
+        kept free for the newest user message; None where nothing had been evicted."""
         index = bisect_left(self.front, share - room, key=_emptiness)
         behind = (self.front[at] for at in range(index - 1, -1, -1))
         return next((before for before in behind if before.filled(share) > room), None)

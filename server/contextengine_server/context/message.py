@@ -1,7 +1,7 @@
 """What the core knows of a message: its traits, and what it shows.
 
-The core never looks inside encoded bytes. `wire/` reads the traits out of a message once, when it arrives, and encodes what
-is shown (`Shaper`).
+The core never looks inside encoded bytes. `wire/` reads the traits out of a message once, when it
+arrives, and encodes what is shown (`Shaper`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from .value import value
 
 
 class Role(IntEnum):
-    """The roles of the wire, by their numbers. Unknown numbers are treated as a role that means nothing here."""
+    """The roles of the wire, by their numbers. Unknown numbers are treated as a role that means
+    nothing here."""
 
     UNSPECIFIED = 0
     USER = 1
@@ -65,7 +66,8 @@ class Traits:
 
     @property
     def says(self) -> bool:
-        """True where it is a message of a user, and not merely the carrier of results (Anthropic's form)."""
+        """True where it is a message of a user, and not merely the carrier of results (Anthropic's
+        form)."""
         return self.role == Role.USER and not self.only_results
 
     @property
@@ -79,7 +81,8 @@ class Entry:
     """A message of a session, as the core holds it."""
 
     sequence: int
-    """Its position; for a message of a `live` list that is not stored, a position behind the newest stored one."""
+    """Its position; for a message of a `live` list that is not stored, a position behind the newest
+    stored one."""
     id: str
     traits: Traits
     tokens: int
@@ -108,8 +111,9 @@ class Slot:
     """For a synthetic result: the call it answers."""
     synthetic: bool = False
     bounded: Callable[[int], Slot] | None = None
-    """Shows no more than so many characters of its texts, from their head and tail; itself where they have no more. None: its
-    texts are short for every cap, or must be verbatim whatever their length."""
+    """Shows no more than so many characters of its texts, from their head and tail; itself where
+    they have no more. None: its texts are short for every cap, or must be verbatim whatever their
+    length."""
 
 
 class Shaper(Protocol):
@@ -122,7 +126,8 @@ class Shaper(Protocol):
         """Only these parts of the message, in order, and no native form."""
 
     def no_result(self, entry: Entry, call: int) -> Slot:
-        """The synthetic result of the message's n-th call: an error that says that no result was recorded."""
+        """The synthetic result of the message's n-th call: an error that says that no result was
+        recorded."""
 
     def note(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Late results as a labelled note of the user's role."""

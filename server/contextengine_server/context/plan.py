@@ -1,4 +1,5 @@
-"""A plan: what an engine answers. A short list of segments in the order in which they are sent, each with its reason."""
+"""A plan: what an engine answers. A short list of segments in the order in which they are sent,
+each with its reason."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Summarized:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Reshaped:
-    """The steps first to last with some messages in another form: the slots to show instead, by sequence."""
+    """The steps first to last with some messages in another form: the slots to show instead, by
+    sequence."""
 
     first: int
     last: int
@@ -42,7 +44,8 @@ Segment = Keep | Summarized | Reshaped
 
 @value
 class Plan:
-    """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at their own place."""
+    """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at
+    their own place."""
 
     segments: tuple[Segment, ...]
     cut: int = 0
@@ -52,7 +55,8 @@ class Plan:
     forms: str = ""
     """Names the forms given, for the epoch; empty: all verbatim."""
     over: bool = False
-    """True where the engine knows that this is the smallest lawful list and still exceeds the budget."""
+    """True where the engine knows that this is the smallest lawful list and still exceeds the
+    budget."""
 
 
 @value

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Scope(NamedTuple):
-    """(tenant, agent, session). The tenant comes from the caller's credentials, never from a request (law 8)."""
+    """(tenant, agent, session). The tenant comes from the caller's credentials, never from a
+    request (law 8)."""
 
     tenant: str
     agent: str

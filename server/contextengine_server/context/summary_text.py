@@ -1,7 +1,9 @@
-"""How a summary is shown (law 7): a header from its row, a fence that its body cannot close, and what expands it.
+"""How a summary is shown (law 7): a header from its row, a fence that its body cannot close, and
+what expands it.
 
-The fence's token is a digest of the body, chosen so that the body does not hold it. So the text needs no escaping,
-another body has another fence, and a text that was changed anywhere no longer verifies.
+The fence's token is a digest of the body, chosen so that the body does not hold it. So the text
+needs no escaping, another body has another fence, and a text that was changed anywhere no longer
+verifies.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ OPENING = "[Summary "
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}")
 _TOKEN_DIGITS = 9
-"""Of a fence's token. Tokenizers take decimal digits by threes and hexadecimal ones hardly by twos, and every summary pays twice.
+"""Of a fence's token. Tokenizers take decimal digits by threes and hexadecimal ones hardly by twos,
+and every summary pays twice.
 
 Nothing hangs on how hard a token is to guess: one that the body holds is never taken."""
 _OPENING = re.compile(rf"<<<untrusted (\d{{{_TOKEN_DIGITS}}})\n", re.ASCII)
@@ -32,14 +35,16 @@ class SummaryFacts:
     descendant_count: int
     """The messages that it covers, through all depths."""
     start_ms: int | None = None
-    """The earliest time of a covered message, milliseconds since 1970 UTC; None: no message has one."""
+    """The earliest time of a covered message, milliseconds since 1970 UTC; None: no message has
+    one."""
     end_ms: int | None = None
     fallback: bool = False
     """True where no summarizer succeeded and the body is a note that counts."""
 
 
 def render(facts: SummaryFacts, body: str) -> str:
-    """The text of a summary as the model sees it. Raises ValueError for an id that cannot stand in a header line."""
+    """The text of a summary as the model sees it. Raises ValueError for an id that cannot stand in
+    a header line."""
     return f"{_header(facts)}\n{fenced(body)}\n{_footer(facts)}"
 
 
@@ -50,7 +55,8 @@ def fenced(body: str) -> str:
 
 
 def verify(facts: SummaryFacts, text: str) -> str | None:
-    """None where `text` is a summary shown as law 7 wants it, else what is wrong with it. Never raises for a text."""
+    """None where `text` is a summary shown as law 7 wants it, else what is wrong with it. Never
+    raises for a text."""
     header = _header(facts) + "\n"
     if not text.startswith(header):
         return "the header is not what the row says"

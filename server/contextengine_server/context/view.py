@@ -1,7 +1,8 @@
 """The view: what a session looks like to an engine now.
 
-A view may be a window: the newest atoms from `base` on, and, before them, only the atoms that every assembly needs (leading,
-pinned, the newest user message). All that a plan and its laws ask of it is worked out when messages arrive.
+A view may be a window: the newest atoms from `base` on, and, before them, only the atoms that every
+assembly needs (leading, pinned, the newest user message). All that a plan and its laws ask of it is
+worked out when messages arrive.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Summary:
     tokens: int
     """What showing it costs."""
     show: Callable[[], Slot]
-    """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and there are many of them."""
+    """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and
+    there are many of them."""
     before: Before = field(default_factory=Before)
     children: tuple[str, ...] = ()
     start_ms: int | None = None
@@ -88,8 +90,8 @@ class View:
     user_step: int = -1
     """The step of the newest atom that holds a user's message; -1: there is none."""
     user_peak: int = 0
-    """The tokens of the largest atom that holds a user's message; only rises, so that what is kept free for the newest one
-    never gives room back."""
+    """The tokens of the largest atom that holds a user's message; only rises, so that what is kept
+    free for the newest one never gives room back."""
     anchors: dict[int, Atom] = field(default_factory=dict)
     """Atoms before `base` that every assembly may need, by step."""
     follows: dict[int, int] = field(default_factory=dict)
@@ -97,21 +99,23 @@ class View:
     pinned: list[int] = field(default_factory=list)
     """Steps of pinned atoms, rising."""
     large: list[int] = field(default_factory=list)
-    """Steps in memory with a message that may be over a cap, rising; not of those before the window that must stay."""
+    """Steps in memory with a message that may be over a cap, rising; not of those before the window
+    that must stay."""
     abandoned: dict[str, list[int]] = field(default_factory=dict)
-    """First sequences of atoms with calls that were given a synthetic result, by call id, rising."""
+    """First sequences of atoms with calls that were given a synthetic result, by call id,
+    rising."""
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
     leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(first sequence, last sequence, created revision, retired revision or 0) of every summary of depth 0 that is live, or
-    was when a late result came for what it covered."""
+    """(first sequence, last sequence, created revision, retired revision or 0) of every summary of
+    depth 0 that is live, or was when a late result came for what it covered."""
     held: Held = field(default_factory=Held)
     """What was evicted when the live summaries were committed, those below others included."""
     late_mark: int = 0
     """The sequence of the newest late result that took its place behind its call; 0: none."""
     scattered: int = 0
-    """The sequence of the newest message with late results that stands in more than one place, or beside what it shows itself;
-    0: none. The facts of a row tell one place."""
+    """The sequence of the newest message with late results that stands in more than one place, or
+    beside what it shows itself; 0: none. The facts of a row tell one place."""
     rewind_mark: int = 0
     """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0
@@ -138,8 +142,13 @@ class View:
         return step >= self.base or step in self.anchors
 
     def first_of(self, step: int) -> int | None:
-        """The first sequence of a step in memory, or that follows one; None where there is no such step."""
-        return self.atom(step).first if self.holds(step) and step < self.steps else self.follows.get(step)
+        """The first sequence of a step in memory, or that follows one; None where there is no such
+        step."""
+        return (
+            self.atom(step).first
+            if self.holds(step) and step < self.steps
+            else self.follows.get(step)
+        )
 
     def find(self, first: int) -> Atom | None:
         """The atom that begins with this sequence, where it is in memory."""
@@ -156,14 +165,15 @@ class View:
         return None
 
     def entries(self) -> list[Entry]:
-        """Every message in the window, shown or not, once and by sequence. One whose results answer calls of several atoms stands
-        in each of them."""
+        """Every message in the window, shown or not, once and by sequence. One whose results answer
+        calls of several atoms stands in each of them."""
         held = {entry.sequence: entry for atom in self.atoms for entry in atom.entries}
         held.update((entry.sequence, entry) for atom in self.atoms for entry, _ in atom.dropped)
         return [held[sequence] for sequence in sorted(held)]
 
     def place(self, summary: Summary) -> None:
-        """A summary that was just committed stands where what it covers stood; summaries within its range are below it now."""
+        """A summary that was just committed stands where what it covers stood; summaries within its
+        range are below it now."""
         first = bisect_left(self.summaries, summary.first_step, key=_first_step)
         behind = bisect_right(self.summaries, summary.last_step, key=_first_step)
         self.summaries = [*self.summaries[:first], summary, *self.summaries[behind:]]
@@ -172,10 +182,13 @@ class View:
         self.held.add(summary.before)
 
     def must_stay(self) -> list[int]:
-        """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user message."""
+        """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user
+        message."""
         steps = list(range(self.leading))
         if self.pinned:
-            steps = sorted({*steps, *self.pinned, *((self.user_step,) if self.user_step >= 0 else ())})
+            steps = sorted(
+                {*steps, *self.pinned, *((self.user_step,) if self.user_step >= 0 else ())}
+            )
         elif self.user_step >= self.leading:
             steps.append(self.user_step)
         return steps
@@ -193,10 +206,12 @@ class View:
         return self.summaries[-1].last_step + 1 if self.summaries else 0
 
     def cut_from(self, reached: int, first: int) -> int:
-        """The safe cut point of a grid: the first step, not before `first`, whose running token sum has reached `reached`.
+        """The safe cut point of a grid: the first step, not before `first`, whose running token sum
+        has reached `reached`.
 
-        This is the one function that searches for boundaries; atoms make every edge between steps a safe one. Steps
-        before the window count as not reached: a window is loaded so that the cut is in it.
+        This is the one function that searches for boundaries; atoms make every edge between steps a
+        safe one. Steps before the window count as not reached: a window is loaded so that the cut
+        is in it.
         """
         index = bisect_left(self.atoms, reached, key=_start)
         return max(self.base + index, first)
@@ -218,13 +233,15 @@ class View:
         )
 
     def uncovered(self, behind: int = 0) -> list[tuple[int, int, int]]:
-        """The ranges of steps that no summary covers, in order: (first, last, tokens). `behind`: of these only what begins at this
-        running sum or later; the window must hold it."""
+        """The ranges of steps that no summary covers, in order: (first, last, tokens). `behind`: of
+        these only what begins at this running sum or later; the window must hold it."""
         ranges: list[tuple[int, int, int]] = []
         step, position = 0, 0
         for summary in (*self.summaries, None):
             following, end = (
-                (self.steps, self.total) if summary is None else (summary.first_step, summary.span_start)
+                (self.steps, self.total)
+                if summary is None
+                else (summary.first_step, summary.span_start)
             )
             first = step if position >= behind else self._held_from(behind, step, following)
             if first < following:
@@ -235,22 +252,31 @@ class View:
         return ranges
 
     def _held_from(self, reached: int, first: int, following: int) -> int:
-        """The first step in memory of `first` to `following` - 1 that begins at this running sum or later; else `following`."""
+        """The first step in memory of `first` to `following` - 1 that begins at this running sum or
+        later; else `following`."""
         anchored = (
-            at for at in self.anchors if first <= at < following and self.anchors[at].start >= reached
+            at
+            for at in self.anchors
+            if first <= at < following and self.anchors[at].start >= reached
         )
         return min(min(anchored, default=following), max(self.cut_from(reached, first), first))
 
     def view_tokens(self, behind: int = 0) -> int:
-        """The tokens of the view as an engine sees it: summaries in place of what they cover, and what law 4 keeps. `behind`: of
-        what no summary covers only what begins at this running sum or later."""
+        """The tokens of the view as an engine sees it: summaries in place of what they cover, and
+        what law 4 keeps. `behind`: of what no summary covers only what begins at this running sum
+        or later."""
         if not self.summaries and not behind:
             return self.total
-        tokens = sum(s.tokens for s in self.summaries) + sum(range_[2] for range_ in self.uncovered(behind))
-        return tokens + sum(self.atom(step).tokens for step in self.must_stay() if self.aside(step, behind))
+        tokens = sum(s.tokens for s in self.summaries) + sum(
+            range_[2] for range_ in self.uncovered(behind)
+        )
+        return tokens + sum(
+            self.atom(step).tokens for step in self.must_stay() if self.aside(step, behind)
+        )
 
     def aside(self, step: int, behind: int) -> bool:
-        """True where a step that must stay is not among what is uncovered from this running sum on."""
+        """True where a step that must stay is not among what is uncovered from this running sum
+        on."""
         return self.atom(step).start < behind or self.covering(step) is not None
 
 

@@ -1,7 +1,8 @@
 """Messages over a cap, which are shown head and tail wherever they are shown (law 6).
 
-Whether a message is over its cap follows from the message and the budget's cell alone, so the form never comes and goes. The one
-exception is the newest step while calls of it stand open: it is verbatim until they are answered (law 2).
+Whether a message is over its cap follows from the message and the budget's cell alone, so the form
+never comes and goes. The one exception is the newest step while calls of it stand open: it is
+verbatim until they are answered (law 2).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ REASON = "over its cap: head and tail"
 
 
 def cap_chars(cell: int) -> int:
-    """The characters of one message that are shown at most (Comis: 0.8 of the budget at 3.5 characters a token, 12,000 to
-    100,000)."""
+    """The characters of one message that are shown at most (Comis: 0.8 of the budget at 3.5
+    characters a token, 12,000 to 100,000)."""
     return max(MIN_CAP_CHARS, min(MAX_CAP_CHARS, int(cell * SHARE * CHARS_PER_TOKEN)))
 
 
@@ -38,8 +39,9 @@ class Bounds:
         return sum(tokens for step, tokens in self.saved.items() if step >= first)
 
     def name(self, view: View, first: int) -> str:
-        """Names, for the epoch, what of it may have been shown verbatim before: results that arrived while other calls of their
-        step stood open. All else was over the cap from its first assembly on."""
+        """Names, for the epoch, what of it may have been shown verbatim before: results that
+        arrived while other calls of their step stood open. All else was over the cap from its first
+        assembly on."""
         changed = []
         for step, slots in sorted(self.forms.items()):
             atom = view.atom(step)

@@ -1,7 +1,8 @@
-"""What an engine is: pure decisions over a view. It stores nothing, sends nothing and remembers nothing.
+"""What an engine is: pure decisions over a view. It stores nothing, sends nothing and remembers
+nothing.
 
-An engine answers a plan; the laws check it; the session core does the rest. Third parties implement `Engine` and register it
-under the entry-point group `contextengine.engines`.
+An engine answers a plan; the laws check it; the session core does the rest. Third parties implement
+`Engine` and register it under the entry-point group `contextengine.engines`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class CompactionGoal:
     capacity: int | None = None
     """The most tokens of messages that a summary can be made of at once; None: any number."""
     reached: bool = False
-    """What was asked for is reached: only what keeps the view in shape is left to do, such as folding summaries into a deeper
-    one."""
+    """What was asked for is reached: only what keeps the view in shape is left to do, such as
+    folding summaries into a deeper one."""
 
     @property
     def room(self) -> int:
@@ -54,7 +55,8 @@ class CompactionStep:
     """The text of the summary before it, for continuity."""
     origin: str = "engine"
     depth: int = 0
-    """0: over the messages of its steps; n + 1: over the texts of its children, the deepest of which has depth n."""
+    """0: over the messages of its steps; n + 1: over the texts of its children, the deepest of
+    which has depth n."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,7 +81,8 @@ class Engine(Protocol):
     notices: bool
     """True where ingesting means something to it; legacy's own ingest is a no-op."""
     chunk: int | None
-    """How many tokens of the oldest uncovered history a compaction may take at a time; None: it needs the whole view."""
+    """How many tokens of the oldest uncovered history a compaction may take at a time; None: it
+    needs the whole view."""
     fingerprint: str
     """Names its options, for the epoch."""
 
@@ -87,18 +90,21 @@ class Engine(Protocol):
         """How many uncovered tokens before the newest message a plan may need; None: all."""
 
     def addition(self, summaries: Sequence[Summary]) -> str:
-        """What it adds to the system prompt where these summaries are shown; constant within an epoch. Never longer for fewer
-        of them: room is kept for what is said of all the view's summaries."""
+        """What it adds to the system prompt where these summaries are shown; constant within an
+        epoch. Never longer for fewer of them: room is kept for what is said of all the view's
+        summaries."""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for items. What the beginning
-        of the list depends on should follow the cell, which is steady, rather than the reserve, which is not."""
+        """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for
+        items. What the beginning of the list depends on should follow the cell, which is steady,
+        rather than the reserve, which is not."""
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """True where a compaction should be queued."""
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
-        """The next summary to make. The view holds the oldest uncovered history, `chunk` tokens of it or all."""
+        """The next summary to make. The view holds the oldest uncovered history, `chunk` tokens of
+        it or all."""
 
     async def dispose(self) -> None:
         """Releases what it holds. Called once, when the server drains or reloads."""

@@ -1,7 +1,7 @@
 """Declared fields: units, the way from a mapping to a checked model, and their documentation.
 
-Options of engines and the settings of the server are declared with these, so that a wrong name or value is refused in
-the same words wherever it comes from.
+Options of engines and the settings of the server are declared with these, so that a wrong name or
+value is refused in the same words wherever it comes from.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Problem:
 
 
 class OptionsError(ValueError):
-    """Settings or options cannot be used. `problems` holds every reason, the text says them a line each."""
+    """Settings or options cannot be used. `problems` holds every reason, the text says them a line
+    each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -41,7 +42,8 @@ class OptionsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SettingDoc:
-    """A setting as documented. `default`, `minimum` and `maximum` as one would write them; empty: none."""
+    """A setting as documented. `default`, `minimum` and `maximum` as one would write them; empty:
+    none."""
 
     path: str
     type: str
@@ -101,7 +103,8 @@ Bytes = Annotated[int, Unit("size"), BeforeValidator(_size)]
 
 
 def parse(model: type[M], data: Mapping[str, Any], path: str = "") -> M:
-    """A model of `data`, whose keys may be published or Python names. Raises OptionsError with every problem."""
+    """A model of `data`, whose keys may be published or Python names. Raises OptionsError with
+    every problem."""
     known, problems = read_names(model, data, path)
     try:
         parsed = model.model_validate(known)
@@ -118,7 +121,9 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in above.items():
         under = merged.get(key)
         merged[key] = (
-            merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+            merge(under, value)
+            if isinstance(under, Mapping) and isinstance(value, Mapping)
+            else value
         )
     return merged
 
@@ -126,9 +131,12 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 def read_names(
     model: type[BaseModel], data: Mapping[str, Any], path: str = ""
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """`data` under the Python names of `model`, and a problem for every key unknown or given under two names."""
+    """`data` under the Python names of `model`, and a problem for every key unknown or given under
+    two names."""
     fields = model.model_fields
-    names = {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
+    names = {field.alias or name: name for name, field in fields.items()} | {
+        name: name for name in fields
+    }
     known: dict[str, Any] = {}
     problems: list[Problem] = []
     for key, value in data.items():
@@ -185,7 +193,9 @@ def _describe(model: type[BaseModel], path: str) -> Iterator[SettingDoc]:
         listed = get_origin(field.annotation) in (list, tuple)
         if inner is None or listed:
             minimum, maximum = _limits(field)
-            yield SettingDoc(where, _type(field), _default(field), field.description or "", minimum, maximum)
+            yield SettingDoc(
+                where, _type(field), _default(field), field.description or "", minimum, maximum
+            )
         if inner is not None:
             yield from _describe(inner, where + "[]" if listed else where)
 
@@ -198,7 +208,9 @@ def _unknown(key: str, fields: Mapping[str, FieldInfo], path: str) -> str:
     published = {field.alias or name: name for name, field in fields.items()}
     # Compared without case and underscores, so that another convention's spelling finds its name.
     flat = {name.replace("_", "").lower(): shown for shown, name in published.items()}
-    near = difflib.get_close_matches(key.replace("_", "").replace("-", "").lower(), flat, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(
+        key.replace("_", "").replace("-", "").lower(), flat, n=1, cutoff=0.5
+    )
     if near:
         return f"is not a known name; did you mean {_join(path, flat[near[0]])}?"
     return f"is not a known name; known here: {', '.join(sorted(published))}"
@@ -288,7 +300,9 @@ def _type(field: FieldInfo) -> str:
     unit = _marked(field, Unit)
     arguments = [field.annotation]
     if get_origin(field.annotation) in (Union, types.UnionType):
-        arguments = [argument for argument in get_args(field.annotation) if argument is not type(None)]
+        arguments = [
+            argument for argument in get_args(field.annotation) if argument is not type(None)
+        ]
     names = []
     for argument in arguments:
         if get_origin(argument) is Annotated:
@@ -311,20 +325,40 @@ def _complaint(kind: str, message: str, given: Any, field: FieldInfo | None) -> 
     if kind == "missing":
         return "is required"
     # A mapping or a list may hold secrets that its field does not know of.
-    shown = field is not None and not is_secret(field) and not isinstance(given, (Mapping, list, BaseModel))
+    shown = (
+        field is not None
+        and not is_secret(field)
+        and not isinstance(given, (Mapping, list, BaseModel))
+    )
     got = f", got {show(given, field)}" if shown else ""
-    if field is not None and kind in {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}:
+    if field is not None and kind in {
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+    }:
         minimum, maximum = _limits(field)
         limits = [
-            f"{word} {limit}" if limit[0].isdigit() else limit for word, limit in _bounds(minimum, maximum)
+            f"{word} {limit}" if limit[0].isdigit() else limit
+            for word, limit in _bounds(minimum, maximum)
         ]
         return f"must be {' and '.join(limits)}{got}"
     if kind == "value_error":
         return message.removeprefix("Value error, ") + got
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
         return "must be a mapping of names to values" + got
-    if field is not None and kind.partition("_")[0] in {"int", "float", "bool", "string", "list", "literal"}:
+    if field is not None and kind.partition("_")[0] in {
+        "int",
+        "float",
+        "bool",
+        "string",
+        "list",
+        "literal",
+    }:
         if kind == "string_too_short":
             return "must not be empty"
-        return f"must be {'one of ' if kind == 'literal_error' else 'a value of type '}{_type(field)}{got}"
+        return (
+            "must be"
+            f" {'one of ' if kind == 'literal_error' else 'a value of type '}{_type(field)}{got}"
+        )
     return message[:1].lower() + message[1:] + got

@@ -1,4 +1,5 @@
-"""Laying out what is shown: ranges of steps, summaries, and what law 4 keeps, each at its own place."""
+"""Laying out what is shown: ranges of steps, summaries, and what law 4 keeps, each at its own
+place."""
 
 from __future__ import annotations
 
@@ -14,9 +15,12 @@ Range = tuple[int, int]
 def lay_out(
     view: View, ranges: Iterable[Range], summaries: Sequence[Summary], reason: str = "kept"
 ) -> tuple[Segment, ...]:
-    """Segments in order: the ranges, merged with the steps that must stay, and the summaries where what they cover begins."""
+    """Segments in order: the ranges, merged with the steps that must stay, and the summaries where
+    what they cover begins."""
     merged = _merge([*ranges, *((step, step) for step in view.must_stay())])
-    segments: list[tuple[tuple[int, int], Segment]] = [((s.first_step, 0), Summarized(s)) for s in summaries]
+    segments: list[tuple[tuple[int, int], Segment]] = [
+        ((s.first_step, 0), Summarized(s)) for s in summaries
+    ]
     for first, last in merged:
         for piece_first, piece_last in _split(first, last, summaries):
             segments.append(((piece_first, 1), Keep(piece_first, piece_last, reason)))
@@ -51,7 +55,8 @@ def _merge(ranges: list[Range]) -> list[Range]:
 
 
 def _split(first: int, last: int, summaries: Sequence[Summary]) -> list[Range]:
-    """A range that runs over the beginning of a summary is parted there, so that the summary can stand at its place."""
+    """A range that runs over the beginning of a summary is parted there, so that the summary can
+    stand at its place."""
     edges = [s.first_step for s in summaries if first < s.first_step <= last]
     starts = [first, *edges]
     ends = [*(edge - 1 for edge in edges), last]

@@ -1,7 +1,8 @@
 """Options of the shipped engines.
 
-Names and ranges of the dag's options are those of the Comis configuration, so that a file carries over. In a file both
-the published name (`freshTailTurns`) and the Python name (`fresh_tail_turns`) are understood.
+Names and ranges of the dag's options are those of the Comis configuration, so that a file carries
+over. In a file both the published name (`freshTailTurns`) and the Python name (`fresh_tail_turns`)
+are understood.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ class Options(BaseModel):
 
 
 class SummarizerSpend(Options):
-    """What a tenant's summaries may cost: tokens of prompts and answers. Deterministic summaries cost none."""
+    """What a tenant's summaries may cost: tokens of prompts and answers. Deterministic summaries
+    cost none."""
 
     max_tokens_per_tenant_per_hour: Whole = Field(
-        500_000, ge=0, description="In any hour; beyond it summaries are made without a model. 0: no limit."
+        500_000,
+        ge=0,
+        description="In any hour; beyond it summaries are made without a model. 0: no limit.",
     )
     max_tokens_per_tenant_per_day: Whole = Field(
-        5_000_000, ge=0, description="In any day; beyond it summaries are made without a model. 0: no limit."
+        5_000_000,
+        ge=0,
+        description="In any day; beyond it summaries are made without a model. 0: no limit.",
     )
 
 
@@ -42,13 +48,19 @@ class SummarizerBreaker(Options):
     failure_threshold: Whole = Field(
         5,
         ge=1,
-        description="Summaries in a row for which every model failed; then none is asked for a while.",
+        description=(
+            "Summaries in a row for which every model failed; then none is asked for a while."
+        ),
     )
     reset_timeout_ms: Whole = Field(
-        60_000, ge=1, description="How long none is asked, in milliseconds; then one summary is the trial."
+        60_000,
+        ge=1,
+        description="How long none is asked, in milliseconds; then one summary is the trial.",
     )
     half_open_timeout_ms: Whole = Field(
-        30_000, ge=1, description="How long that trial may take, in milliseconds; else it has failed."
+        30_000,
+        ge=1,
+        description="How long that trial may take, in milliseconds; else it has failed.",
     )
 
 
@@ -57,8 +69,10 @@ class Compaction(Options):
 
     summarizer_fallback_providers: tuple[str, ...] = Field(
         (),
-        description="The models asked when the first fails, in order, each in the same form as `compactionModel`. Empty: the"
-        " others in their order.",
+        description=(
+            "The models asked when the first fails, in order, each in the same form as"
+            " `compactionModel`. Empty: the others in their order."
+        ),
     )
 
 
@@ -75,10 +89,16 @@ class DagOptions(Options):
         8,
         ge=1,
         le=50,
-        description="The newest steps (an assistant message with its tool round trip) that are always verbatim.",
+        description=(
+            "The newest steps (an assistant message with its tool round trip) that are always"
+            " verbatim."
+        ),
     )
     leaf_chunk_tokens: Whole = Field(
-        20_000, ge=1_000, le=100_000, description="The most tokens of messages that one leaf summary covers."
+        20_000,
+        ge=1_000,
+        le=100_000,
+        description="The most tokens of messages that one leaf summary covers.",
     )
     leaf_target_tokens: Whole = Field(
         1_200, ge=96, le=5_000, description="The target size of a leaf summary."
@@ -96,17 +116,25 @@ class DagOptions(Options):
         4_000,
         ge=500,
         le=50_000,
-        description="The most tokens that ctx_expand brings back at once, and Expand where a request does not say.",
+        description=(
+            "The most tokens that ctx_expand brings back at once, and Expand where a request does"
+            " not say."
+        ),
     )
     defer_compaction: bool = Field(
         True,
-        description="Compact in the background after the turn. False: inline, so that AfterTurn waits for it.",
+        description=(
+            "Compact in the background after the turn. False: inline, so that AfterTurn waits"
+            " for it."
+        ),
     )
     compaction_model: str = Field(
         "",
-        description="The model asked first for a summary, as `endpoint:model`, or the name of one of"
-        " `summarizer.endpoints` for its own model; `runtime`, or `runtime:model`, for one that a harness lends. Empty: as"
-        " `summarizer.order` says.",
+        description=(
+            "The model asked first for a summary, as `endpoint:model`, or the name of one of"
+            " `summarizer.endpoints` for its own model; `runtime`, or `runtime:model`, for one that"
+            " a harness lends. Empty: as `summarizer.order` says."
+        ),
     )
     compaction: Compaction = Compaction()
     summarizer_spend: SummarizerSpend = SummarizerSpend()
@@ -114,10 +142,11 @@ class DagOptions(Options):
 
 
 class LegacyOptions(Options):
-    """Options of the legacy engine's built-in compaction, which runs where the harness does not compact itself.
+    """Options of the legacy engine's built-in compaction, which runs where the harness does not
+    compact itself.
 
-    Defaults are those of the runtime whose compaction this stands for: 20,000 tokens kept, a summary of at most 16,000
-    characters.
+    Defaults are those of the runtime whose compaction this stands for: 20,000 tokens kept, a
+    summary of at most 16,000 characters.
     """
 
     keep_recent_tokens: Whole = Field(
@@ -132,7 +161,8 @@ class LegacyOptions(Options):
 
 
 def models_named(options: DagOptions) -> list[tuple[str, str]]:
-    """The options that name models, each with one that it names: (published path, `endpoint:model` or an endpoint)."""
+    """The options that name models, each with one that it names: (published path, `endpoint:model`
+    or an endpoint)."""
     fallbacks = options.compaction.summarizer_fallback_providers
     named = [("compactionModel", options.compaction_model)] if options.compaction_model else []
     return [*named, *(("compaction.summarizerFallbackProviders", model) for model in fallbacks)]

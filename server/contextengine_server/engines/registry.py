@@ -1,4 +1,5 @@
-"""Which engines there are. One authoritative table; resolution fails closed and the error lists the ids that exist."""
+"""Which engines there are. One authoritative table; resolution fails closed and the error lists the
+ids that exist."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ class Registry:
         """Adds an engine. An id that is taken is refused, naming its owner."""
         known = self._known.get(registration.id)
         if known is not None:
-            raise ValueError(f"engine id {registration.id!r} is registered already by {known.owner}")
+            raise ValueError(
+                f"engine id {registration.id!r} is registered already by {known.owner}"
+            )
         self._known[registration.id] = registration
 
     @property
@@ -60,19 +63,23 @@ class Registry:
         known = self._known.get(engine_id)
         if known is None:
             raise UnknownEngine(
-                f"engine {engine_id!r} is not registered. Available engines: {', '.join(self.ids) or '(none)'}",
+                f"engine {engine_id!r} is not registered. Available engines:"
+                f" {', '.join(self.ids) or '(none)'}",
                 metadata={"engine": engine_id, "available": ",".join(self.ids)},
             )
         return known
 
-    def options(self, engine_id: str, overrides: Mapping[str, Any], field: str = "options_json") -> BaseModel:
+    def options(
+        self, engine_id: str, overrides: Mapping[str, Any], field: str = "options_json"
+    ) -> BaseModel:
         """The configured options with overrides, validated. Raises InvalidField, UnknownEngine."""
         registration = self.registration(engine_id)
         base = self._configured.get(engine_id) or registration.options()
         if not overrides:
             return base
         try:
-            # What is overridden is checked by itself first, so that its own names stand in the message.
+            # What is overridden is checked by itself first, so that its own names stand in the
+            # message.
             named, problems = read_names(registration.options, overrides)
             if problems:
                 raise OptionsError(problems)
@@ -93,7 +100,9 @@ class Registry:
             try:
                 made = make(options)
             except Exception as error:
-                raise InvalidEngine(f"engine {engine_id!r} cannot be made: {type(error).__name__}") from error
+                raise InvalidEngine(
+                    f"engine {engine_id!r} cannot be made: {type(error).__name__}"
+                ) from error
             check_contract(engine_id, made)
             self._instances[key] = made
         return made
@@ -121,6 +130,8 @@ def check_contract(engine_id: str, made: object) -> None:
     """Raises InvalidEngine, listing what is missing."""
     missing = [f"missing {name}" for name in _FACTS if getattr(made, name, None) is None]
     missing += [f"missing {name}()" for name in _MEMBERS if not callable(getattr(made, name, None))]
-    missing += [f"blank {name}" for name in ("id", "name") if not str(getattr(made, name, "x")).strip()]
+    missing += [
+        f"blank {name}" for name in ("id", "name") if not str(getattr(made, name, "x")).strip()
+    ]
     if missing:
         raise InvalidEngine(f"engine {engine_id!r} is no valid engine: {', '.join(missing)}")

@@ -1,4 +1,5 @@
-"""What validators share: findings, and how a table of rules is asked. Knows nothing of the renderers."""
+"""What validators share: findings, and how a table of rules is asked. Knows nothing of the
+renderers."""
 
 from __future__ import annotations
 
@@ -25,8 +26,11 @@ class Finding:
     """True where the provider takes it, though it is better otherwise."""
 
 
-def run(rules: Sequence[Rule[S]], subject: S, advice: frozenset[str] = frozenset()) -> list[Finding]:
-    """Every finding of every rule. A rule is named by its function up to the first underscore; `advice` has whole names."""
+def run(
+    rules: Sequence[Rule[S]], subject: S, advice: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """Every finding of every rule. A rule is named by its function up to the first underscore;
+    `advice` has whole names."""
     return [
         Finding(rule.__name__.partition("_")[0].upper(), where, what, rule.__name__ in advice)
         for rule in rules
@@ -38,8 +42,8 @@ _NAMES = ("id", "call_id", "tool_call_id", "tool_use_id", "type")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The object, or an empty one where it is none: another rule says that. A name in it that is a list or an object becomes its
-    text: it is nobody's name, and rules look names up."""
+    """The object, or an empty one where it is none: another rule says that. A name in it that is a
+    list or an object becomes its text: it is nobody's name, and rules look names up."""
     if not isinstance(value, Mapping):
         return {}
     odd = {name: str(value[name]) for name in _NAMES if isinstance(value.get(name), list | Mapping)}
@@ -61,7 +65,10 @@ def prefix_breaks(earlier: Sequence[Any], later: Sequence[Any], path: str) -> It
     """Where a later list does not begin with the earlier one."""
     for index, (before, now) in enumerate(zip(earlier, later, strict=False)):
         if before != now:
-            yield f"{path}[{index}]", "differs from the earlier request: the cached prefix ends here"
+            yield (
+                f"{path}[{index}]",
+                "differs from the earlier request: the cached prefix ends here",
+            )
             return
     if len(later) < len(earlier):
         yield path, "is shorter than in the earlier request"

@@ -1,7 +1,9 @@
-"""A list on its way into a provider's form: written message by message, so that one that begins as another did goes on from there.
+"""A list on its way into a provider's form: written message by message, so that one that begins as
+another did goes on from there.
 
-What is appended to a context changes nothing of what stands before it, once every call there has its result. So a projection
-of a warm context costs in proportion to what was appended, as an assembly does, and one copy of the whole.
+What is appended to a context changes nothing of what stands before it, once every call there has
+its result. So a projection of a warm context costs in proportion to what was appended, as an
+assembly does, and one copy of the whole.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ LEADING = (Role.SYSTEM, Role.DEVELOPER)
 STRIDE = 8
 """Messages that are written again before a later point is kept to go on from."""
 _ENTRY_BYTES = 60
-"""What a message takes in a draft that is kept, about: references alone, its JSON is kept beside it."""
+"""What a message takes in a draft that is kept, about: references alone, its JSON is kept beside
+it."""
 
 
 class Draft(ABC):
@@ -66,7 +69,8 @@ class _Begun:
 
 
 def drafted(task: ProviderTask, key: Hashable, begin: Callable[[], D]) -> D:
-    """The whole context, this turn's prompt at its end. `key` names the form, and what besides the items decides about it."""
+    """The whole context, this turn's prompt at its end. `key` names the form, and what besides the
+    items decides about it."""
     prompt = [Item(Role.USER, tuple(task.prompt))] if task.prompt else []
     items = [*task.items, *prompt]
     shelf = items[0].shelf if items else None

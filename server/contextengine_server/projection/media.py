@@ -1,4 +1,5 @@
-"""Pictures and files as the formats take them: by their bytes, or by an address that the provider itself reads."""
+"""Pictures and files as the formats take them: by their bytes, or by an address that the provider
+itself reads."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def encoded(data: bytes) -> str:
 
 
 def held(part: Image | File) -> Image | File | None:
-    """The medium, with bytes of its own where its address holds them; None where there are neither bytes nor an address."""
+    """The medium, with bytes of its own where its address holds them; None where there are neither
+    bytes nor an address."""
     if part.data is None and part.uri.startswith("data:"):
         mime, data = _data_of(part.uri)
         part = replace(part, mime=mime or part.mime, data=data, uri="")
@@ -32,7 +34,8 @@ def on_the_web(part: Image | File) -> bool:
 
 
 def named(part: Image | File) -> bool:
-    """True where its address is a name that the provider gave it: none with a scheme, and no path."""
+    """True where its address is a name that the provider gave it: none with a scheme, and no
+    path."""
     return part.data is None and bool(part.uri) and "/" not in part.uri and ":" not in part.uri
 
 

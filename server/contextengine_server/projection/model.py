@@ -1,4 +1,5 @@
-"""What is projected: the items of an assembly, read once, and what a projection answers besides its form."""
+"""What is projected: the items of an assembly, read once, and what a projection answers besides its
+form."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Sealed:
     seal: bytes = b""
     """A provider's signature over the part (Gemini's thoughtSignature), decoded."""
     more: str = ""
-    """What the provider added to the part: a JSON object, in the dialect of the item. Empty: nothing."""
+    """What the provider added to the part: a JSON object, in the dialect of the item. Empty:
+    nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Text(Sealed):
 
 @dataclass(frozen=True, slots=True)
 class Reasoning(Sealed):
-    """A model's reasoning: its text, the provider's signature over it, or what only the provider can read."""
+    """A model's reasoning: its text, the provider's signature over it, or what only the provider
+    can read."""
 
     text: str
     signature: bytes = b""
@@ -110,7 +113,8 @@ class Covers:
 
 
 class Shelf:
-    """What was made of an item that comes again, so that it is made once. Nothing on it is ever changed."""
+    """What was made of an item that comes again, so that it is made once. Nothing on it is ever
+    changed."""
 
     __slots__ = ("kept",)
 
@@ -127,7 +131,8 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One entry of an assembly. Compared by identity: an item that comes again is known by its object."""
+    """One entry of an assembly. Compared by identity: an item that comes again is known by its
+    object."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -156,8 +161,12 @@ class Item:
 
     def __post_init__(self) -> None:
         places = list(enumerate(self.parts))
-        object.__setattr__(self, "calls", tuple(at for at, part in places if isinstance(part, Call)))
-        object.__setattr__(self, "results", tuple(at for at, part in places if isinstance(part, Result)))
+        object.__setattr__(
+            self, "calls", tuple(at for at, part in places if isinstance(part, Call))
+        )
+        object.__setattr__(
+            self, "results", tuple(at for at, part in places if isinstance(part, Result))
+        )
         excluded = self.role is Role.CUSTOM and self.labels.get("excluded", "false") != "false"
         object.__setattr__(self, "excluded", excluded)
 
@@ -178,8 +187,8 @@ class Loss:
 
 
 class ProjectionImpossible(ValueError):
-    """The parts that may not be cut exceed the limit, or a text cannot be sent. `field` is what is wrong; the text says what to
-    do."""
+    """The parts that may not be cut exceed the limit, or a text cannot be sent. `field` is what is
+    wrong; the text says what to do."""
 
     def __init__(self, field: str, text: str, *, limit: bool = False) -> None:
         super().__init__(text)

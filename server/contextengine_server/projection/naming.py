@@ -1,4 +1,5 @@
-"""Ids of calls that a target takes, the same on both sides and in every projection of the session."""
+"""Ids of calls that a target takes, the same on both sides and in every projection of the
+session."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from .pairing import Said
 
 PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""What every provider takes: Anthropic's pattern (rule A7), and the 64 characters of the others (R11, C3)."""
+"""What every provider takes: Anthropic's pattern (rule A7), and the 64 characters of the others
+(R11, C3)."""
 
 
 class CallIds:
-    """Names calls. Those that are empty, too long, used before or of other letters become `c_` and 20 hex digits."""
+    """Names calls. Those that are empty, too long, used before or of other letters become `c_` and
+    20 hex digits."""
 
     def __init__(self, losses: list[Loss]) -> None:
         self._used: set[str] = set()
@@ -29,13 +32,16 @@ class CallIds:
         return twin
 
     def of(self, index: int, said: Said) -> tuple[str, ...]:
-        """The ids of the calls of the message at `index`, which their results have to carry as well."""
+        """The ids of the calls of the message at `index`, which their results have to carry as
+        well."""
         ids = said.ids
         if said.ids_fit and self._used.isdisjoint(ids):
             self._used.update(ids)
             return ids
         place = said.item.sequence or -index - 1
-        return tuple([self.name(one.call.id, f"{place}:{one.place}", index) for one in said.answers])
+        return tuple(
+            [self.name(one.call.id, f"{place}:{one.place}", index) for one in said.answers]
+        )
 
     def name(self, original: str, key: str, index: int) -> str:
         """The id of the call at `key`, which its result has to carry as well."""

@@ -1,9 +1,11 @@
-"""Calls with their results, as every target wants them: each call answered once, right behind the message that made it.
+"""Calls with their results, as every target wants them: each call answered once, right behind the
+message that made it.
 
-An assembly is lawful already; a list that is projected as it is may be cut anywhere. So a result far behind its call comes up to
-it, a call without one is answered with an error that says so, and a result without a call becomes a note of the user's role.
-Calls are the model's: one in a message of another role is shown as text. A harness's own roles speak in the user's voice: no
-format has a place for them.
+An assembly is lawful already; a list that is projected as it is may be cut anywhere. So a result
+far behind its call comes up to it, a call without one is answered with an error that says so, and a
+result without a call becomes a note of the user's role. Calls are the model's: one in a message of
+another role is shown as text. A harness's own roles speak in the user's voice: no format has a
+place for them.
 """
 
 from __future__ import annotations
@@ -41,8 +43,9 @@ class Answered:
 
 @dataclass(slots=True, eq=False)
 class Said:
-    """An item's own parts, results taken out, and the answers to its calls in the calls' order. It does not know where it stands:
-    what a form makes of it is made once, and joined wherever it comes again."""
+    """An item's own parts, results taken out, and the answers to its calls in the calls' order. It
+    does not know where it stands: what a form makes of it is made once, and joined wherever it
+    comes again."""
 
     item: Item
     parts: tuple[Part, ...]
@@ -55,7 +58,8 @@ class Said:
     ids_fit: bool = field(init=False)
     """True where these suit every provider, as long as no other message has them."""
     sealed: bool = field(init=False)
-    """True where it holds reasoning or signatures, which only the model that made them gets back."""
+    """True where it holds reasoning or signatures, which only the model that made them gets
+    back."""
     _pieces: dict[Hashable, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,7 +68,8 @@ class Said:
         self.sealed = any(part.seal or isinstance(part, Reasoning) for part in self.parts)
 
     def made(self, key: Hashable, make: Callable[..., S], *args: Any) -> S:
-        """What `make` makes of this and `args`, which `key` has to name. Never changed once it is made."""
+        """What `make` makes of this and `args`, which `key` has to name. Never changed once it is
+        made."""
         piece: S | None = self._pieces.get(key)
         if piece is None:
             piece = self._pieces[key] = make(self, *args)
@@ -75,8 +80,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was read of an item that comes again: it holds as long as the same results follow. A call gets the next results of its
-    id whatever stands before it, so nothing else needs to be the same."""
+    """What was read of an item that comes again: it holds as long as the same results follow. A
+    call gets the next results of its id whatever stands before it, so nothing else needs to be the
+    same."""
 
     said: Said
     answering: list[Item]
@@ -95,7 +101,8 @@ class Paired:
 
 
 def pair(items: Sequence[Item], start: int = 0) -> Paired:
-    """The items from `start` on, excluded ones left out. No call before `start` waits for a result."""
+    """The items from `start` on, excluded ones left out. No call before `start` waits for a
+    result."""
     places: list[tuple[int, Said | None]] = []
     at, end = start, len(items)
     matches = _Matches(end)
@@ -111,23 +118,28 @@ def pair(items: Sequence[Item], start: int = 0) -> Paired:
             matches.take(at, item)
         at += 1
     said = [
-        (at, one) for at, known_one in places if (one := known_one or _read(items, at, matches)) is not None
+        (at, one)
+        for at, known_one in places
+        if (one := known_one or _read(items, at, matches)) is not None
     ]
     return Paired(said, matches.late, matches.loose)
 
 
 class _Matches:
-    """Each call with the next result of its id that no earlier call took, up to the next call of that id."""
+    """Each call with the next result of its id that no earlier call took, up to the next call of
+    that id."""
 
     def __init__(self, end: int) -> None:
         self.given: dict[int, list[Result | None]] = {}
         """What answers the calls of a message, by its index."""
         self.taken: dict[int, dict[int, int]] = {}
-        """The results of a message that answer calls, by its index: their places, and the index of the caller."""
+        """The results of a message that answer calls, by its index: their places, and the index of
+        the caller."""
         self._waiting: dict[str, list[tuple[int, int]]] = {}
         self.late: list[Loss] = []
         self.loose = end
-        """The index of the first message with calls whose results are not all right behind it; else of the list's end."""
+        """The index of the first message with calls whose results are not all right behind it; else
+        of the list's end."""
         self._spoke = -1
 
     def passed(self, index: int, said: Said) -> None:
@@ -144,7 +156,8 @@ class _Matches:
             part = item.parts[place]
             if isinstance(part, Call) and item.role is Role.ASSISTANT:
                 given = self.given.setdefault(index, [])
-                # An id used again ends the wait of the earlier message; calls of one message wait side by side.
+                # An id used again ends the wait of the earlier message; calls of one message wait
+                # side by side.
                 beside = [at for at in self._waiting.get(part.id, ()) if at[0] == index]
                 self._waiting[part.id] = [*beside, (index, len(given))]
                 given.append(None)
@@ -200,7 +213,8 @@ def _read(items: Sequence[Item], index: int, matches: _Matches) -> Said | None:
 
 
 def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Item] | None:
-    """The items right behind this one that answer all its calls and hold nothing else; None where it is not as simple."""
+    """The items right behind this one that answer all its calls and hold nothing else; None where
+    it is not as simple."""
     if items[index].results:
         return None
     left = len(matches.given.get(index, ()))
@@ -215,6 +229,9 @@ def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Ite
 
 
 def _note(result: Result) -> list[Part]:
-    label = f"[Result of the tool call {result.id!r}{f' of {result.name}' if result.name else ''}, which is not shown]"
+    label = (
+        f"[Result of the tool call {result.id!r}{f' of {result.name}' if result.name else ''},"
+        " which is not shown]"
+    )
     others = [part for part in result.parts if not isinstance(part, Text)]
     return [Text(f"{label}\n{text_of(result.parts)}"), *others]

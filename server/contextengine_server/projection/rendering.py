@@ -1,4 +1,5 @@
-"""What the four provider formats share: what is asked of a renderer, what it answers, and what they decide in the same way."""
+"""What the four provider formats share: what is asked of a renderer, what it answers, and what they
+decide in the same way."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ _SAID = ("type", "id", "call_id", "text")
 """What a provider's additions never say in place of the service."""
 
 OPENER = "[Earlier messages of this conversation are not shown.]"
-"""A user's text before a list that would begin with the model, which Anthropic and Gemini refuse. Cutting forward to the next user's
-text instead would lose what an agent just did."""
+"""A user's text before a list that would begin with the model, which Anthropic and Gemini refuse.
+Cutting forward to the next user's text instead would lose what an agent just did."""
 
 FAMILIES: Mapping[str, frozenset[str]] = {
     "openai": frozenset({"openai", "azure", "azure-openai", "openai-codex"}),
     "anthropic": frozenset({"anthropic"}),
-    "google": frozenset({"google", "gemini", "google-genai", "vertex", "google-vertex", "vertexai"}),
+    "google": frozenset(
+        {"google", "gemini", "google-genai", "vertex", "google-vertex", "vertexai"}
+    ),
 }
 """Names of providers that are one and the same to reasoning and signatures."""
 
@@ -83,7 +86,8 @@ def entries_of(made: Sequence[Json], lost: Sequence[Lost]) -> Piece:
 
 
 def made_here(item: Item, family: str, provider: str, model: str) -> bool:
-    """True where the model that will be called is known to have produced the item: only then its reasoning is sent back."""
+    """True where the model that will be called is known to have produced the item: only then its
+    reasoning is sent back."""
     called = (provider or family).lower()
     producer = item.provider.lower()
     names = FAMILIES[family]
@@ -98,8 +102,8 @@ def more_of(part: Part, item: Item, dialect: str) -> Json:
 
 
 def extended(own: Json, part: Part, item: Item, dialect: str) -> Json:
-    """What the form says of a part, and what the provider added to it, which may say the same more exactly: but not another kind,
-    id or text."""
+    """What the form says of a part, and what the provider added to it, which may say the same more
+    exactly: but not another kind, id or text."""
     more = more_of(part, item, dialect)
     return own | {name: value for name, value in more.items() if name not in _SAID}
 
@@ -114,7 +118,8 @@ def opened(text: str) -> Json | None:
 
 
 def object_of(text: str) -> tuple[Json, bool]:
-    """A call's arguments as an object, and whether they were one. What is none is carried whole under one key."""
+    """A call's arguments as an object, and whether they were one. What is none is carried whole
+    under one key."""
     if not text.strip():
         return {}, True
     value = opened(text)

@@ -16,4 +16,5 @@ VALIDATORS: dict[str, Callable[[Any, str], list[Finding]]] = {
     "anthropic": lambda body, model: anthropic.validate(body),
     "gemini": gemini.validate,
 }
-"""Each is given what was read from JSON, and the model that it is for, which some rules depend on."""
+"""Each is given what was read from JSON, and the model that it is for, which some rules depend
+on."""

@@ -1,4 +1,5 @@
-"""Texts as hosts count and trim them: UTF-16 units where the host is JavaScript, code points where it is Rust."""
+"""Texts as hosts count and trim them: UTF-16 units where the host is JavaScript, code points where
+it is Rust."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Any
 
 import orjson
 
-# What JavaScript's trim takes away: it has U+FEFF and U+00A0, and not U+001C to U+001F or U+0085, which Python's strip has.
+# What JavaScript's trim takes away: it has U+FEFF and U+00A0, and not U+001C to U+001F or U+0085,
+# which Python's strip has.
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -87,4 +89,6 @@ def dumped(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # integers of more than 64 bits, and lone surrogates, which UTF-8 cannot say
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )

@@ -1,4 +1,5 @@
-"""What a model gave a tool. Small slips are understood (a number in quotes, a name in camel case), the rest is explained."""
+"""What a model gave a tool. Small slips are understood (a number in quotes, a name in camel case),
+the rest is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether the index holds what the rows say. It is derived, so where it does not, it is made anew."""
+"""Whether the index holds what the rows say. It is derived, so where it does not, it is made
+anew."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _AT_ONCE = 64
 
 
 async def stale_passages(store: Store, scope: Scope) -> int:
-    """How many messages and summaries of a session the index has passed by without holding their first passage as it is. What
-    it has yet to come to does not count."""
+    """How many messages and summaries of a session the index has passed by without holding their
+    first passage as it is. What it has yet to come to does not count."""
     progress = await store.index.progress(scope)
     if progress is None or not store.index.available:
         return 0

@@ -33,7 +33,8 @@ async def required_summary(ground: Ground, lineage: Lineage, summary_id: str) ->
     found = await summary_of(ground, lineage, summary_id)
     if found is None:
         raise RowNotFound(
-            f"summary_id: the session has no summary {summary_id[:64]!r}: give an id that an assembly or Search answered",
+            f"summary_id: the session has no summary {summary_id[:64]!r}: give an id that an"
+            " assembly or Search answered",
             metadata={"field": "summary_id"},
         )
     return found
@@ -48,9 +49,11 @@ async def children_of(ground: Ground, lineage: Lineage, parent: SummaryAt) -> li
 
 
 async def covered(ground: Ground, lineage: Lineage, one: SummaryAt) -> AsyncIterator[Covered]:
-    """The messages that a summary stands for, in order, some at a time; results that came late, after their range, last.
+    """The messages that a summary stands for, in order, some at a time; results that came late,
+    after their range, last.
 
-    Pinned messages are in no summary. What was live when the summary was made is what it covers, whatever became of it.
+    Pinned messages are in no summary. What was live when the summary was made is what it covers,
+    whatever became of it.
     """
     row, created = one.row, one.row.created_revision
     waiting: Waiting = {}

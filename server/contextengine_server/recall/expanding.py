@@ -1,8 +1,9 @@
-"""Expand: the summaries and messages under a summary, or messages by their sequences, within a token cap, in pages.
+"""Expand: the summaries and messages under a summary, or messages by their sequences, within a
+token cap, in pages.
 
-What is asked for is laid out as a list of units, each a summary or the messages of a leaf, which takes no message to be read.
-A page goes on in the list where the last one ended. A message that alone exceeds the cap is answered in pieces, each of
-which says which part of the message it is.
+What is asked for is laid out as a list of units, each a summary or the messages of a leaf, which
+takes no message to be read. A page goes on in the list where the last one ended. A message that
+alone exceeds the cap is answered in pieces, each of which says which part of the message it is.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Wanted:
     depth: int = 1
     """How many levels of summaries to open."""
     messages: bool = False
-    """True: the messages under the leaves that are reached. Those of a leaf that is asked for itself come in any case:
-    nothing else lies under it."""
+    """True: the messages under the leaves that are reached. Those of a leaf that is asked for
+    itself come in any case: nothing else lies under it."""
     page: str = ""
     retired: bool = True
     """True: also rows that have left the view."""
@@ -144,7 +145,9 @@ async def expand(ground: Ground, head: SessionHead, wanted: Wanted) -> Expansion
     return answer
 
 
-async def _units(ground: Ground, lineage: Lineage, wanted: Wanted, answer: Expansion) -> list[_Unit]:
+async def _units(
+    ground: Ground, lineage: Lineage, wanted: Wanted, answer: Expansion
+) -> list[_Unit]:
     units: list[_Unit] = []
     shown: set[str] = set()
     opened: set[str] = set()
@@ -154,7 +157,8 @@ async def _units(ground: Ground, lineage: Lineage, wanted: Wanted, answer: Expan
             return
         opened.add(one.row.id)
         children = await children_of(ground, lineage, one)
-        # A summary over messages may stand in for older ones, which are its children, and is not made of them alone.
+        # A summary over messages may stand in for older ones, which are its children, and is not
+        # made of them alone.
         if (not children or one.row.depth == 0) and (asked or wanted.messages):
             units.append(_Unit(one, open=True))
         for child in children:
@@ -205,7 +209,8 @@ async def _content(ground: Ground, lineage: Lineage, unit: _Unit) -> AsyncIterat
 
 
 def _whole_words(text: str, start: int, end: int) -> str:
-    """The text between two places, without a word that the end would cut: the half of a secret is not known as one."""
+    """The text between two places, without a word that the end would cut: the half of a secret is
+    not known as one."""
     spaces = [text.rfind(space, start, end) for space in " \t\n"] if end < len(text) else []
     return text[start : max(spaces) + 1] if max(spaces, default=-1) > start else text[start:end]
 

@@ -1,8 +1,10 @@
-"""Filling the search index in the background, from each session's stored cursor, after the acknowledgement.
+"""Filling the search index in the background, from each session's stored cursor, after the
+acknowledgement.
 
-One task for all sessions. What was written waits a moment, so that several commits share one write; then it is brought in
-pieces that hold the store's writer for a few ms each, with pauses between them that leave most of the time to others. A
-search that waits is served at once. Nothing is remembered that the cursors do not say: a restart goes on where it stopped.
+One task for all sessions. What was written waits a moment, so that several commits share one write;
+then it is brought in pieces that hold the store's writer for a few ms each, with pauses between
+them that leave most of the time to others. A search that waits is served at once. Nothing is
+remembered that the cursors do not say: a restart goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ BATCH_CHARS = 16_000
 _DELAY_S = 0.3
 """How long what was written may wait for more to come."""
 _FOLDS_A_WRITE = 4
-"""Pieces of folding behind each write: as much as keeps the segments to about a hundred under constant load."""
+"""Pieces of folding behind each write: as much as keeps the segments to about a hundred under
+constant load."""
 _SHARE = 9
 """Pauses are so many times as long as the writes before them, unless a search waits."""
 _RETRY_S = 2.0
@@ -54,7 +57,8 @@ class Indexer:
         self._failure: Exception | None = None
         self._task: asyncio.Task[None] | None = None
         self._long: tuple[Scope, int, list[str]] | None = None
-        """The passages of the message that is being indexed, where one write does not take them all."""
+        """The passages of the message that is being indexed, where one write does not take them
+        all."""
 
     def start(self) -> None:
         """Begins to work, first with what an earlier run left to do."""
@@ -72,7 +76,8 @@ class Indexer:
             self._task = None
 
     async def reached(self, scope: Scope, revision: int) -> None:
-        """Waits until all that a session brought up to a revision can be found. Raises what the store raises."""
+        """Waits until all that a session brought up to a revision can be found. Raises what the
+        store raises."""
         if self._task is None:
             return
         self._urgent[scope] = self._urgent.get(scope, 0) + 1
@@ -107,8 +112,9 @@ class Indexer:
                 began = perf_counter()
                 if self._dirty:
                     await self._write()
-                    # Where there is always something to index, folding has no time of its own: without it a search would look
-                    # into hundreds of segments, until FTS5 folded them all at once.
+                    # Where there is always something to index, folding has no time of its own:
+                    # without it a search would look into hundreds of segments, until FTS5 folded
+                    # them all at once.
                     for _ in range(0 if self._urgent else _FOLDS_A_WRITE):
                         if not await self._index.tidy():
                             break
@@ -176,11 +182,16 @@ class Indexer:
             return None, False
         documents: list[Document] = []
         after, room = await self._messages(scope, progress, documents, room)
-        if after.sequence >= progress.last_sequence and after.summaries < progress.summaries and room > 0:
+        if (
+            after.sequence >= progress.last_sequence
+            and after.summaries < progress.summaries
+            and room > 0
+        ):
             for ordinal, text in await self._index.summaries(scope, after.summaries):
                 passages = passages_of(text)
                 documents += [
-                    Document(Kind.SUMMARY, ordinal, part, each) for part, each in enumerate(passages)
+                    Document(Kind.SUMMARY, ordinal, part, each)
+                    for part, each in enumerate(passages)
                 ]
                 after = replace(after, summaries=ordinal + 1)
                 room -= len(text)
@@ -196,7 +207,8 @@ class Indexer:
     async def _messages(
         self, scope: Scope, progress: Progress, documents: list[Document], room: int
     ) -> tuple[Cursor, int]:
-        """Adds passages of the next messages; answers where the cursor is then, and the room that is left."""
+        """Adds passages of the next messages; answers where the cursor is then, and the room that
+        is left."""
         after = progress.cursor
         while room > 0 and after.sequence < progress.last_sequence:
             first = max(after.sequence + 1, progress.first_sequence)

@@ -27,7 +27,9 @@ class Inspected:
     tool_calls: Mapping[str, int]
 
 
-async def inspect(ground: Ground, head: SessionHead, summary_id: str, *, retired: bool = True) -> Inspected:
+async def inspect(
+    ground: Ground, head: SessionHead, summary_id: str, *, retired: bool = True
+) -> Inspected:
     """What a summary covers. `retired`: also one that has left the view. Raises RowNotFound."""
     lineage = await lineage_of(ground.store, head, ground.inherits, retired=retired)
     one = await required_summary(ground, lineage, summary_id)

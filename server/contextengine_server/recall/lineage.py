@@ -1,4 +1,5 @@
-"""Which rows a session may recall (law 8): its own, and those of the session that it continues, up to that moment."""
+"""Which rows a session may recall (law 8): its own, and those of the session that it continues, up
+to that moment."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
 
 Inherits = Callable[[SessionHead, int | None], bool]
-"""Whether a session's view begins with the rows of the one that it continues, now (None) or as of a revision."""
+"""Whether a session's view begins with the rows of the one that it continues, now (None) or as of a
+revision."""
 
 _SLICE = 256
 """Rows that are read at once."""
@@ -82,9 +84,12 @@ async def lineage_of(
     last: int | None = None,
     retired: bool = False,
 ) -> Lineage:
-    """What a session recalls, as of a revision of its own and up to a sequence. An incomplete scope recalls nothing."""
+    """What a session recalls, as of a revision of its own and up to a sequence. An incomplete scope
+    recalls nothing."""
     if not head.scope.complete:
-        log.warning("recall_without_scope", tenant=bool(head.scope.tenant), agent=bool(head.scope.agent))
+        log.warning(
+            "recall_without_scope", tenant=bool(head.scope.tenant), agent=bool(head.scope.agent)
+        )
         return Lineage((), retired)
     links: list[Link] = []
     known: SessionHead | None = head
@@ -112,8 +117,8 @@ async def rows_between(
     below: Link | None = None,
     as_of: int | None = None,
 ) -> AsyncIterator[tuple[Link, list[MessageRow]]]:
-    """The messages of a range of sequences in order, some at a time, with the link that they belong to. `below`: of this
-    link, as of a revision of its own, and of those under it."""
+    """The messages of a range of sequences in order, some at a time, with the link that they belong
+    to. `below`: of this link, as of a revision of its own, and of those under it."""
     for link, low, high in lineage.ranges(first, last):
         if below is not None and low > below.last:
             continue

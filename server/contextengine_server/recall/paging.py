@@ -1,4 +1,5 @@
-"""Where an answer ended, in a token that says it all. Whoever sends it back with another question is told so."""
+"""Where an answer ended, in a token that says it all. Whoever sends it back with another question
+is told so."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ def numbers_in(token: str, digest: str, count: int, field: str = "page_token") -
         raise InvalidField(field, "is not one of this service's: give next_page_token as it was")
     if known != digest:
         raise InvalidField(
-            field, "belongs to another request: send it with the request that it came from, unchanged"
+            field,
+            "belongs to another request: send it with the request that it came from, unchanged",
         )
     return given

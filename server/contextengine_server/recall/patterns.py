@@ -9,7 +9,8 @@ from typing import Any
 from contextengine_server.errors import InvalidField
 
 _MAX_MEMORY = 8 << 20
-"""Bytes that a compiled pattern may take, RE2's own default; a pattern that needs more is refused."""
+"""Bytes that a compiled pattern may take, RE2's own default; a pattern that needs more is
+refused."""
 
 _MAX_LITERAL = 64
 """Characters of a literal that are looked up: well within what neighbouring passages share."""
@@ -53,7 +54,8 @@ def compile_pattern(pattern: str, field: str = "query") -> Pattern:
 
 
 def literal_of(pattern: str) -> str:
-    """The longest text that any match must contain, as far as it is plain to see; empty where none is of three characters."""
+    """The longest text that any match must contain, as far as it is plain to see; empty where none
+    is of three characters."""
     if _HARD.search(pattern):
         return ""
     runs, run, at = [""], "", 0
@@ -85,7 +87,8 @@ def literal_of(pattern: str) -> str:
 
 
 def _behind_class(pattern: str, at: int) -> int:
-    """Behind a class in brackets; a closing bracket that comes first in it is one of its characters."""
+    """Behind a class in brackets; a closing bracket that comes first in it is one of its
+    characters."""
     at += 1
     at += pattern[at : at + 1] == "^"
     at += pattern[at : at + 1] == "]"

@@ -1,4 +1,5 @@
-"""How well texts match, by BM25 over what a session itself holds: other sessions' words change nothing."""
+"""How well texts match, by BM25 over what a session itself holds: other sessions' words change
+nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from contextengine_server.store.search import MAX_LANES, Lane, Match
 from .terms import Term
 
 _K1, _B = 1.2, 0.75
-"""How soon repetition stops to count, and how much length counts against a text: the usual values of BM25."""
+"""How soon repetition stops to count, and how much length counts against a text: the usual values
+of BM25."""
 
 _SUBSTRING = 0.5
 """What a term counts that stands within another word, beside one that stands by itself."""
@@ -35,9 +37,11 @@ class Sought:
 def sought(
     terms: Sequence[Term], by_word: Sequence[int], within: Sequence[int], documents: int
 ) -> list[Sought]:
-    """The lanes worth looking into, the rarest first: words where any stand, parts of words where few do.
+    """The lanes worth looking into, the rarest first: words where any stand, parts of words where
+    few do.
 
-    `by_word` and `within` say how many documents each term is in, as a word and as part of one; 0 where that is not looked for.
+    `by_word` and `within` say how many documents each term is in, as a word and as part of one; 0
+    where that is not looked for.
     """
     found = []
     for term, words, parts in zip(terms, by_word, within, strict=True):
@@ -51,8 +55,8 @@ def sought(
 
 
 def ranked(matches: Sequence[Match], lanes: Sequence[Sought]) -> list[tuple[float, Match]]:
-    """(score, match), the best first and of equals the newest. A score is the share of the best that could be, 0 to 1. What
-    only resembles a term is left out."""
+    """(score, match), the best first and of equals the newest. A score is the share of the best
+    that could be, 0 to 1. What only resembles a term is left out."""
     if not matches:
         return []
     average = sum(len(match.text) for match in matches) / len(matches) or 1
@@ -84,7 +88,8 @@ def _score(match: Match, lanes: Sequence[Sought], length: float) -> float:
 
 
 def _times(root: str, folded: str) -> int:
-    """How often a word stands in a text, about. Short ones are parts of many others and are counted by themselves."""
+    """How often a word stands in a text, about. Short ones are parts of many others and are counted
+    by themselves."""
     if len(root) > _SHORT or not root.isascii():
         return folded.count(root)
     return len(re.findall(rf"\b{re.escape(root)}\b", folded))

@@ -1,7 +1,8 @@
 """Going through texts from the newest down with a regular expression, a while at a time.
 
-Where there is an index its passages are gone through, and where the pattern has a plain text in it only those that may hold
-it. Without an index the rows themselves are read. A message that is more than a passage is always read whole.
+Where there is an index its passages are gone through, and where the pattern has a plain text in it
+only those that may hold it. Without an index the rows themselves are read. A message that is more
+than a passage is always read whole.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ _AT_ONCE = 256
 
 
 async def scanned(
-    ground: Ground, spans: Sequence[Span], pattern: Pattern, need: int, seconds: float, below: int | None
+    ground: Ground,
+    spans: Sequence[Span],
+    pattern: Pattern,
+    need: int,
+    seconds: float,
+    below: int | None,
 ) -> tuple[list[Match], int | None]:
-    """At most `need` messages that match, the newest first, and the sequence below which to go on; None: there are no more.
-    `spans` come newest first and do not overlap."""
+    """At most `need` messages that match, the newest first, and the sequence below which to go on;
+    None: there are no more. `spans` come newest first and do not overlap."""
     found: list[Match] = []
     end = monotonic() + seconds
     for span in spans:
@@ -74,7 +80,9 @@ async def _batch(
 
 
 async def _rows(ground: Ground, span: Span, first: int, last: int) -> list[MessageRow]:
-    return await ground.store.messages(span.scope, first, last, as_of=span.revision, retired=span.retired)
+    return await ground.store.messages(
+        span.scope, first, last, as_of=span.revision, retired=span.retired
+    )
 
 
 def _texts(rows: Sequence[MessageRow]) -> list[str]:

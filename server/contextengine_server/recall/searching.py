@@ -1,8 +1,9 @@
 """Search: by words, ranked, or by a regular expression, from the newest down.
 
-Messages and summaries are ranked apart and merged by rank, since scores of two collections do not compare; a summary goes
-before a message of its rank. A page is worked out anew from its token, which says what was searched and how far the answer
-came: nothing is remembered between pages, and rows that come meanwhile do not move the others.
+Messages and summaries are ranked apart and merged by rank, since scores of two collections do not
+compare; a summary goes before a message of its rank. A page is worked out anew from its token,
+which says what was searched and how far the answer came: nothing is remembered between pages, and
+rows that come meanwhile do not move the others.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class _Finds:
 
 
 async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
-    """What a session recalls of a query. Raises InvalidField for a page that is not the query's, or a pattern that is none."""
+    """What a session recalls of a query. Raises InvalidField for a page that is not the query's, or
+    a pattern that is none."""
     digest = digest_of(*head.scope, head.incarnation, _asked(query))
     index, progress = ground.store.index, await ground.store.index.progress(head.scope)
     last, revision = head.last_sequence, head.revision
@@ -137,11 +139,18 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
         place = _Place(*numbers_in(query.page, digest, 5))
         # A head of the past reads nothing newer, whatever page it is given.
         place = replace(
-            place, revision=min(place.revision, head.revision), last=min(place.last, head.last_sequence)
+            place,
+            revision=min(place.revision, head.revision),
+            last=min(place.last, head.last_sequence),
         )
         revision = place.revision
     lineage = await lineage_of(
-        ground.store, head, ground.inherits, revision=place.revision, last=place.last, retired=query.retired
+        ground.store,
+        head,
+        ground.inherits,
+        revision=place.revision,
+        last=place.last,
+        retired=query.retired,
     )
     if not lineage.links:
         return Page()
@@ -163,7 +172,8 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
 
 
 async def indexed(ground: Ground, head: SessionHead, revision: int) -> None:
-    """Waits until all that a session recalls can be found: its own rows up to a revision, and what it inherited."""
+    """Waits until all that a session recalls can be found: its own rows up to a revision, and what
+    it inherited."""
     await ground.indexer.reached(head.scope, revision)
     lineage = await lineage_of(ground.store, head, ground.inherits, retired=True)
     for link in lineage.links[1:]:
@@ -176,8 +186,8 @@ def _asked(query: Query) -> list[object]:
 
 
 def _reading(query: Query, indexed: bool) -> tuple[Pattern | None, list[Term]]:
-    """The pattern to go through texts with, or the terms to look up. What has no words, and everything where nothing is
-    indexed, is gone through."""
+    """The pattern to go through texts with, or the terms to look up. What has no words, and
+    everything where nothing is indexed, is gone through."""
     if query.regex:
         return compile_pattern(query.text), []
     terms = terms_of(query.text)
@@ -214,8 +224,14 @@ async def _lanes(
 ) -> list[Sought]:
     index = ground.store.index
     words = await index.count(spans, [Lane(term.text) for term in terms])
-    rare = [term for term, count in zip(terms, words, strict=True) if count <= _FEW and len(term.text) >= 3]
-    parts = dict(zip(rare, await index.count(spans, [Lane(term.text, True) for term in rare]), strict=True))
+    rare = [
+        term
+        for term, count in zip(terms, words, strict=True)
+        if count <= _FEW and len(term.text) >= 3
+    ]
+    parts = dict(
+        zip(rare, await index.count(spans, [Lane(term.text, True) for term in rare]), strict=True)
+    )
     return sought(terms, words, [parts.get(term, 0) for term in terms], documents)
 
 
@@ -234,7 +250,11 @@ async def _rank(
 
 
 async def _rank_summaries(
-    ground: Ground, lineage: Lineage, chosen: Sequence[SummaryAt], terms: Sequence[Term], place: _Place
+    ground: Ground,
+    lineage: Lineage,
+    chosen: Sequence[SummaryAt],
+    terms: Sequence[Term],
+    place: _Place,
 ) -> _Finds:
     known = {(one.link.scope, one.ordinal): one for one in chosen}
     spans = [
@@ -252,7 +272,9 @@ async def _rank_summaries(
     matches = await ground.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
     scored = await asyncio.to_thread(ranked, matches, lanes)
     found = [
-        _of_summary(known[match.span.scope, match.place], score, match.text, cuts(match.part, match.text))
+        _of_summary(
+            known[match.span.scope, match.place], score, match.text, cuts(match.part, match.text)
+        )
         for score, match in scored
     ]
     return _Finds(found[place.summaries :], _finder(lanes), None, len(found))
@@ -266,7 +288,9 @@ def _finder(lanes: Sequence[Sought]) -> Callable[[str], tuple[int, int]]:
 # By going through texts
 
 
-async def _scan(ground: Ground, spans: Sequence[Span], pattern: Pattern, limit: int, place: _Place) -> _Finds:
+async def _scan(
+    ground: Ground, spans: Sequence[Span], pattern: Pattern, limit: int, place: _Place
+) -> _Finds:
     matches, below = await scanned(ground, spans, pattern, limit + 1, SCAN_S, place.below or None)
     found = [_of_message(match, 1.0) for match in matches]
     total = place.messages + len(found) if below is None else None
@@ -310,7 +334,13 @@ def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool])
 
 
 async def _page(
-    ground: Ground, digest: str, limit: int, place: _Place, messages: _Finds, summaries: _Finds, revision: int
+    ground: Ground,
+    digest: str,
+    limit: int,
+    place: _Place,
+    messages: _Finds,
+    summaries: _Finds,
+    revision: int,
 ) -> Page:
     taken: list[tuple[_Found, _Finds]] = []
     counts = [0, 0]
@@ -330,9 +360,19 @@ async def _page(
         here = messages.found[counts[1] - 1].hit.sequence
     if counts[1] == len(messages.found) and messages.more:
         here = messages.more
-    following = replace(place, messages=given[1] + counts[1], summaries=given[0] + counts[0], below=here)
-    rest = any(counts[kind] < len(kinds[kind].found) or kinds[kind].more is not None for kind in (0, 1))
-    numbers = (following.revision, following.last, following.messages, following.summaries, following.below)
+    following = replace(
+        place, messages=given[1] + counts[1], summaries=given[0] + counts[0], below=here
+    )
+    rest = any(
+        counts[kind] < len(kinds[kind].found) or kinds[kind].more is not None for kind in (0, 1)
+    )
+    numbers = (
+        following.revision,
+        following.last,
+        following.messages,
+        following.summaries,
+        following.below,
+    )
     known = messages.total is not None and summaries.total is not None
     total = (messages.total or 0) + (summaries.total or 0) if known else None
     return Page(hits, token_of(digest, numbers) if rest else "", total, revision)
@@ -340,5 +380,6 @@ async def _page(
 
 def _hits(ground: Ground, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
     return [
-        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, one.cut)) for one, finds in taken
+        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, one.cut))
+        for one, finds in taken
     ]

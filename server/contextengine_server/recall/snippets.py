@@ -15,10 +15,13 @@ Redact = Callable[[str], str]
 
 
 def around(text: str, at: int, length: int) -> str:
-    """At most SNIPPET_CHARS characters of `text` around a place in it, with marks where more is left out."""
+    """At most SNIPPET_CHARS characters of `text` around a place in it, with marks where more is
+    left out."""
     if len(text) <= SNIPPET_CHARS:
         return text.strip()
-    start = max(0, min(at - (SNIPPET_CHARS - min(length, SNIPPET_CHARS)) // 2, len(text) - SNIPPET_CHARS))
+    start = max(
+        0, min(at - (SNIPPET_CHARS - min(length, SNIPPET_CHARS)) // 2, len(text) - SNIPPET_CHARS)
+    )
     end = start + SNIPPET_CHARS
     if start > 0:
         space = re.search(r"\s", text[start : start + _EDGE])
@@ -30,7 +33,8 @@ def around(text: str, at: int, length: int) -> str:
 
 
 def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
-    """Where in `text` the most of what is sought (in lower case, with its worth) stands close together: (start, length)."""
+    """Where in `text` the most of what is sought (in lower case, with its worth) stands close
+    together: (start, length)."""
     folded = text.lower()
     places: list[tuple[int, str, float]] = []
     for word, value in worth:
@@ -46,7 +50,9 @@ def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
     for at, word, value in places:
         inside[word] = inside.get(word, 0) + 1
         total += value if inside[word] == 1 else 0.0
-        while at + len(word) - places[first][0] > SNIPPET_CHARS - 2 * _EDGE and places[first][0] < at:
+        while (
+            at + len(word) - places[first][0] > SNIPPET_CHARS - 2 * _EDGE and places[first][0] < at
+        ):
             _, gone, lost = places[first]
             inside[gone] -= 1
             total -= lost if not inside[gone] else 0.0
@@ -57,15 +63,20 @@ def densest(text: str, worth: Sequence[tuple[str, float]]) -> tuple[int, int]:
 
 
 def shown(
-    text: str, redact: Redact, find: Callable[[str], tuple[int, int]], cut: tuple[bool, bool] = (False, False)
+    text: str,
+    redact: Redact,
+    find: Callable[[str], tuple[int, int]],
+    cut: tuple[bool, bool] = (False, False),
 ) -> str:
-    """A snippet of `text` around what `find` finds in it. `cut`: whether its beginning and its end may be in a word."""
+    """A snippet of `text` around what `find` finds in it. `cut`: whether its beginning and its end
+    may be in a word."""
     clean = redact(_whole_words(text, *cut))
     return fenced(around(clean, *find(clean)))
 
 
 def _whole_words(text: str, begins: bool, ends: bool) -> str:
-    """The text without the words that are cut, each of which may be the half of a secret that nothing would know as one."""
+    """The text without the words that are cut, each of which may be the half of a secret that
+    nothing would know as one."""
     first, last = re.search(r"\s", text), text.rfind(" ")
     start = first.end() if begins and first is not None else 0
     end = last if ends and last > start else len(text)

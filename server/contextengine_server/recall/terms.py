@@ -1,4 +1,5 @@
-"""A query cut into what is looked for. No query is wrong: operators and signs of any query language are just signs."""
+"""A query cut into what is looked for. No query is wrong: operators and signs of any query language
+are just signs."""
 
 from __future__ import annotations
 
@@ -35,8 +36,11 @@ class Term:
 
 
 def terms_of(query: str) -> list[Term]:
-    """The terms of a query, each once: what is in quotes, and every other word, whole and in parts."""
-    texts = [_EDGES.sub("", next(filter(None, match.groups()))) for match in _QUOTED.finditer(query)]
+    """The terms of a query, each once: what is in quotes, and every other word, whole and in
+    parts."""
+    texts = [
+        _EDGES.sub("", next(filter(None, match.groups()))) for match in _QUOTED.finditer(query)
+    ]
     for chunk in _QUOTED.sub(" ", query).split():
         word = _EDGES.sub("", chunk)
         parts = _parts(word)

@@ -1,7 +1,8 @@
 """A message as a text that can be searched and read, and long texts cut into passages.
 
-What a person or a model would look for: what was said, the tools that were called with what, and what they answered. Not
-reasoning, which is the model's own; nor the bytes of pictures and files, but their names.
+What a person or a model would look for: what was said, the tools that were called with what, and
+what they answered. Not reasoning, which is the model's own; nor the bytes of pictures and files,
+but their names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.store.search import MAX_PARTS
 
 PASSAGE_CHARS = 8_000
-"""How long a passage is: short enough to be indexed in a few ms, and to rank by what stands together."""
+"""How long a passage is: short enough to be indexed in a few ms, and to rank by what stands
+together."""
 
 OVERLAP_CHARS = 200
 """What neighbouring passages share, so that what is looked for stands whole in one of them."""

@@ -1,7 +1,8 @@
-"""Recall as tools for the model: what they are called, what they take, and what they answer, in JSON.
+"""Recall as tools for the model: what they are called, what they take, and what they answer, in
+JSON.
 
-A model's mistake is answered with what was wrong and what to do, never with a failed call. Texts of messages and summaries
-come without secrets and inside fences: they are data.
+A model's mistake is answered with what was wrong and what to do, never with a failed call. Texts of
+messages and summaries come without secrets and inside fences: they are data.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _NAME_CHARS = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _PAGE = {"type": "string", "description": "The next_page of the answer before, to go on with it."}
-_SUMMARY = {"type": "string", "description": "The id of a summary, as its header or ctx_search says it."}
+_SUMMARY = {
+    "type": "string",
+    "description": "The id of a summary, as its header or ctx_search says it.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,19 @@ TOOLS = {
     for tool in (
         Tool(
             "ctx_search",
-            "Searches this conversation's whole history, also what was summarized or left out of the context. Finds words,"
-            " identifiers, paths, numbers and phrases in quotes. Answers hits with snippets, best first; open them with"
-            " ctx_expand.",
+            "Searches this conversation's whole history, also what was summarized or left out of"
+            " the context. Finds words, identifiers, paths, numbers and phrases in quotes. Answers"
+            " hits with snippets, best first; open them with ctx_expand.",
             {
                 "query": {
                     "type": "string",
                     "description": "What to look for; with mode regex an RE2 expression.",
                 },
-                "scope": {"type": "string", "enum": ["both", "messages", "summaries"], "default": "both"},
+                "scope": {
+                    "type": "string",
+                    "enum": ["both", "messages", "summaries"],
+                    "default": "both",
+                },
                 "mode": {"type": "string", "enum": ["text", "regex"], "default": "text"},
                 "limit": {
                     "type": "integer",
@@ -86,23 +94,29 @@ TOOLS = {
                     "enum": list(ROLES.values()),
                     "description": "Only messages of this role.",
                 },
-                "first_sequence": {"type": "integer", "description": "Only messages from this sequence on."},
-                "last_sequence": {"type": "integer", "description": "Only messages up to this sequence."},
+                "first_sequence": {
+                    "type": "integer",
+                    "description": "Only messages from this sequence on.",
+                },
+                "last_sequence": {
+                    "type": "integer",
+                    "description": "Only messages up to this sequence.",
+                },
                 "page": _PAGE,
             },
             ("query",),
         ),
         Tool(
             "ctx_inspect",
-            "Says what a summary covers: its range and times, the summaries it was made of, how many messages of each role and"
-            " which tools were called, and its text.",
+            "Says what a summary covers: its range and times, the summaries it was made of, how"
+            " many messages of each role and which tools were called, and its text.",
             {"summary_id": _SUMMARY},
             ("summary_id",),
         ),
         Tool(
             "ctx_expand",
-            "Brings back what lies under a summary, or messages by their sequences, word for word, within a token limit."
-            " Where the answer has a next_page, call again with it as page.",
+            "Brings back what lies under a summary, or messages by their sequences, word for word,"
+            " within a token limit. Where the answer has a next_page, call again with it as page.",
             {
                 "summary_id": _SUMMARY,
                 "sequences": {
@@ -118,9 +132,15 @@ TOOLS = {
                 "include_messages": {
                     "type": "boolean",
                     "default": False,
-                    "description": "Also the messages under every summary opened. Those of a summary of depth 0 always come.",
+                    "description": (
+                        "Also the messages under every summary opened. Those of a summary of depth"
+                        " 0 always come."
+                    ),
                 },
-                "max_tokens": {"type": "integer", "description": "The most tokens to bring back at once."},
+                "max_tokens": {
+                    "type": "integer",
+                    "description": "The most tokens to bring back at once.",
+                },
                 "page": _PAGE,
             },
         ),
@@ -148,10 +168,14 @@ async def run(
     max_tokens: int,
     max_depth: int = MAX_DEPTH,
 ) -> Answer:
-    """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens` and `max_depth`: what
-    ctx_expand may bring back at once."""
+    """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens`
+    and `max_depth`: what ctx_expand may bring back at once."""
     if name not in offered or name not in TOOLS:
-        there = f"the tools are {', '.join(offered)}" if offered else "this session's engine offers none"
+        there = (
+            f"the tools are {', '.join(offered)}"
+            if offered
+            else "this session's engine offers none"
+        )
         return refusal("unknown_tool", f"there is no tool {_line(name)!r}: {there}", "name")
     try:
         given = Arguments.of(arguments_json, TOOLS[name].properties)
@@ -309,5 +333,6 @@ def _line(text: str) -> str:
 def refusal(code: str, message: str, argument: str) -> Answer:
     """What the model is told where a call of its cannot be answered."""
     return Answer(
-        orjson.dumps({"error": {"code": code, "argument": argument, "message": message}}), is_error=True
+        orjson.dumps({"error": {"code": code, "argument": argument, "message": message}}),
+        is_error=True,
     )

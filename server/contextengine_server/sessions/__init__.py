@@ -1,1 +1,2 @@
-"""The one place where a session changes: addressing, order, revision, cache, assembly, compaction, background work, events."""
+"""The one place where a session changes: addressing, order, revision, cache, assembly, compaction,
+background work, events."""

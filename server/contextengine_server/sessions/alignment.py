@@ -1,8 +1,9 @@
 """Aligning a harness's own list with the stored view (contract §3, `live`).
 
-By ids where both have them, else by the longest run of equal contents that ends at the last stored message. Where texts repeat
-and runs are as long, by the first that nothing contradicts. What follows is new. The list is a view and not the truth: what it
-leaves out is not deleted. Items of ours that come back are passed over.
+By ids where both have them, else by the longest run of equal contents that ends at the last stored
+message. Where texts repeat and runs are as long, by the first that nothing contradicts. What
+follows is new. The list is a view and not the truth: what it leaves out is not deleted. Items of
+ours that come back are passed over.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Alignment:
     start: int
     """The index of its first new message."""
     matched: dict[int, int]
-    """Indexes of the list that are stored messages, by their sequence: an unbroken run that ends before `start`."""
+    """Indexes of the list that are stored messages, by their sequence: an unbroken run that ends
+    before `start`."""
 
 
 def align(
@@ -37,7 +39,9 @@ def align(
         default=None,
     )
     if place is not None:
-        return Alignment(_behind_own(live, listed[place] + 1), _by_id(live, listed, place, known_ids))
+        return Alignment(
+            _behind_own(live, listed[place] + 1), _by_id(live, listed, place, known_ids)
+        )
     return _by_content(live, listed, view)
 
 
@@ -48,7 +52,10 @@ def _behind_own(live: Sequence[Incoming], index: int) -> int:
 
 
 def _by_id(
-    live: Sequence[Incoming], listed: list[int], place: int, known_ids: dict[str, tuple[int, bytes, int]]
+    live: Sequence[Incoming],
+    listed: list[int],
+    place: int,
+    known_ids: dict[str, tuple[int, bytes, int]],
 ) -> dict[int, int]:
     matched: dict[int, int] = {}
     behind = None
@@ -79,8 +86,9 @@ def _by_content(live: Sequence[Incoming], listed: list[int], view: View) -> Alig
 def _run(
     live: Sequence[Incoming], listed: list[int], place: int, stored: list[tuple[bytes, int, bool]]
 ) -> tuple[dict[int, int], bool]:
-    """Going back from this place, the messages that are the newest stored ones, and whether only the end of the list or of
-    what is stored ended the run. What the view does not show (an orphan result, say) may be in the list or not."""
+    """Going back from this place, the messages that are the newest stored ones, and whether only
+    the end of the list or of what is stored ended the run. What the view does not show (an orphan
+    result, say) may be in the list or not."""
     run: dict[int, int] = {}
     for content, sequence, shown in stored:
         if place < 0:
@@ -99,4 +107,7 @@ def _newest_first(view: View) -> list[tuple[bytes, int, bool]]:
     for atom in view.atoms:
         if atom.note:
             unshown |= {slot.sequence for slot in atom.slots if slot.form is Form.NOTE}
-    return [(entry.hash, entry.sequence, entry.sequence not in unshown) for entry in reversed(view.entries())]
+    return [
+        (entry.hash, entry.sequence, entry.sequence not in unshown)
+        for entry in reversed(view.entries())
+    ]

@@ -1,8 +1,9 @@
-"""What watchers are told of assemblies: how a list begins anew, and what that cost. Never text of messages.
+"""What watchers are told of assemblies: how a list begins anew, and what that cost. Never text of
+messages.
 
-An event for every assembly would be noise, and each caller has its own budget in its reply. So they are told when the beginning
-of a session's list is another one than before (a new epoch: budget, cut, compaction, model …), and when a list is not as it
-should be.
+An event for every assembly would be noise, and each caller has its own budget in its reply. So they
+are told when the beginning of a session's list is another one than before (a new epoch: budget,
+cut, compaction, model …), and when a list is not as it should be.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _VERDICTS = {FITS: "fits", OVER_BUDGET: "over_budget", DEGRADED: "degraded"}
 
 
 def announce(core: SessionCore, assembly: Assembly) -> None:
-    """Tells of an assembly that begins anew, or does not fit. Tokens of the window and its parts are the model's, others are in the
-    reference encoding."""
+    """Tells of an assembly that begins anew, or does not fit. Tokens of the window and its parts
+    are the model's, others are in the reference encoding."""
     view, budget = assembly.view, assembly.budget
     if not view.scope.complete or (assembly.outcome == FITS and not assembly.joined.begun):
         return

@@ -1,7 +1,9 @@
-"""Questions asked again: a harness whose model call failed asks for the same context once more, samples of one turn ask at once.
+"""Questions asked again: a harness whose model call failed asks for the same context once more,
+samples of one turn ask at once.
 
-While the session and its engine are what they were, the same request has the same bytes for an answer (law 9), and those are
-at hand. What is asked once is not kept: a reply is worth its memory from the second time on.
+While the session and its engine are what they were, the same request has the same bytes for an
+answer (law 9), and those are at hand. What is asked once is not kept: a reply is worth its memory
+from the second time on.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from .core import SessionCore
 
 MAX_QUESTIONS = 4_096
 MAX_QUESTION_BYTES = 4_096
-"""What names its session and budget is far shorter; what brings messages along is not asked twice."""
+"""What names its session and budget is far shorter; what brings messages along is not asked
+twice."""
 CACHE_SHARE = 8
 """Answers take at most this part of the memory for warm sessions."""
 
@@ -64,16 +67,28 @@ class Answers:
         return known
 
     def keep(
-        self, question: Question, assembly: Assembly, stands_on: tuple[str, int], reply: bytes, reused: int
+        self,
+        question: Question,
+        assembly: Assembly,
+        stands_on: tuple[str, int],
+        reply: bytes,
+        reused: int,
     ) -> None:
-        """Remembers that this was asked, and, where it was before, the reply. `stands_on`: the session's incarnation and revision
-        when it was assembled; the view may have moved on since."""
+        """Remembers that this was asked, and, where it was before, the reply. `stands_on`: the
+        session's incarnation and revision when it was assembled; the view may have moved on
+        since."""
         scope, before = assembly.view.scope, self._known.pop(question, None)
         if len(question[1]) > MAX_QUESTION_BYTES or not scope.complete:
             return
         incarnation, revision = stands_on
         answer = Answer(
-            scope, incarnation, revision, assembly.selected.engine, assembly.outcome, assembly.tokens, reused
+            scope,
+            incarnation,
+            revision,
+            assembly.selected.engine,
+            assembly.outcome,
+            assembly.tokens,
+            reused,
         )
         if before is not None:
             self._bytes -= len(before.reply)
@@ -86,5 +101,7 @@ class Answers:
 
     def forget(self, scope: Scope) -> None:
         """Lets go of what was answered about a session."""
-        for question in [question for question, known in self._known.items() if known.scope == scope]:
+        for question in [
+            question for question, known in self._known.items() if known.scope == scope
+        ]:
             self._bytes -= len(self._known.pop(question).reply)

@@ -1,4 +1,5 @@
-"""Assembling the context of one model call (contract §3): store what is new, load, plan, check the laws, join.
+"""Assembling the context of one model call (contract §3): store what is new, load, plan, check the
+laws, join.
 
 Nothing here waits for a summarizer, and nothing is written but `ingest`.
 """
@@ -42,7 +43,8 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
         take_known_tokens(core.warm.held(address.scope), call.live)
     await core.count(call.ingest if call.live is None else call.live)
     warm = core.warm.held(address.scope)
-    # What a warm session must hold is asked of it below: with the room to spare it would be read again for every larger budget.
+    # What a warm session must hold is asked of it below: with the room to spare it would be read
+    # again for every larger budget.
     known = warm is not None and warm.head is not None
     reach = None if call.whole else 0 if known else _first_reach(core, call, selected.engine)
     async with core.session(address.scope, reach, lock=storing) as session:
@@ -58,8 +60,8 @@ async def assemble(core: SessionCore, call: AssembleCall) -> Assembly:
 
 
 def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int | None:
-    """How far back the window of a cold session should reach, by what the request alone says; with room to spare, so that a
-    larger budget does not read it again."""
+    """How far back the window of a cold session should reach, by what the request alone says; with
+    room to spare, so that a larger budget does not read it again."""
     spec = call.budget
     tokens = spec.message_tokens or spec.window or core.defaults.window
     try:
@@ -72,8 +74,9 @@ def _first_reach(core: SessionCore, call: AssembleCall, engine: Engine) -> int |
 async def _hold(
     core: SessionCore, call: AssembleCall, session: Session, engine: Engine, *, locked: bool
 ) -> None:
-    """Holds all that the plan may need: as far back as the budget reaches by the session's own model and factor, and the ids
-    of older messages that the request names. Raises what is wrong with the budget or the prompt before anything is stored."""
+    """Holds all that the plan may need: as far back as the budget reaches by the session's own
+    model and factor, and the ids of older messages that the request names. Raises what is wrong
+    with the budget or the prompt before anything is stored."""
     while True:
         call.aim = target(session, call.model, call.provider)
         call.granted = budget_of(call.budget, call.aim, core.defaults)
@@ -90,7 +93,9 @@ async def _hold(
         unknown = [name for name in named if name not in session.ids]
         if unknown:
             rows = await core.store.messages_by_host_id(session.scope, unknown)
-            session.ids.update({row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows})
+            session.ids.update(
+                {row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows}
+            )
     prompt, brought = call.current_message_id, call.ingest if call.live is None else call.live
     if prompt and prompt not in session.ids and all(message.id != prompt for message in brought):
         raise not_stored(prompt)
@@ -104,8 +109,8 @@ async def _store(
     carried: Sequence[Incoming],
     start: int = 0,
 ) -> list[Stored]:
-    """Stores what is new, from `start` on. The request's identity is all that it carries, since what of a list is new depends
-    on what is stored."""
+    """Stores what is new, from `start` on. The request's identity is all that it carries, since
+    what of a list is new depends on what is stored."""
     written = await append(
         core,
         session,
@@ -147,12 +152,16 @@ async def _assemble_live(
         if storing:
             stored = await _store(core, call, address, session, live, alignment.start)
         if not selected.engine.declared.evicts:
-            matched = alignment.matched | {item.index: item.sequence for item in stored if item.sequence}
+            matched = alignment.matched | {
+                item.index: item.sequence for item in stored if item.sequence
+            }
             view, mark = passed_through(session, live, matched, core.shaper)
             break
         try:
             view, mark = (
-                (session.view, NO_MARK) if storing else followed(session, live, alignment, core.shaper)
+                (session.view, NO_MARK)
+                if storing
+                else followed(session, live, alignment, core.shaper)
             )
             break
         except NeedsHistory as need:
@@ -164,7 +173,9 @@ async def _assemble_live(
         kept = await keeping(core, session, view, call.current_message_id)
         view = kept if selected.engine.declared.evicts else view
     try:
-        return finish(core, call, session, view, selected, runs, stored=stored, mark=mark, reason=reason)
+        return finish(
+            core, call, session, view, selected, runs, stored=stored, mark=mark, reason=reason
+        )
     except Exception as error:
         whole = None if alignment is not None else view
         return await fall_back(
@@ -173,7 +184,8 @@ async def _assemble_live(
 
 
 async def _without_scope(core: SessionCore, call: AssembleCall) -> Assembly:
-    """No agent, no scope: nothing is read or stored, and what the caller sent is assembled under the laws."""
+    """No agent, no scope: nothing is read or stored, and what the caller sent is assembled under
+    the laws."""
     log.warning("assemble without an agent: nothing was read or stored", tenant=call.tenant)
     messages = call.ingest if call.live is None else call.live
     await core.count(messages)

@@ -33,7 +33,8 @@ class EngineBroken(Exception):
 
 @dataclass(slots=True)
 class AssembleCall:
-    """What an assembly is wanted for, read from the request. Prompt tokens are in the reference encoding."""
+    """What an assembly is wanted for, read from the request. Prompt tokens are in the reference
+    encoding."""
 
     tenant: str
     ref: Ref
@@ -74,7 +75,8 @@ class Assembly:
     prompt_tokens: int
     epoch: str
     settled_epoch: str
-    """The epoch without the messages of the harness's own list behind the last stored one: what a native thread is bound to."""
+    """The epoch without the messages of the harness's own list behind the last stored one: what a
+    native thread is bound to."""
     engine: Engine
     selected: Selected
     target: Target

@@ -1,7 +1,8 @@
 """Harnesses that lend their models: who is attached, what each works on, and what becomes of it.
 
-The store is the record: a job is there before it is handed out, its lease outlives the stream and the process, and its result
-is kept until the summarizer that wanted it takes it. What is in memory here are the streams that stand now, and who waits.
+The store is the record: a job is there before it is handed out, its lease outlives the stream and
+the process, and its result is kept until the summarizer that wanted it takes it. What is in memory
+here are the streams that stand now, and who waits.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ class Attached:
         self.woken.set()
 
     async def caught_up(self) -> None:
-        """Waits until the harness has read most of what was said: one that never reads is not listened to."""
+        """Waits until the harness has read most of what was said: one that never reads is not
+        listened to."""
         while len(self.unsaid) >= MAX_UNSAID:
             self.heard.clear()
             await self.heard.wait()
@@ -144,7 +146,8 @@ class Harnesses:
         self._new_id = new_id
         self.terms = terms or Terms()
         self.draining: Callable[[], bool] = lambda: False
-        """True while the server ends: work that is given up then is wanted again after the restart."""
+        """True while the server ends: work that is given up then is wanted again after the
+        restart."""
         self._streams: dict[str, dict[str, Attached]] = {}
         self._waiting: dict[tuple[str, str], asyncio.Event] = {}
 
@@ -158,7 +161,8 @@ class Harnesses:
         return stream
 
     def detach(self, stream: Attached) -> None:
-        """The stream is gone. Its leases stand until they run out: the harness may come back with what it has."""
+        """The stream is gone. Its leases stand until they run out: the harness may come back with
+        what it has."""
         stream.end()
         mine = self._streams.get(stream.tenant, {})
         if mine.pop(stream.id, None) is not None:
@@ -168,7 +172,8 @@ class Harnesses:
         self._look_again(stream.tenant)
 
     async def next(self, stream: Attached) -> Said | None:
-        """What to send next: what is to be said, else a job as soon as there is one and room for it. None: the stream ended."""
+        """What to send next: what is to be said, else a job as soon as there is one and room for
+        it. None: the stream ended."""
         while True:
             stream.woken.clear()
             if stream.unsaid:
@@ -183,7 +188,9 @@ class Harnesses:
                     return job
             await stream.woken.wait()
 
-    async def completed(self, stream: Attached, job_id: str, lease_id: str, done: Completion) -> None:
+    async def completed(
+        self, stream: Attached, job_id: str, lease_id: str, done: Completion
+    ) -> None:
         """A harness answered: keeps the result, and has a receipt sent."""
         job = await self._jobs.find(stream.tenant, job_id)
         if done.error and done.retryable and job is not None and job.attempts < self.terms.attempts:
@@ -198,7 +205,8 @@ class Harnesses:
         self._look_again(stream.tenant, job_id)
 
     async def kept(self, stream: Attached, job_id: str, lease_id: str) -> None:
-        """A harness still works on a job: extends its lease, or has it told that the job is no longer its own."""
+        """A harness still works on a job: extends its lease, or has it told that the job is no
+        longer its own."""
         until = self._clock_ms() + self.terms.lease_ms
         if await self._jobs.extend(stream.tenant, job_id, lease_id, until):
             job = await self._jobs.find(stream.tenant, job_id)
@@ -206,7 +214,11 @@ class Harnesses:
                 stream.held[job_id] = job
             return
         stream.held.pop(job_id, None)
-        stream.say(Cancelled(job_id, "the lease is lost: the job was answered, handed out again or given up"))
+        stream.say(
+            Cancelled(
+                job_id, "the lease is lost: the job was answered, handed out again or given up"
+            )
+        )
 
     def _has_room(self, stream: Attached) -> bool:
         now = self._clock_ms()
@@ -246,20 +258,23 @@ class Harnesses:
         return len(self._streams.get(tenant, {}))
 
     async def there(self, tenant: str, agent: str, session: str, model: str) -> bool:
-        """True where a harness is attached that suits, or one has a job of this session and may come back with it."""
+        """True where a harness is attached that suits, or one has a job of this session and may
+        come back with it."""
         return bool(self.attached(tenant, agent, model)) or await self._jobs.coming(
             tenant, agent, session, self._clock_ms()
         )
 
     def room(self, tenant: str, agent: str, model: str = "") -> int | None:
-        """The most input tokens that a harness takes, 0: one does not say; None: nobody is attached."""
+        """The most input tokens that a harness takes, 0: one does not say; None: nobody is
+        attached."""
         most = [stream.harness.most_tokens for stream in self.attached(tenant, agent, model)]
         if not most:
             return None
         return 0 if 0 in most else max(most)
 
     async def complete(self, work: Work) -> Completion:
-        """What a harness answered. Raises SummarizerFailed where none did, NobodyThere where none is there any more."""
+        """What a harness answered. Raises SummarizerFailed where none did, NobodyThere where none
+        is there any more."""
         job = await self._offer(work)
         key = (work.tenant, job.id)
         woken = self._waiting.setdefault(key, asyncio.Event())
@@ -287,7 +302,8 @@ class Harnesses:
                         await woken.wait()
         finally:
             self._waiting.pop(key, None)
-            # While the server ends the job stays: the same work is asked for again after the restart.
+            # While the server ends the job stays: the same work is asked for again after the
+            # restart.
             if wanted and not self.draining():
                 await self._withdraw(work.tenant, job.id, why)
 
@@ -314,15 +330,20 @@ class Harnesses:
             raise
 
     def _hand_out(self, job: LentJob, work: Work) -> None:
-        """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is no hope for it."""
+        """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is
+        no hope for it."""
         now = self._clock_ms()
         if now >= job.expire_ms:
             seconds = self.terms.timeout_ms / 1000
-            raise SummarizerFailed(f"no harness answered within {seconds:g} s", asked=job.attempts > 0)
+            raise SummarizerFailed(
+                f"no harness answered within {seconds:g} s", asked=job.attempts > 0
+            )
         if job.lease_until_ms > now:
             return
         if job.attempts >= self.terms.attempts:
-            raise SummarizerFailed(f"no harness answered, of {job.attempts} that were given the job")
+            raise SummarizerFailed(
+                f"no harness answered, of {job.attempts} that were given the job"
+            )
         suited = self.attached(work.tenant, work.agent, work.model, work.input_tokens)
         if not suited:
             if job.attempts:
@@ -346,7 +367,9 @@ class Harnesses:
 
 def _encode(done: Completion) -> bytes:
     # One character more than is ever taken tells a text that is too long, a name or a word.
-    words = {name: getattr(done, name)[: MAX_WORD + 1] for name in ("model", "stop_reason", "error")}
+    words = {
+        name: getattr(done, name)[: MAX_WORD + 1] for name in ("model", "stop_reason", "error")
+    }
     return orjson.dumps({**asdict(done), **words, "text": done.text[: MAX_ANSWER_CHARS + 1]})
 
 

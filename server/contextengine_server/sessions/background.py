@@ -1,6 +1,8 @@
-"""Work in the background. The debt row is the only record of it, claimed by lease; a wake-up merely saves waiting.
+"""Work in the background. The debt row is the only record of it, claimed by lease; a wake-up merely
+saves waiting.
 
-One job at a time per session. What is committed stays committed when a job is cancelled; what is owed stays owed.
+One job at a time per session. What is committed stays committed when a job is cancelled; what is
+owed stays owed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from .warm import Owed, Session
 
 COMPACT = "compact"
 ASKED = "compact:asked"
-"""A compaction that a host asked for and does not wait for, besides one that a threshold made due."""
+"""A compaction that a host asked for and does not wait for, besides one that a threshold made
+due."""
 
 COMPACTS = "compacts-transcript"
 """The host's capability to compact its own transcript when an engine delegates."""
@@ -36,7 +39,8 @@ IDLE_POLL_S = 1.0
 WORKERS = 4
 """Jobs at a time, each of another session: most of a job is waiting for a summarizer."""
 PASSES = 5
-"""Passes of one job, so that other sessions get their turn: four leaves and one that folds (Comis's bounds of a turn)."""
+"""Passes of one job, so that other sessions get their turn: four leaves and one that folds (Comis's
+bounds of a turn)."""
 DEADLINE_S = 120.0
 """How long one job may take (lossless-claw's sweep); what it committed by then stays."""
 RETRY_MS = (1_000, 10_000, 60_000, 600_000)
@@ -71,13 +75,17 @@ class Background:
     def start(self) -> None:
         """Starts the workers."""
         self._tasks = [
-            asyncio.create_task(self._work(), name=f"background-{index}") for index in range(self.workers)
+            asyncio.create_task(self._work(), name=f"background-{index}")
+            for index in range(self.workers)
         ]
         if self.idle_end_ms is not None:
-            self._tasks.append(asyncio.create_task(self._sweep(self.idle_end_ms), name="idle-sweep"))
+            self._tasks.append(
+                asyncio.create_task(self._sweep(self.idle_end_ms), name="idle-sweep")
+            )
 
     async def stop(self) -> None:
-        """Cancels what runs. Committed passes stay; the lease is given back, so that the next start goes on."""
+        """Cancels what runs. Committed passes stay; the lease is given back, so that the next start
+        goes on."""
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -119,7 +127,10 @@ class Background:
         except Exception as error:
             outcome, wait = "failed", RETRY_MS[min(debt.attempts, len(RETRY_MS) - 1)]
             log.warning(
-                "compaction failed", session=debt.scope.session, error=type(error).__name__, retry_ms=wait
+                "compaction failed",
+                session=debt.scope.session,
+                error=type(error).__name__,
+                retry_ms=wait,
             )
             await store.release_debt(
                 debt, done=False, not_before_ms=core.clock_ms() + wait, error=type(error).__name__
@@ -138,8 +149,12 @@ class Background:
 
     def _tell(self, what: str, debt: Debt, counts: dict[str, int], outcome: str = "") -> None:
         """Says that a job began or ended, and how."""
-        attributes = {"kind": debt.kind.partition(":")[0]} | ({"outcome": outcome} if outcome else {})
-        self.core.events.emit(f"background:{what}", *debt.scope, counts=counts, attributes=attributes)
+        attributes = {"kind": debt.kind.partition(":")[0]} | (
+            {"outcome": outcome} if outcome else {}
+        )
+        self.core.events.emit(
+            f"background:{what}", *debt.scope, counts=counts, attributes=attributes
+        )
 
     async def _keep(self, debt: Debt) -> None:
         """Renews the lease while the job runs."""
@@ -147,12 +162,15 @@ class Background:
             await asyncio.sleep(LEASE_MS / 3000)
             try:
                 if not await self.core.store.extend_debt(debt, self.core.clock_ms() + LEASE_MS):
-                    return  # settled, or somebody else's by now: a commit of both finds that its ground has moved
+                    # Settled, or somebody else's by now: a commit of both finds that its ground
+                    # has moved.
+                    return
             except StoreUnavailable:
                 log.warning("the lease of a job was not renewed", session=debt.scope.session)
 
     async def _within_deadline(self, debt: Debt) -> bool:
-        """One job; True where there is more to do. Raises TimeoutError where it got nowhere in all its time."""
+        """One job; True where there is more to do. Raises TimeoutError where it got nowhere in all
+        its time."""
         before = await self.core.store.head(debt.scope)
         try:
             async with asyncio.timeout(self.deadline_s):
@@ -200,14 +218,20 @@ class Background:
         """Ends sessions that nobody wrote to for long."""
         while True:
             await asyncio.sleep(min(60.0, max(idle_ms / 4000, 0.2)))
-            for head in await self.core.store.idle_sessions(self.core.clock_ms() - idle_ms, MAX_SWEEP):
+            for head in await self.core.store.idle_sessions(
+                self.core.clock_ms() - idle_ms, MAX_SWEEP
+            ):
                 async with self.core.session(head.scope, lock=True) as session:
-                    if session.head is not None and session.head.updated_ms <= self.core.clock_ms() - idle_ms:
+                    if (
+                        session.head is not None
+                        and session.head.updated_ms <= self.core.clock_ms() - idle_ms
+                    ):
                         await end(self.core, session, Address(head.scope), None, session.revision)
 
 
 def available_of(core: SessionCore, session: Session, spec: BudgetSpec | None = None) -> int:
-    """What a budget leaves for messages, in the reference encoding; by default the session's own window."""
+    """What a budget leaves for messages, in the reference encoding; by default the session's own
+    window."""
     aim = target(session, "", "")
     return max(1, budget_of(spec or BudgetSpec(), aim, core.defaults).reference)
 
@@ -221,8 +245,9 @@ async def queue_compaction(
     measured: int | None = None,
     asked: Wanted | None = None,
 ) -> bool:
-    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker. `measured`: the tokens that the
-    harness measured, which made it due. `asked`: a host asked for this.
+    """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker.
+    `measured`: the tokens that the harness measured, which made it due. `asked`: a host asked for
+    this.
 
     False where none is: one was tried in vain, and nothing has changed since.
     """
@@ -234,9 +259,11 @@ async def queue_compaction(
             "to_threshold": asked.to_threshold,
             "measured": asked.measured,
             "focus": asked.focus[:MAX_FOCUS],
-            "generation": session.head.generation
-            if session is not None and session.head is not None
-            else None,
+            "generation": (
+                session.head.generation
+                if session is not None and session.head is not None
+                else None
+            ),
         }
     elif session is not None and session.head is not None:
         generation, total = session.head.generation, session.view.total

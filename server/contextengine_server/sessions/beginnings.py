@@ -20,8 +20,8 @@ def epoch_of(
     kept_free: int,
     mark: str,
 ) -> str:
-    """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds. `mark` names a list that is not
-    the session's."""
+    """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds.
+    `mark` names a list that is not the session's."""
     summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
     begins, before = _beginning(plan, view.steps)
     return epoch.epoch(
@@ -42,9 +42,9 @@ def epoch_of(
 
 
 def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
-    """The step that the last range begins with, and what stands before it. Where that range holds the newest step it goes on with
-    what is appended; else one will begin with the next step. Forms part a range into several segments; they have their own part
-    of the epoch."""
+    """The step that the last range begins with, and what stands before it. Where that range holds
+    the newest step it goes on with what is appended; else one will begin with the next step. Forms
+    part a range into several segments; they have their own part of the epoch."""
     shown: list[str | tuple[int, int]] = []
     for segment in plan.segments:
         if isinstance(segment, Summarized):

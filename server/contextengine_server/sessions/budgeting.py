@@ -1,4 +1,5 @@
-"""What a request's budget comes to: the window that binds, its parts, and the factor to the reference encoding."""
+"""What a request's budget comes to: the window that binds, its parts, and the factor to the
+reference encoding."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from .warm import Session
 
 @value
 class BudgetSpec:
-    """What a request says. Texts are counted by the time they get here: tokens are in the reference encoding where
-    `*_counted`, else in the model's."""
+    """What a request says. Texts are counted by the time they get here: tokens are in the reference
+    encoding where `*_counted`, else in the model's."""
 
     message_tokens: int | None = None
     window: int | None = None
@@ -42,7 +43,8 @@ class Target:
 
 
 def target(session: Session, model: str, provider: str) -> Target:
-    """The model of a request, or the session's. What usage taught holds for the session's own model only."""
+    """The model of a request, or the session's. What usage taught holds for the session's own model
+    only."""
     head, state = session.head, session.state
     own = head.model if head is not None else ""
     if not model or model == own:
@@ -56,7 +58,9 @@ def target(session: Session, model: str, provider: str) -> Target:
             state.model.served_window,
         )
     known = profile(model)
-    return Target(model, provider or known.provider, known.factor, known.max_output, known.window or 0)
+    return Target(
+        model, provider or known.provider, known.factor, known.max_output, known.window or 0
+    )
 
 
 def budget_of(spec: BudgetSpec, aim: Target, defaults: Defaults, field: str = "budget") -> Budget:
@@ -103,7 +107,8 @@ def budget_of(spec: BudgetSpec, aim: Target, defaults: Defaults, field: str = "b
 
 
 def _window(spec: BudgetSpec, aim: Target, defaults: Defaults) -> tuple[int, str, bool]:
-    """The smallest of what was given, the configured cap and what the provider was seen to serve."""
+    """The smallest of what was given, the configured cap and what the provider was seen to
+    serve."""
     if spec.window is not None:
         if spec.window == 0:
             raise InvalidField("budget.window.window", "is 0: a window has at least one token")

@@ -1,4 +1,5 @@
-"""One change of a session that is not messages: prepared, committed, applied; a lost race is read again and tried again."""
+"""One change of a session that is not messages: prepared, committed, applied; a lost race is read
+again and tried again."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ async def change(
     request: Request | None = None,
     expected_revision: int | None = None,
 ) -> Changed:
-    """Makes one change under the session's lock, which the caller holds. `edit` answers None where there is nothing to do."""
+    """Makes one change under the session's lock, which the caller holds. `edit` answers None where
+    there is nothing to do."""
     tries = 0
     while True:
         if request is not None and session.head is not None:
@@ -66,8 +68,11 @@ async def change(
                 return _repeat(known, request)
         if expected_revision is not None and expected_revision != session.revision:
             raise RevisionMismatch(
-                f"expected_revision: {expected_revision} was expected, the session is at {session.revision}: read it again",
-                violations=[Violation("expected_revision", f"the session is at {session.revision}")],
+                f"expected_revision: {expected_revision} was expected, the session is at"
+                f" {session.revision}: read it again",
+                violations=[
+                    Violation("expected_revision", f"the session is at {session.revision}")
+                ],
                 metadata={"expected": str(expected_revision), "actual": str(session.revision)},
             )
         created = session.head is None
@@ -80,7 +85,9 @@ async def change(
         reply = None
         if request is not None:
             reply = StoredReply(
-                request.id, request.digest, orjson.dumps({"revision": new.revision, "numbers": numbers})
+                request.id,
+                request.digest,
+                orjson.dumps({"revision": new.revision, "numbers": numbers}),
             )
         try:
             await core.commit(

@@ -1,8 +1,9 @@
-"""Compaction: plan (pure), summarize (slow, outside every lock), commit (short, and only if what was planned over still stands).
+"""Compaction: plan (pure), summarize (slow, outside every lock), commit (short, and only if what
+was planned over still stands).
 
-A pass makes one summary. Appends meanwhile are neither lost nor blocked. A pass that would not shrink the view is not committed
-and not tried again on the same input (law 12). Nothing is retired: what a summary stands in for becomes its children, so that
-it can be taken back.
+A pass makes one summary. Appends meanwhile are neither lost nor blocked. A pass that would not
+shrink the view is not committed and not tried again on the same input (law 12). Nothing is retired:
+what a summary stands in for becomes its children, so that it can be taken back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import structlog
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine, NothingToDo
+from contextengine_server.engines.contract import (
+    CompactionGoal,
+    CompactionStep,
+    Engine,
+    NothingToDo,
+)
 from contextengine_server.errors import EngineFailed
 from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, SummaryRow
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
@@ -29,7 +35,8 @@ from .summarizing import capacity_for, summarize
 from .warm import Session
 
 MAX_PASSES = 5_000
-"""Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks the view, so it ends before."""
+"""Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks
+the view, so it ends before."""
 
 MAX_MOVED = 3
 """How often in a row a call plans again because the session was reshaped meanwhile."""
@@ -100,7 +107,8 @@ def ground_of(session: Session) -> Ground:
 
 
 async def compact(core: SessionCore, address: Address, engine: Engine, wanted: Wanted) -> Compacted:
-    """Compacts until the goal is reached or nothing is left to do. The caller holds the session's compaction lock."""
+    """Compacts until the goal is reached or nothing is left to do. The caller holds the session's
+    compaction lock."""
     result: Compacted | None = None
     moved = 0
     while True:
@@ -139,12 +147,14 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
 
 
 async def planned_over(core: SessionCore, session: Session, engine: Engine) -> View:
-    """The view that a pass is planned over: it holds as much of the oldest uncovered history as the engine takes at a time."""
+    """The view that a pass is planned over: it holds as much of the oldest uncovered history as the
+    engine takes at a time."""
     view = session.view
     if engine.chunk is None or not view.base:
         return view
     if session.state.view.scattered:
-        # A message with late results of several atoms tells one place: it may belong to the oldest history as well.
+        # A message with late results of several atoms tells one place: it may belong to the oldest
+        # history as well.
         async with session.lock:
             await core.fresh(session, None)
         return session.view
@@ -154,7 +164,8 @@ async def planned_over(core: SessionCore, session: Session, engine: Engine) -> V
 def next_pass(
     core: SessionCore, engine: Engine, session: Session, view: View, wanted: Wanted, done: int
 ) -> Pass | NothingToDo:
-    """What is to be summarized next, after `done` passes; or why nothing is. Raises EngineFailed."""
+    """What is to be summarized next, after `done` passes; or why nothing is. Raises
+    EngineFailed."""
     step = next_step(
         core,
         engine,
@@ -191,7 +202,8 @@ async def summary_for(
 
 
 def reached(core: SessionCore, engine: Engine, view: View, wanted: Wanted) -> bool:
-    """True where the goal is reached: below the threshold, or the next assembly need evict nothing."""
+    """True where the goal is reached: below the threshold, or the next assembly need evict
+    nothing."""
     if wanted.to_threshold and engine.threshold:
         return view.view_tokens() <= wanted.available * engine.threshold
     said = core.text_tokens(engine.addition(view.summaries))
@@ -211,7 +223,8 @@ def next_step(
     """What the engine would compact next; `over` where the goal is reached. Raises EngineFailed."""
     goal = CompactionGoal(
         available=wanted.available,
-        force=not over and (forced or (wanted.force and bool(view.view_tokens() > wanted.available))),
+        force=not over
+        and (forced or (wanted.force and bool(view.view_tokens() > wanted.available))),
         to_threshold=wanted.to_threshold,
         measured=None if over else wanted.measured,
         floor=core.summary_floor,
@@ -246,8 +259,8 @@ async def _commit(
     ground: Ground,
     wanted: Wanted,
 ) -> tuple[SummaryRow | None, int] | None:
-    """Commits a summary where its ground still stands: (row, tokens after). Row None: it would not shrink the view. None: the
-    ground has moved, plan again."""
+    """Commits a summary where its ground still stands: (row, tokens after). Row None: it would not
+    shrink the view. None: the ground has moved, plan again."""
     async with core.session(address.scope, lock=True) as session:
         tries = 0
         while True:
@@ -265,7 +278,9 @@ async def _commit(
             else:
                 state.refuse(_key(engine, made, wanted))
             new = replace(new, state=state.encode())
-            commit = Commit(head=new, expected_revision=session.revision, summaries=[row] if shrunk else ())
+            commit = Commit(
+                head=new, expected_revision=session.revision, summaries=[row] if shrunk else ()
+            )
             try:
                 await core.commit(commit)
             except RevisionConflict:
@@ -276,7 +291,10 @@ async def _commit(
             if not shrunk:
                 core.meters.compacted["no_progress"].value += 1
                 log.info(
-                    "compaction would not shrink the view", engine=engine.id, gain=made.gain, cost=row.tokens
+                    "compaction would not shrink the view",
+                    engine=engine.id,
+                    gain=made.gain,
+                    cost=row.tokens,
                 )
                 return None, session.view.view_tokens()
             place(core, session, [row])
@@ -289,7 +307,8 @@ def compacted_head(
 ) -> SessionHead:
     """The head with which these summaries are committed."""
     state.compactions += len(rows)
-    # What usage taught comes into force with a compaction's commit, so that nothing changes between two of them.
+    # What usage taught comes into force with a compaction's commit, so that nothing changes between
+    # two of them.
     state.model.factor = state.model.learned
     count = len(session.live_summaries) + len(rows)
     return replace(head, generation=head.generation + len(rows), summary_count=count)

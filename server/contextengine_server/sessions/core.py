@@ -1,4 +1,5 @@
-"""The session core: sessions by their names, warm or read from the store, and one writer at a time for each.
+"""The session core: sessions by their names, warm or read from the store, and one writer at a time
+for each.
 
 Every change is a `Commit`: prepared from memory, written, and only then applied to memory.
 """
@@ -51,8 +52,8 @@ from .state import SessionState
 from .warm import Session, WarmSessions
 
 MAX_WAIT_S = 30.0
-"""How long a read waits for a revision, whatever the caller's deadline: calls that wait for what never comes must not take the
-place of others."""
+"""How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
+never comes must not take the place of others."""
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
@@ -138,8 +139,11 @@ class SessionCore:
         self.warm = WarmSessions(limits.cache_bytes)
         self._own_texts = lru_cache(64)(counter.count_text)
         self.wake_background: Callable[[], None] = lambda: None
-        self.summary_capacity: Callable[[SummaryRequest, int], int | None] = lambda request, previous: None
-        """The tokens of messages that the model asked first takes at once, beside a previous summary of so many."""
+        self.summary_capacity: Callable[[SummaryRequest, int], int | None] = (
+            lambda request, previous: None
+        )
+        """The tokens of messages that the model asked first takes at once, beside a previous
+        summary of so many."""
         self.attached: Callable[[str], int] = lambda tenant: 0
         """How many harnesses of a tenant lend their models now."""
 
@@ -164,7 +168,9 @@ class SessionCore:
             return Address(scope, ref.key)
         head = await self.store.head(scope)
         if head is not None and head.session_key == ref.key:
-            return Address(scope, ref.key)  # rotated out: stays readable, does not become current again
+            return Address(
+                scope, ref.key
+            )  # rotated out: stays readable, does not become current again
         return Address(scope, ref.key, bind=True, rotated=current is not None and head is None)
 
     def _check(self, ref: Ref) -> None:
@@ -174,12 +180,18 @@ class SessionCore:
             )
         if not ref.session and not ref.key:
             raise InvalidField(
-                f"{ref.field}.session_id", "is required, or session_key: one of the two names the session"
+                f"{ref.field}.session_id",
+                "is required, or session_key: one of the two names the session",
             )
-        for name, given in (("agent_id", ref.agent), ("session_id", ref.session), ("session_key", ref.key)):
+        for name, given in (
+            ("agent_id", ref.agent),
+            ("session_id", ref.session),
+            ("session_key", ref.key),
+        ):
             if len(given.encode()) > self.limits.max_id_bytes:
                 raise InvalidField(
-                    f"{ref.field}.{name}", f"is longer than {self.limits.max_id_bytes} bytes: shorten it"
+                    f"{ref.field}.{name}",
+                    f"is longer than {self.limits.max_id_bytes} bytes: shorten it",
                 )
             if "\x00" in given:
                 raise InvalidField(f"{ref.field}.{name}", "holds a NUL character: remove it")
@@ -190,7 +202,8 @@ class SessionCore:
     async def session(
         self, scope: Scope, reach: int | None = 0, *, lock: bool = False
     ) -> AsyncIterator[Session]:
-        """The session as the store has it now, with a window of at least `reach` uncovered tokens; None: all of it.
+        """The session as the store has it now, with a window of at least `reach` uncovered tokens;
+        None: all of it.
 
         `lock`: to be written.
         """
@@ -216,7 +229,8 @@ class SessionCore:
             self.warm.leave(session)
 
     async def reached(self, scope: Scope, revision: int) -> None:
-        """Waits until the session is at least at this revision, as long as the caller's deadline allows. Raises DeadlinePassed."""
+        """Waits until the session is at least at this revision, as long as the caller's deadline
+        allows. Raises DeadlinePassed."""
         pause = 0.002
         try:
             async with asyncio.timeout(MAX_WAIT_S):
@@ -228,8 +242,9 @@ class SessionCore:
                     pause = min(pause * 2, 0.1)
         except TimeoutError:
             raise DeadlinePassed(
-                f"at_least_revision: the session did not reach revision {revision} within {MAX_WAIT_S:g} s: was it written"
-                " to this server, and was the write acknowledged?",
+                f"at_least_revision: the session did not reach revision {revision} within"
+                f" {MAX_WAIT_S:g} s: was it written to this server, and was the write"
+                " acknowledged?",
                 metadata={"field": "at_least_revision"},
             ) from None
 
@@ -256,13 +271,21 @@ class SessionCore:
         await self.reload(session, head, reach, since)
 
     async def reload(
-        self, session: Session, head: SessionHead | None, reach: int | None, since: int | None = None
+        self,
+        session: Session,
+        head: SessionHead | None,
+        reach: int | None,
+        since: int | None = None,
     ) -> None:
         """Reads the session from the store."""
         for _ in range(MAX_TRIES):
             if head is None:
                 session.place(
-                    None, SessionState(encoding=self.defaults.encoding), View(scope=session.scope), [], None
+                    None,
+                    SessionState(encoding=self.defaults.encoding),
+                    View(scope=session.scope),
+                    [],
+                    None,
                 )
                 self.warm.grown(session, 0)
                 return
@@ -271,7 +294,11 @@ class SessionCore:
                 reach = max(reach, session.reach) if session.head is not None else reach
             view, summaries = await load(self.store, head, state, self.shaper, reach, since)
             now = await self.store.head(session.scope)
-            if now is not None and now.revision == head.revision and now.incarnation == head.incarnation:
+            if (
+                now is not None
+                and now.revision == head.revision
+                and now.incarnation == head.incarnation
+            ):
                 before, session.size = session.size, 0
                 session.place(head, state, view, summaries, None if view.base == 0 else reach)
                 size, session.size = session.size, before
@@ -294,7 +321,11 @@ class SessionCore:
         ):
             return False
         changes: Changes | None = await self.store.changes(session.scope, known.revision)
-        if changes is None or changes.summaries or any(row.retired_revision for row in changes.messages):
+        if (
+            changes is None
+            or changes.summaries
+            or any(row.retired_revision for row in changes.messages)
+        ):
             return False
         state = SessionState.decode(changes.head.state)
         if state.view.reopened > known.revision or head.parent_session:
@@ -324,13 +355,17 @@ class SessionCore:
         """Reads the session again after another writer won; gives up after a while."""
         if tries >= MAX_TRIES:
             raise LostRace(
-                f"session {session.scope.session} was changed by others {tries} times meanwhile: send again",
+                f"session {session.scope.session} was changed by others {tries} times meanwhile:"
+                " send again",
                 retry_after_ms=50,
             )
         await self.fresh(session, session.reach)
 
-    def next_head(self, session: Session, address: Address | None = None, **changed: Any) -> SessionHead:
-        """The head after a change: one revision on, or the first of a new session. `changed`: other fields of it."""
+    def next_head(
+        self, session: Session, address: Address | None = None, **changed: Any
+    ) -> SessionHead:
+        """The head after a change: one revision on, or the first of a new session. `changed`: other
+        fields of it."""
         now = self.clock_ms()
         head = session.head
         if head is None:
@@ -346,7 +381,8 @@ class SessionCore:
         )
 
     async def count(self, incoming: Sequence[Incoming]) -> None:
-        """Counts the tokens of messages that arrived, small ones here, long ones in threads; not of those that are known."""
+        """Counts the tokens of messages that arrived, small ones here, long ones in threads; not of
+        those that are known."""
         for message in incoming:
             if message.own or message.tokens:
                 continue
@@ -363,7 +399,9 @@ class SessionCore:
         """Records an engine's failure: the first wins, all are said."""
         self.selection.failed(engine_id, operation, how, self.clock_ms())
         self.events.emit(
-            "engine:failed", *scope, attributes={"engine": engine_id, "operation": operation, "how": how}
+            "engine:failed",
+            *scope,
+            attributes={"engine": engine_id, "operation": operation, "how": how},
         )
 
     async def select(self, scope: Scope) -> Selected:
@@ -379,13 +417,17 @@ class SessionCore:
                     metadata={"engine": choice.engine_id, "operation": "load"},
                 ) from error
             return Selected(
-                self.selection.legacy(), choice.source, choice.options_source, chosen=choice.engine_id
+                self.selection.legacy(),
+                choice.source,
+                choice.options_source,
+                chosen=choice.engine_id,
             )
 
 
 def not_found(scope: Scope) -> SessionNotFound:
     """The error for a session that does not exist."""
     return SessionNotFound(
-        f"there is no session {scope.session!r} of agent {scope.agent!r}: write to it first (Bootstrap or Ingest)",
+        f"there is no session {scope.session!r} of agent {scope.agent!r}: write to it first"
+        " (Bootstrap or Ingest)",
         metadata={"agent_id": scope.agent, "session_id": scope.session},
     )

@@ -1,4 +1,5 @@
-"""Every event there is, by name. docs/api.md and Watch in the protos list the same; ENGINE stands for an engine's id."""
+"""Every event there is, by name. docs/api.md and Watch in the protos list the same; ENGINE stands
+for an engine's id."""
 
 from __future__ import annotations
 
@@ -9,20 +10,39 @@ EVENTS = {
     "session:rewound": "Messages left the view: the host undid, edited or branched.",
     "session:ended": "EndSession, or it was idle for too long. A later write reopens it.",
     "session:deleted": "It was erased, with everything derived from it.",
-    "context:budget_computed": "A list began anew (a new epoch), or did not fit: the budget in parts, and the verdict.",
-    "context:evicted": "A list began anew without its oldest history: the tokens left out, the first step shown, the rule.",
-    "context:ENGINE_compacted": "A summary was committed: tokens before and after, messages, depth, who wrote it.",
-    "context:ENGINE_degraded": "A summary is by another than was asked first. Its `reason`: `breaker_open`, `spend_cap`,"
-    " `summarizer_fallback` or `summarizers_exhausted`.",
-    "context:summary_language_mismatch": "A summary is in another language than the user writes in.",
+    "context:budget_computed": (
+        "A list began anew (a new epoch), or did not fit: the budget in parts, and the verdict."
+    ),
+    "context:evicted": (
+        "A list began anew without its oldest history: the tokens left out, the first step shown,"
+        " the rule."
+    ),
+    "context:ENGINE_compacted": (
+        "A summary was committed: tokens before and after, messages, depth, who wrote it."
+    ),
+    "context:ENGINE_degraded": (
+        "A summary is by another than was asked first. Its `reason`: `breaker_open`, `spend_cap`,"
+        " `summarizer_fallback` or `summarizers_exhausted`."
+    ),
+    "context:summary_language_mismatch": (
+        "A summary is in another language than the user writes in."
+    ),
     "context:compaction_undone": "Compact took summaries back.",
-    "context:dag_expanded": "A tool of recall answered: which, how much it brought back, and how long that took.",
-    "context:integrity": "Doctor looked at the session's rows: issues found, and how many were mended.",
+    "context:dag_expanded": (
+        "A tool of recall answered: which, how much it brought back, and how long that took."
+    ),
+    "context:integrity": (
+        "Doctor looked at the session's rows: issues found, and how many were mended."
+    ),
     "background:started": "A job began: its kind, and which attempt it is.",
-    "background:ended": "A job ended. Its `outcome`: `done`, `more` (there is more to do), `failed` or `cancelled`.",
+    "background:ended": (
+        "A job ended. Its `outcome`: `done`, `more` (there is more to do), `failed` or `cancelled`."
+    ),
     "engine:assigned": "An operator chose an engine or options.",
     "engine:failed": "An engine threw or broke a law: at which operation, and how.",
-    "subagent:prepared": "A child was made; its parent is in the attributes of this and the following.",
+    "subagent:prepared": (
+        "A child was made; its parent is in the attributes of this and the following."
+    ),
     "subagent:started": "The child is there: Bootstrap brought its token.",
     "subagent:rolled_back": "The spawn was taken back.",
     "subagent:ended": "The child's work is over.",

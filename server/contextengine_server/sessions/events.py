@@ -1,6 +1,8 @@
-"""Events: what happens to sessions, for those who watch. Held in a ring; what was missed is said by a gap event.
+"""Events: what happens to sessions, for those who watch. Held in a ring; what was missed is said by
+a gap event.
 
-A position names the life of this server and a number in it, so that a position of another life is known as a gap.
+A position names the life of this server and a number in it, so that a position of another life is
+known as a gap.
 """
 
 from __future__ import annotations
@@ -93,7 +95,8 @@ class Events:
         return f"{self.life}.{number}"
 
     def watch(self, watched: Watched, resume: str = "") -> AsyncIterator[Event]:
-        """Events from the moment of this call on, or behind a position; ends when the server drains."""
+        """Events from the moment of this call on, or behind a position; ends when the server
+        drains."""
         if not resume:
             return self._follow(watched, self._next - 1)
         number = self._number_in(resume)
@@ -107,7 +110,9 @@ class Events:
         life, _, text = position.rpartition(".")
         return int(text) if life == self.life and re.fullmatch("[0-9]{1,18}", text) else None
 
-    async def _follow(self, watched: Watched, number: int, *, missed: bool = False) -> AsyncIterator[Event]:
+    async def _follow(
+        self, watched: Watched, number: int, *, missed: bool = False
+    ) -> AsyncIterator[Event]:
         """Events behind a number."""
         if missed:
             yield self._gap(number, watched)

@@ -1,4 +1,5 @@
-"""Explaining an assembly: one decision for every message of the session. The decisions partition the input exactly."""
+"""Explaining an assembly: one decision for every message of the session. The decisions partition
+the input exactly."""
 
 from __future__ import annotations
 
@@ -48,9 +49,12 @@ def explain(assembly: Assembly) -> list[Decision]:
     decided: dict[int, Decision] = {}
 
     def decide(decision: Decision) -> None:
-        # Results in one message may stand behind calls of several atoms: what shows any of them goes before what shows none.
+        # Results in one message may stand behind calls of several atoms: what shows any of them
+        # goes before what shows none.
         known = decided.get(decision.entry.sequence)
-        if known is None or (known.kind in _UNSHOWN and decision.kind not in (Kind.EVICTED, Kind.DROPPED)):
+        if known is None or (
+            known.kind in _UNSHOWN and decision.kind not in (Kind.EVICTED, Kind.DROPPED)
+        ):
             decided[decision.entry.sequence] = decision
 
     for atom in view.atoms:

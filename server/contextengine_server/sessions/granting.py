@@ -1,4 +1,5 @@
-"""What a child may recall of its parent: the parent's rows as of the spawn, so many tokens of them, for so long (contract §7)."""
+"""What a child may recall of its parent: the parent's rows as of the spawn, so many tokens of them,
+for so long (contract §7)."""
 
 from __future__ import annotations
 
@@ -34,16 +35,19 @@ class Granted:
         return self.spawn.grant_depth
 
     async def spend(self, tokens: int) -> None:
-        """Counts what is about to be answered. Raises BudgetSpent, after which nothing may be answered."""
+        """Counts what is about to be answered. Raises BudgetSpent, after which nothing may be
+        answered."""
         if not await self.core.store.spawns.spend(self.spawn.tenant, self.spawn.token, tokens):
             raise spent(self.spawn, tokens)
         self.core.meters.tokens_granted.value += tokens
 
 
 async def granted(core: SessionCore, scope: Scope, token: str) -> Granted | None:
-    """What a token opens besides the session's own rows; None without a token, and for a fork, whose view holds its parent's.
+    """What a token opens besides the session's own rows; None without a token, and for a fork,
+    whose view holds its parent's.
 
-    Raises RowNotFound, SpawnEnded, PermissionDenied, BudgetSpent; InvalidField where the token is another session's."""
+    Raises RowNotFound, SpawnEnded, PermissionDenied, BudgetSpent; InvalidField where the token is
+    another session's."""
     if not token:
         return None
     spawn = await live(core, scope.tenant, token)
@@ -70,8 +74,8 @@ def spent(spawn: Spawn, tokens: int) -> BudgetSpent:
     """The error for more tokens than the grant has left."""
     used, cap = spawn.used_tokens, spawn.grant_tokens
     return BudgetSpent(
-        f"spawn_token: {tokens} tokens more than the {used} that were read would exceed the grant of {cap}: ask for less, or go on"
-        " without the parent",
+        f"spawn_token: {tokens} tokens more than the {used} that were read would exceed the grant"
+        f" of {cap}: ask for less, or go on without the parent",
         violations=[Violation("spawn_token", f"has {cap - used} tokens left")],
         metadata={"scope": "spawn", "used": str(used), "cap": str(cap)},
     )

@@ -1,4 +1,5 @@
-"""The guards of tenants' summarizers, kept in the store: they outlive a restart, and what they count is counted once."""
+"""The guards of tenants' summarizers, kept in the store: they outlive a restart, and what they
+count is counted once."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class StoredStates:
         self._guards = guards
 
     async def change(self, tenant: str, step: Callable[[GuardState], tuple[GuardState, T]]) -> T:
-        """Replaces the tenant's state by the first that `step` gives, and answers the second, in one transaction."""
+        """Replaces the tenant's state by the first that `step` gives, and answers the second, in
+        one transaction."""
 
         def stored(before: bytes) -> tuple[bytes, T]:
             state, answer = step(read_state(before))

@@ -1,4 +1,5 @@
-"""A harness's own compaction, reported with RecordHostChange{COMPACTED}: a range is shown as its summary from now on."""
+"""A harness's own compaction, reported with RecordHostChange{COMPACTED}: a range is shown as its
+summary from now on."""
 
 from __future__ import annotations
 
@@ -22,21 +23,32 @@ MAX_SUMMARY_BYTES = 1024 * 1024
 
 
 async def host_compaction(
-    core: SessionCore, session: Session, address: Address, request: Request, first: int, last: int, text: str
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    request: Request,
+    first: int,
+    last: int,
+    text: str,
 ) -> tuple[Changed, SummaryRow | None]:
-    """Records the harness's summary over a range of sequences, moved inward to safe cut points. The session is locked."""
+    """Records the harness's summary over a range of sequences, moved inward to safe cut points. The
+    session is locked."""
     head = core.require(session)
     if not text.strip():
-        raise InvalidField("compacted.summary", "is required: the text that stands for the range from now on")
+        raise InvalidField(
+            "compacted.summary", "is required: the text that stands for the range from now on"
+        )
     if len(text.encode()) > MAX_SUMMARY_BYTES:
         raise InvalidField(
             "compacted.summary",
-            f"has {len(text.encode())} bytes, at most {MAX_SUMMARY_BYTES} are taken: it is shown in every assembly",
+            f"has {len(text.encode())} bytes, at most {MAX_SUMMARY_BYTES} are taken: it is shown in"
+            " every assembly",
         )
     if not 1 <= first <= last <= head.last_sequence:
         raise InvalidField(
             "compacted.first_sequence",
-            f"the range {first} to {last} is not within the session's sequences 1 to {head.last_sequence}",
+            f"the range {first} to {last} is not within the session's sequences 1 to"
+            f" {head.last_sequence}",
         )
     await core.fresh(session, None)
     made: list[SummaryRow] = []
@@ -47,7 +59,9 @@ async def host_compaction(
         summary = SummaryResult(text, 0, "host")
         row = row_of(pass_, summary, head, before_of(session.view), core.shaper)
         if not shrinks(pass_.gain, row.tokens):
-            return Draft(state, head)  # law 12: known, but the messages themselves are the shorter text
+            return Draft(
+                state, head
+            )  # law 12: known, but the messages themselves are the shorter text
         made.append(row)
         return Draft(
             state,
@@ -81,9 +95,12 @@ def _inward(view: View, first: int, last: int) -> CompactionStep:
     if not steps:
         raise InvalidField(
             "compacted.first_sequence",
-            f"no whole step lies within {first} to {last}: a range must hold at least one message with its results",
+            f"no whole step lies within {first} to {last}: a range must hold at least one message"
+            " with its results",
         )
-    replaces = tuple(s.id for s in view.summaries if steps[0] <= s.first_step and s.last_step <= steps[-1])
+    replaces = tuple(
+        s.id for s in view.summaries if steps[0] <= s.first_step and s.last_step <= steps[-1]
+    )
     return CompactionStep(steps[0], steps[-1], 0, replaces, origin="host")
 
 

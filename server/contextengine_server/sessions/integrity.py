@@ -1,7 +1,8 @@
 """Whether a session's rows agree with each other, and mending what follows from the messages.
 
-What was said cannot be worked out again: a message that is missing or is not what its hash names is told, never mended. Counts, the
-facts of messages, summaries of nothing and the search index can. After Comis's integrity checks, whose event this emits.
+What was said cannot be worked out again: a message that is missing or is not what its hash names is
+told, never mended. Counts, the facts of messages, summaries of nothing and the search index can.
+After Comis's integrity checks, whose event this emits.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Issue:
     """Something that is not as it should be."""
 
     kind: str
-    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`, `lost_child`, `crossed_summaries`,
-    `search_index` or `stray_answers`."""
+    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`,
+    `lost_child`, `crossed_summaries`, `search_index` or `stray_answers`."""
     found: str
     mendable: bool = False
     mended: bool = False
@@ -78,7 +79,8 @@ class _Look:
 
 
 async def examine(core: SessionCore, address: Address, *, mend: bool = False) -> Report:
-    """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises SessionNotFound."""
+    """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises
+    SessionNotFound."""
     began = perf_counter()
     look = await _look(core, address.scope)
     if mend and any(issue.mendable for issue in look.report.issues):
@@ -126,7 +128,9 @@ async def _look(core: SessionCore, scope: Scope) -> _Look:
         report.issues += _strays(await core.store.stray_replies(scope, head.revision))
         if await core.store.head(scope) == head:
             return _Look(head, report, orphans, truth)
-    raise LostRace(f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000)
+    raise LostRace(
+        f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
+    )
 
 
 async def _mend(core: SessionCore, session: Session, address: Address, look: _Look) -> None:
@@ -143,7 +147,9 @@ async def _mend(core: SessionCore, session: Session, address: Address, look: _Lo
             message_tokens=truth.tokens,
             summary_count=truth.summaries - len(look.orphans),
         )
-        return Draft(truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True)
+        return Draft(
+            truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True
+        )
 
     if kinds - {"search_index", "stray_answers"}:
         await change(core, session, address, edit, expected_revision=look.head.revision)
@@ -156,7 +162,8 @@ async def _mend(core: SessionCore, session: Session, address: Address, look: _Lo
 
 
 async def left_over(core: SessionCore, scope: Scope, *, mend: bool = False) -> Report:
-    """Looks for what is left of a session that is not there (any more), and erases it where that is wanted."""
+    """Looks for what is left of a session that is not there (any more), and erases it where that is
+    wanted."""
     report = Report(issues=list(_strays(await core.store.stray_replies(scope, -1, erase=mend))))
     for issue in report.issues:
         issue.mended = mend
@@ -214,14 +221,20 @@ def _summaries(
     rows: Sequence[SummaryRow], inherited: Sequence[SummaryRow], orphans: Sequence[str]
 ) -> Iterator[Issue]:
     if orphans:
-        yield Issue("orphan_summary", f"{_some(orphans)} summaries stand for no message", mendable=True)
+        yield Issue(
+            "orphan_summary", f"{_some(orphans)} summaries stand for no message", mendable=True
+        )
     known = {row.id: row for row in [*inherited, *rows]}
     lost = [row.id for row in rows if any(child not in known for child in row.children)]
     if lost:
-        yield Issue("lost_child", f"{_some(lost)} summaries were made of summaries that are not there")
+        yield Issue(
+            "lost_child", f"{_some(lost)} summaries were made of summaries that are not there"
+        )
     crossed = [row.id for row in rows if not row.retired_revision and not _encloses(row, known)]
     if crossed:
-        yield Issue("crossed_summaries", f"{_some(crossed)} summaries do not enclose what they were made of")
+        yield Issue(
+            "crossed_summaries", f"{_some(crossed)} summaries do not enclose what they were made of"
+        )
 
 
 def _encloses(row: SummaryRow, known: dict[str, SummaryRow]) -> bool:
@@ -239,12 +252,16 @@ def _counts(head: SessionHead, truth: _Truth) -> Iterator[Issue]:
     counted = head.message_count, head.message_tokens, head.summary_count
     if counted != (truth.messages, truth.tokens, truth.summaries):
         found = (
-            f"the head counts {head.message_count} messages of {head.message_tokens} tokens and {head.summary_count}"
-            f" summaries; there are {truth.messages} of {truth.tokens}, and {truth.summaries}"
+            f"the head counts {head.message_count} messages of {head.message_tokens} tokens and"
+            f" {head.summary_count} summaries; there are {truth.messages} of {truth.tokens}, and"
+            f" {truth.summaries}"
         )
         yield Issue("stale_counts", found, mendable=True)
     if truth.facts:
-        found = f"{_some([one.sequence for one in truth.facts])} messages do not know where they are shown"
+        found = (
+            f"{_some([one.sequence for one in truth.facts])} messages do not know where they are"
+            " shown"
+        )
         yield Issue("stale_facts", found, mendable=True)
 
 

@@ -1,4 +1,5 @@
-"""Bootstrap: a host and a session are introduced to each other; a session goes on where another one stood (contract §1)."""
+"""Bootstrap: a host and a session are introduced to each other; a session goes on where another one
+stood (contract §1)."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Introduction:
         """Notes the host and the model. Raises SpawnEnded where the prepared session is gone."""
         if self.spawned and head.revision == 1:
             raise SpawnEnded(
-                "spawn_token: the child was taken back: prepare another", metadata={"why": "rolled_back"}
+                "spawn_token: the child was taken back: prepare another",
+                metadata={"why": "rolled_back"},
             )
         if self.host is not None:
             state.host, state.capabilities = self.host.encoded.hex(), list(self.host.capabilities)
@@ -71,8 +73,8 @@ async def introduce(
     history: Sequence[Incoming] = (),
     request: Request | None = None,
 ) -> Introduced:
-    """Creates the session where it does not exist, notes what is said and stores the history, in one commit. Nothing is
-    committed where nothing is new."""
+    """Creates the session where it does not exist, notes what is said and stores the history, in
+    one commit. Nothing is committed where nothing is new."""
     parent = await _parent(core, address, said.continues) if said.continues is not None else None
     await core.count(history)
     async with core.session(address.scope, lock=True) as session:
@@ -116,7 +118,8 @@ async def _continue_with(
     history: Sequence[Incoming],
     request: Request | None,
 ) -> list[Stored]:
-    """Stores history behind what is inherited. It is folded onto the inherited view, so that one commit does both."""
+    """Stores history behind what is inherited. It is folded onto the inherited view, so that one
+    commit does both."""
     state = session.state.copy()
     head = _continue(session, said.edit(core.next_head(session, address), state), state, parent)
     view, summaries = await load(core.store, head, state, core.shaper, None)
@@ -182,14 +185,17 @@ def _continues(session: Session, parent: Parent) -> bool:
     return session.head is not None and session.head.parent_session == parent.head.scope.session
 
 
-def _continue(session: Session, head: SessionHead, state: SessionState, parent: Parent) -> SessionHead:
+def _continue(
+    session: Session, head: SessionHead, state: SessionState, parent: Parent
+) -> SessionHead:
     known = session.head
     if _continues(session, parent):
         return head
     if known is not None and (known.last_sequence or known.parent_session):
         raise ContradictoryFields(
             ["continues", "session"],
-            "the session has messages of its own or continues another: only an empty session can continue one",
+            "the session has messages of its own or continues another: only an empty session can"
+            " continue one",
         )
     return inherit(head, state, parent)
 
@@ -198,14 +204,19 @@ def inherit(head: SessionHead, state: SessionState, parent: Parent) -> SessionHe
     """The head of a session whose view begins with the parent's, as of now; its state with it."""
     facts = parent.state.view
     state.view = replace(facts, reopened=0)
-    state.encoding, state.detached, state.undone = parent.state.encoding, 0, list(parent.state.undone)
+    state.encoding, state.detached, state.undone = (
+        parent.state.encoding,
+        0,
+        list(parent.state.undone),
+    )
     state.depth = parent.state.depth
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)
         state.model = replace(parent.state.model)
     return replace(
         head,
-        # Revisions go on where the parent's stood, so that what was there before stays older than what comes.
+        # Revisions go on where the parent's stood, so that what was there before stays older than
+        # what comes.
         revision=max(head.revision, parent.head.revision + 1),
         parent_session=parent.head.scope.session,
         parent_revision=parent.head.revision,

@@ -1,9 +1,11 @@
-"""What a harness's own list shows (contract §3, `live`): the stored view and what follows it, or the list itself.
+"""What a harness's own list shows (contract §3, `live`): the stored view and what follows it, or
+the list itself.
 
-Items of ours that came back stand where the harness has them, in the form in which they were sent. A result that was made
-up is made up again, where it is still needed.
+Items of ours that came back stand where the harness has them, in the form in which they were sent.
+A result that was made up is made up again, where it is still needed.
 
-What is shown comes with a mark that names how the list begins as far as the stored session does not: it goes into the epoch.
+What is shown comes with a mark that names how the list begins as far as the stored session does
+not: it goes into the epoch.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ from .warm import Session
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Names how a list begins as far as the stored session does not. Empty where the stored session says it all."""
+    """Names how a list begins as far as the stored session does not. Empty where the stored session
+    says it all."""
 
     whole: str = ""
     settled: str = ""
-    """The same without the messages behind the last stored one: the next call may have others in their place."""
+    """The same without the messages behind the last stored one: the next call may have others in
+    their place."""
 
 
 NO_MARK = Mark()
@@ -40,14 +44,17 @@ Listed = tuple[View, Mark]
 
 
 def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None:
-    """Messages with the content of one in memory have its tokens: a list that comes again is not counted again."""
+    """Messages with the content of one in memory have its tokens: a list that comes again is not
+    counted again."""
     if session is not None:
         known = {entry.hash: entry.tokens for atom in session.view.atoms for entry in atom.entries}
         for message in live:
             message.tokens = known.get(message.hash, 0)
 
 
-def followed(session: Session, live: Sequence[Incoming], alignment: Alignment, shaper: WireShaper) -> Listed:
+def followed(
+    session: Session, live: Sequence[Incoming], alignment: Alignment, shaper: WireShaper
+) -> Listed:
     """The stored view and, behind it, what the list has that is not stored. Raises NeedsHistory."""
     sequence, start = session.view.last_sequence + 1, alignment.start
     entries = [
@@ -65,8 +72,8 @@ def followed(session: Session, live: Sequence[Incoming], alignment: Alignment, s
 def passed_through(
     session: Session, live: Sequence[Incoming], matched: dict[int, int], shaper: WireShaper
 ) -> Listed:
-    """The list itself, where it does not come to the whole view. `matched`: indexes of the list that are stored, by their
-    sequence."""
+    """The list itself, where it does not come to the whole view. `matched`: indexes of the list
+    that are stored, by their sequence."""
     whole = session.view
     shown = sorted({entry.sequence for atom in whole.atoms for entry in atom.entries})
     own = sum(message.own for message in live)
@@ -75,10 +82,14 @@ def passed_through(
         return whole, NO_MARK
     view, mark = listed(session.scope, session, live, matched, shaper)
     last = max(matched, default=-1)
-    if complete and all(at in matched or message.own or at > last for at, message in enumerate(live)):
+    if complete and all(
+        at in matched or message.own or at > last for at, message in enumerate(live)
+    ):
         mark = replace(mark, settled="")
     slots = [slot for segment in everything(whole) for slot in segment_slots(segment, whole)]
-    same = [slot.hash for slot in slots] == [slot.hash for atom in view.atoms for slot in atom.slots]
+    same = [slot.hash for slot in slots] == [
+        slot.hash for atom in view.atoms for slot in atom.slots
+    ]
     return (whole, NO_MARK) if same else (view, mark)
 
 
@@ -89,7 +100,8 @@ def listed(
     matched: dict[int, int],
     shaper: WireShaper,
 ) -> Listed:
-    """The list alone; messages of it that are stored stay what they are, or what covers them stands for them."""
+    """The list alone; messages of it that are stored stay what they are, or what covers them stands
+    for them."""
     view = View(scope=scope)
     newest, revision = 0, 1
     held: dict[int, tuple[Entry, Slot | None]] = {}
@@ -134,8 +146,8 @@ def _held(view: View) -> dict[int, tuple[Entry, Slot | None]]:
 
 
 def _beginning(shown: Iterable[Entry | Slot], stored: Sequence[int]) -> str:
-    """Names a list by the runs of stored messages in it, and by what else it holds. A run that reaches the newest stored
-    message stays open: what is appended goes on with it."""
+    """Names a list by the runs of stored messages in it, and by what else it holds. A run that
+    reaches the newest stored message stays open: what is appended goes on with it."""
     place = {sequence: at for at, sequence in enumerate(stored)}
     parts: list[bytes] = []
     run = -1

@@ -1,4 +1,5 @@
-"""Reading a session from the store into a view: the whole of it, or the window that a plan may need.
+"""Reading a session from the store into a view: the whole of it, or the window that a plan may
+need.
 
 Rows read are in proportion to the window: one look-up of the running sum finds where it begins.
 """
@@ -33,11 +34,12 @@ async def load(
 ) -> tuple[View, list[Summary]]:
     """The view at the head's revision, and every live summary.
 
-    `reach`: the window must hold the newest so many tokens of history, and all that no summary covers where that is no more;
-    None: everything. `since`: the window must begin at or before this sequence.
+    `reach`: the window must hold the newest so many tokens of history, and all that no summary
+    covers where that is no more; None: everything. `since`: the window must begin at or before this
+    sequence.
 
-    Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next to nothing, and what lies before
-    them may be shown as well.
+    Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next
+    to nothing, and what lies before them may be shown as well.
     """
     large = 0
     while True:
@@ -101,26 +103,32 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
 async def lineage_rows(
     store: Store, head: SessionHead, *, as_of: int | None = None
 ) -> list[tuple[Scope, MessageRow]]:
-    """All rows of the view with the session that stores each: those of the session it continues, up to that moment, first."""
+    """All rows of the view with the session that stores each: those of the session it continues, up
+    to that moment, first."""
     inherited: list[tuple[Scope, MessageRow]] = []
     if inherits(head, as_of):
         parent = await store.head(head.scope._replace(session=head.parent_session))
         if parent is not None:
             rows = await lineage_rows(store, parent, as_of=head.parent_revision)
-            inherited = [(scope, row) for scope, row in rows if row.sequence <= head.parent_sequence]
+            inherited = [
+                (scope, row) for scope, row in rows if row.sequence <= head.parent_sequence
+            ]
     own = await store.messages(head.scope, as_of=as_of)
     return [*inherited, *((head.scope, row) for row in own)]
 
 
 def inherits(head: SessionHead, as_of: int | None = None) -> bool:
-    """True where the view begins with the rows of the session that this one continues: until the first reset."""
+    """True where the view begins with the rows of the session that this one continues: until the
+    first reset."""
     if not head.parent_session:
         return False
     detached = SessionState.decode(head.state).detached
     return not detached or (as_of is not None and as_of < detached)
 
 
-async def _all_rows(store: Store, head: SessionHead, *, as_of: int | None = None) -> list[MessageRow]:
+async def _all_rows(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[MessageRow]:
     return [row for _, row in await lineage_rows(store, head, as_of=as_of)]
 
 
@@ -130,7 +138,9 @@ async def _summaries(
     return [summary_of(row, shaper) for row in await lineage_summaries(store, head, as_of=as_of)]
 
 
-async def lineage_summaries(store: Store, head: SessionHead, *, as_of: int | None = None) -> list[SummaryRow]:
+async def lineage_summaries(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[SummaryRow]:
     """All live summaries of the view, those of the session it continues first."""
     inherited: list[SummaryRow] = []
     if inherits(head, as_of):
@@ -142,17 +152,19 @@ async def lineage_summaries(store: Store, head: SessionHead, *, as_of: int | Non
 
 
 def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
-    """Folds stored messages. The spans of summaries are as they were stored, all late results counted: the fold, which moves
-    spans with every late result, must not move them again."""
+    """Folds stored messages. The spans of summaries are as they were stored, all late results
+    counted: the fold, which moves spans with every late result, must not move them again."""
     summaries, view.summaries = view.summaries, []
     if rows:
         apply(view, extend(view, [entry_of(row) for row in rows], shaper))
     view.summaries = summaries
 
 
-async def _window_start(store: Store, head: SessionHead, scattered: int, reach: int) -> MessageRow | None:
-    """The row that begins the window; None where the window is the whole view, or holds a message that stands in more places
-    than its row tells."""
+async def _window_start(
+    store: Store, head: SessionHead, scattered: int, reach: int
+) -> MessageRow | None:
+    """The row that begins the window; None where the window is the whole view, or holds a message
+    that stands in more places than its row tells."""
     position = head.message_tokens - reach
     if position <= 0:
         return None
@@ -177,7 +189,12 @@ async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> 
 
 
 async def _anchor(
-    store: Store, head: SessionHead, state: SessionState, view: View, before: int, shaper: WireShaper
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    view: View,
+    before: int,
+    shaper: WireShaper,
 ) -> None:
     """Reads the atoms before the window that every assembly needs."""
     facts = state.view

@@ -27,7 +27,9 @@ class Meters:
             )
             for number, name in _OUTCOMES.items()
         }
-        self.messages = metrics.counter("contextengine.messages.stored", "Messages stored", unit="{message}")
+        self.messages = metrics.counter(
+            "contextengine.messages.stored", "Messages stored", unit="{message}"
+        )
         self.tokens_in = metrics.counter(
             "contextengine.tokens.stored", "Tokens stored, reference encoding", unit="{token}"
         )
@@ -35,11 +37,16 @@ class Meters:
             "contextengine.tokens.assembled", "Tokens of assemblies", unit="{token}"
         )
         self.tokens_reused = metrics.counter(
-            "contextengine.tokens.reused", "Tokens of assemblies that the caller held already", unit="{token}"
+            "contextengine.tokens.reused",
+            "Tokens of assemblies that the caller held already",
+            unit="{token}",
         )
         self.compacted: dict[str, Counter] = {
             name: metrics.counter(
-                "contextengine.compactions", "Compaction passes by outcome", {"outcome": name}, "{pass}"
+                "contextengine.compactions",
+                "Compaction passes by outcome",
+                {"outcome": name},
+                "{pass}",
             )
             for name in _COMPACTIONS
         }
@@ -54,17 +61,23 @@ class Meters:
         }
         self.subagents: dict[str, Counter] = {
             name: metrics.counter(
-                "contextengine.subagents", "Children by what became of them", {"outcome": name}, "{child}"
+                "contextengine.subagents",
+                "Children by what became of them",
+                {"outcome": name},
+                "{child}",
             )
             for name in _SUBAGENTS
         }
         self.tokens_granted = metrics.counter(
-            "contextengine.tokens.granted", "Tokens that children recalled of their parents", unit="{token}"
+            "contextengine.tokens.granted",
+            "Tokens that children recalled of their parents",
+            unit="{token}",
         )
         self.reported: dict[str, Counter] = {
             field: metrics.counter(
                 "contextengine.tokens.reported",
-                "Tokens that providers billed, as ReportUsage and AfterTurn tell; the parts of the input do not overlap",
+                "Tokens that providers billed, as ReportUsage and AfterTurn tell; the parts of the"
+                " input do not overlap",
                 {"kind": kind},
                 "{token}",
             )

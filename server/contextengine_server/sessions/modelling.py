@@ -1,5 +1,5 @@
-"""The session's model, and what its provider billed or refused (contract §3): counted at once, in force only with a compaction or
-UpdateModel."""
+"""The session's model, and what its provider billed or refused (contract §3): counted at once, in
+force only with a compaction or UpdateModel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def set_model(
     window: int | None,
     max_output: int | None,
 ) -> SessionHead:
-    """The head with another model; the factor that usage taught comes into force, or the new model's own."""
+    """The head with another model; the factor that usage taught comes into force, or the new
+    model's own."""
     if model and model != head.model:
         known = profile(model)
         head = replace(head, model=model, provider=provider or known.provider)
@@ -86,7 +87,8 @@ class Report:
     billed: bool = False
     """True where usage was reported at all."""
     sent: int = 0
-    """What the named assembly was estimated at, in the reference encoding with no factor; 0: none was named."""
+    """What the named assembly was estimated at, in the reference encoding with no factor; 0: none
+    was named."""
     overflow_limit: int = 0
     """The limit that the provider named when it refused; 0: none."""
 
@@ -99,7 +101,8 @@ class Report:
 async def report_usage(
     core: SessionCore, session: Session, address: Address, report: Report, request: Request | None
 ) -> Changed:
-    """Counts what was billed and learns from it; nothing of it changes an assembly before a compaction or UpdateModel."""
+    """Counts what was billed and learns from it; nothing of it changes an assembly before a
+    compaction or UpdateModel."""
 
     def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
         note_usage(state, report)
@@ -131,4 +134,6 @@ def note_usage(state: SessionState, report: Report) -> None:
             state.model.learned = calibrate(state.model.learned, report.sent, report.prompt_tokens)
     if report.overflow_limit:
         known = state.model.served_window
-        state.model.served_window = min(known, report.overflow_limit) if known else report.overflow_limit
+        state.model.served_window = (
+            min(known, report.overflow_limit) if known else report.overflow_limit
+        )

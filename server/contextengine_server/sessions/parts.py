@@ -1,6 +1,8 @@
-"""Parts of the history that are read by themselves, before the window: what stands between summaries, and single atoms.
+"""Parts of the history that are read by themselves, before the window: what stands between
+summaries, and single atoms.
 
-What is read is in proportion to the part: a late result is found by the call that it answers, wherever it lies.
+What is read is in proportion to the part: a late result is found by the call that it answers,
+wherever it lies.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | N
 
 
 async def with_oldest(store: Store, view: View, shaper: WireShaper, tokens: int) -> View:
-    """The view, holding as well the oldest atoms that no summary covers, so many tokens of them. The view given stays as it is.
+    """The view, holding as well the oldest atoms that no summary covers, so many tokens of them.
+    The view given stays as it is.
 
     What it costs is in proportion to the tokens, wherever the window begins.
     """
@@ -50,7 +53,8 @@ async def with_oldest(store: Store, view: View, shaper: WireShaper, tokens: int)
 
 
 async def hold_newest(store: Store, view: View, shaper: WireShaper, tokens: int) -> None:
-    """Holds in a view the newest atoms before the window that no summary covers, so many tokens of them. Raises NeedsHistory."""
+    """Holds in a view the newest atoms before the window that no summary covers, so many tokens of
+    them. Raises NeedsHistory."""
     for start, end in reversed(_gaps(view)):
         if tokens <= 0:
             break
@@ -58,7 +62,8 @@ async def hold_newest(store: Store, view: View, shaper: WireShaper, tokens: int)
 
 
 def _gaps(view: View) -> list[tuple[int, int]]:
-    """Where what no summary covers lies before the window, besides the leading messages: running sums, in order."""
+    """Where what no summary covers lies before the window, besides the leading messages: running
+    sums, in order."""
     gaps = []
     position = view.atom(view.leading - 1).end if view.leading else 0
     for summary in (*view.summaries, None):
@@ -71,7 +76,8 @@ def _gaps(view: View) -> list[tuple[int, int]]:
 
 
 async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShaper) -> int:
-    """Holds the atoms whose running sum before them is at least `start` and below `end`; their tokens."""
+    """Holds the atoms whose running sum before them is at least `start` and below `end`; their
+    tokens."""
     first = await store.atom_from(view.scope, start)
     behind = await store.atom_from(view.scope, end)
     if first is None or first.step is None or first.start is None:
@@ -85,9 +91,13 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
     if view.late_mark and behind is not None and behind.step is not None:
         found = await store.late_results(view.scope, first.sequence, behind.sequence - 1)
         late = [
-            r for r in found if r.sequence > behind.sequence and r.step is not None and r.step < behind.step
+            r
+            for r in found
+            if r.sequence > behind.sequence and r.step is not None and r.step < behind.step
         ]
-    part = View(scope=view.scope, base=first.step, total=first.start, leading_open=False, leaves=view.leaves)
+    part = View(
+        scope=view.scope, base=first.step, total=first.start, leading_open=False, leaves=view.leaves
+    )
     _fold_part(part, shown_in(part, rows, first.sequence), late, shaper)
     for atom in part.atoms:
         refuse_scattered(view, atom)
@@ -99,8 +109,8 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
 
 
 def shown_in(part: View, rows: Sequence[MessageRow], first: int) -> list[MessageRow]:
-    """Of the rows from a sequence on those that the part shows: not the late results that are shown before it. One that it shows
-    as a note finds its call by `late_of`."""
+    """Of the rows from a sequence on those that the part shows: not the late results that are shown
+    before it. One that it shows as a note finds its call by `late_of`."""
     shown = []
     for row in rows:
         if row.late_of is not None and row.late_of < first:
@@ -121,7 +131,10 @@ def _fold_part(
 
 
 def refuse_scattered(view: View, atom: Atom) -> None:
-    """A message with late results that stands in several places tells one of them: of an atom with calls or results that came
-    no later than such a message it is not known what it shows. Raises NeedsHistory."""
-    if atom.first <= view.scattered and (atom.calls or any(entry.traits.results for entry in atom.entries)):
+    """A message with late results that stands in several places tells one of them: of an atom with
+    calls or results that came no later than such a message it is not known what it shows. Raises
+    NeedsHistory."""
+    if atom.first <= view.scattered and (
+        atom.calls or any(entry.traits.results for entry in atom.entries)
+    ):
         raise NeedsHistory(atom.first)

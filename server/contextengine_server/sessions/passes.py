@@ -27,7 +27,8 @@ CUT = "\n[cut here: the summary was longer than it may be; what it stands for ca
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Pass:
-    """A summary to be made: its step, and what it stands for. Nothing here changes when the session goes on."""
+    """A summary to be made: its step, and what it stands for. Nothing here changes when the session
+    goes on."""
 
     step: CompactionStep
     entries: Sequence[Entry]
@@ -48,7 +49,9 @@ class Pass:
 
     def key(self, configuration: str) -> str:
         """Names its input, for law 12."""
-        hashes = [child.slot.hash for child in self.sources] or [entry.hash for entry in self.entries]
+        hashes = [child.slot.hash for child in self.sources] or [
+            entry.hash for entry in self.entries
+        ]
         return input_key(hashes, f"{configuration}:{self.step.target_tokens}")
 
 
@@ -85,7 +88,9 @@ def prepare(view: View, step: CompactionStep) -> Pass:
         list(entries.values()),
         children,
         sum(child.tokens for child in children)
-        + sum(view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None),
+        + sum(
+            view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None
+        ),
         begin.first,
         max((entry.sequence for entry in _in_place(view, step)), default=end.first),
         begin.start,
@@ -94,7 +99,8 @@ def prepare(view: View, step: CompactionStep) -> Pass:
 
 
 def bounded(summary: SummaryResult, target: int, count: Callable[[str], int]) -> SummaryResult:
-    """The summary, cut where it is far longer than its text was to be, in tokens: a model may not mind its target."""
+    """The summary, cut where it is far longer than its text was to be, in tokens: a model may not
+    mind its target."""
     most = MAX_OVERAGE * max(1, target)
     text, tokens = summary.text, summary.tokens
     while tokens > most:
@@ -113,7 +119,8 @@ def row_of(
     shaper: WireShaper,
     taken: Container[str] = (),
 ) -> SummaryRow:
-    """The summary's row, for a commit that makes this the session's head. `taken`: the ids of others of the same commit."""
+    """The summary's row, for a commit that makes this the session's head. `taken`: the ids of
+    others of the same commit."""
     row = SummaryRow(
         id=_id(head.revision, summary.text, taken),
         depth=made.step.depth,
@@ -144,7 +151,8 @@ def row_of(
 
 
 def _id(revision: int, text: str, taken: Container[str]) -> str:
-    """Derived, so that the same session compacted in the same way gets the same summary, wherever that happens."""
+    """Derived, so that the same session compacted in the same way gets the same summary, wherever
+    that happens."""
     # In decimal, which tokenizers take by threes.
     digest = blake2b(text.encode("utf-8", "replace"), digest_size=8)
     while (made := f"s{revision}-{int(digest.hexdigest(), 16) % 10**9:09}") in taken:
@@ -153,7 +161,8 @@ def _id(revision: int, text: str, taken: Container[str]) -> str:
 
 
 def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
-    """What the summary of a pass costs besides its text, a token or three less at times: its id is not known yet."""
+    """What the summary of a pass costs besides its text, a token or three less at times: its id is
+    not known yet."""
     facts = SummaryFacts(
         id="s" + "9" * 9 + "-" + "9" * 9,
         depth=made.step.depth,
@@ -186,7 +195,8 @@ def _known(times: Iterable[int | None]) -> list[int]:
 
 
 def _in_place(view: View, step: CompactionStep) -> list[Entry]:
-    """The messages of the range that stand at their own position: a late result lies behind the range."""
+    """The messages of the range that stand at their own position: a late result lies behind the
+    range."""
     behind = view.first_of(step.last + 1)
     return [
         entry

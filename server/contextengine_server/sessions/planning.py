@@ -1,4 +1,5 @@
-"""From a view to an assembly: plan, hold the plan to the laws, join; and what is answered where an engine fails."""
+"""From a view to an assembly: plan, hold the plan to the laws, join; and what is answered where an
+engine fails."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ log = structlog.get_logger("contextengine.assemble")
 
 
 def blamed(engine: Engine, error: Exception) -> EngineBroken:
-    """What an exception says of the engine that was asked. Raises it again where it is about the request."""
+    """What an exception says of the engine that was asked. Raises it again where it is about the
+    request."""
     if isinstance(error, DomainError):
         raise error
     if isinstance(error, EngineBroken):
@@ -51,7 +53,8 @@ def finish(
     mark: Mark = NO_MARK,
     reason: str = "",
 ) -> Assembly:
-    """Plans, holds the plan to the laws, and joins. `mark` names a list that is not the session's; `reason`: why DEGRADED."""
+    """Plans, holds the plan to the laws, and joins. `mark` names a list that is not the session's;
+    `reason`: why DEGRADED."""
     if call.broken is not None and engine is None:
         raise call.broken
     engine = engine or selected.engine
@@ -72,7 +75,9 @@ def finish(
         span.set("contextengine.plan.segments", len(plan.segments))
     with call.trace.span("laws"):
         for_items = room_cell - call.prompt_tokens
-        case = Case(plan, view, for_items, tokens, engine.declared, aim.provider in REASONING_OPTIONAL)
+        case = Case(
+            plan, view, for_items, tokens, engine.declared, aim.provider in REASONING_OPTIONAL
+        )
         broken = violation(case)
         if broken is not None:
             log.error("plan breaks a law", engine=engine.id, law=str(broken))
@@ -128,13 +133,14 @@ async def fall_back(
     view: View | None = None,
     reason: str = "",
 ) -> Assembly:
-    """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to show; else the session.
-    `reason`: what was wrong before."""
+    """The engine is recorded as failed; the answer follows `on_engine_failure`. `view`: a list to
+    show; else the session. `reason`: what was wrong before."""
     broken = blamed(selected.engine, error)
     core.engine_failed(session.scope, broken.engine_id, "assemble", broken.how)
     if core.defaults.on_engine_failure != "legacy":
         raise EngineFailed(
-            f"engine {broken.engine_id!r} failed to assemble: {broken.how}: assign another engine or set on_engine_failure",
+            f"engine {broken.engine_id!r} failed to assemble: {broken.how}: assign another engine"
+            " or set on_engine_failure",
             metadata={"engine": broken.engine_id, "operation": "assemble", "how": broken.how},
         ) from broken
     if view is None:
@@ -161,7 +167,12 @@ async def fall_back(
 
 
 async def reread(
-    core: SessionCore, session: Session, reach: int | None, since: int | None = None, *, locked: bool
+    core: SessionCore,
+    session: Session,
+    reach: int | None,
+    since: int | None = None,
+    *,
+    locked: bool,
 ) -> None:
     """Reads the session again, as far back as is needed. `locked`: the caller holds its lock."""
     if locked:

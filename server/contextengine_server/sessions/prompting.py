@@ -1,5 +1,5 @@
-"""This turn's prompt, where it is a stored message (contract §3, `current_message_id`): it stays in the assembly, verbatim, like the
-newest user message."""
+"""This turn's prompt, where it is a stored message (contract §3, `current_message_id`): it stays in
+the assembly, verbatim, like the newest user message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ async def keeping(core: SessionCore, session: Session, view: View, message_id: s
         if not rows:
             raise not_stored(message_id)
         sequence = rows[0].sequence
-    atom = view.holding(sequence) or await anchor_of(core.store, session.scope, sequence, core.shaper)
+    atom = view.holding(sequence) or await anchor_of(
+        core.store, session.scope, sequence, core.shaper
+    )
     if atom is None or atom.step == view.user_step or atom.step in view.pinned:
         return view
     return replace(
@@ -35,6 +37,7 @@ async def keeping(core: SessionCore, session: Session, view: View, message_id: s
 def not_stored(message_id: str) -> RowNotFound:
     """The error for a prompt that no message of the session is."""
     return RowNotFound(
-        f"current_message_id: no message {message_id!r} is stored in this session: ingest it or send `prompt`",
+        f"current_message_id: no message {message_id!r} is stored in this session: ingest it or"
+        " send `prompt`",
         violations=[Violation("current_message_id", "is not stored")],
     )

@@ -1,7 +1,9 @@
-"""Proposals (contract §5): a compaction is worked out and shown, and committed only when the harness takes it.
+"""Proposals (contract §5): a compaction is worked out and shown, and committed only when the
+harness takes it.
 
-A proposal is kept beside the answers to requests: it survives a restart, and takes nothing from anyone until it is taken. It
-expires harmlessly. It may be taken after messages were appended, but not after anything reshaped the history that it covers.
+A proposal is kept beside the answers to requests: it survives a restart, and takes nothing from
+anyone until it is taken. It expires harmlessly. It may be taken after messages were appended, but
+not after anything reshaped the history that it covers.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ class Proposal:
 async def propose(
     core: SessionCore, address: Address, engine: Engine, wanted: Wanted, reach: int | None
 ) -> Proposal:
-    """Works out a compaction without committing any of it. `reach`: how far back the view that it answers must go. The caller
-    holds the session's compaction lock. Raises EngineFailed."""
+    """Works out a compaction without committing any of it. `reach`: how far back the view that it
+    answers must go. The caller holds the session's compaction lock. Raises EngineFailed."""
     async with core.session(address.scope, None if engine.chunk is None else reach) as session:
         head, ground = core.require(session), ground_of(session)
         if session.state.view.scattered:
@@ -85,14 +87,19 @@ async def propose(
         rows: list[SummaryRow] = []
         reason = HELD if session.state.held and not wanted.force else ""
         while not reason and len(rows) < wanted.passes:
-            made = next_pass(core, engine, session, await _oldest(core, engine, view), wanted, len(rows))
+            made = next_pass(
+                core, engine, session, await _oldest(core, engine, view), wanted, len(rows)
+            )
             if isinstance(made, NothingToDo):
                 reason = made.reason
                 break
             summary = await summary_for(core, address, engine, made, wanted)
-            # All of them would be committed at once: under one revision, so that no later summary has the id of one that was
-            # taken back; and what was evicted by then is the same for each.
-            ahead = replace(head, revision=head.revision + 1, generation=head.generation + len(rows))
+            # All of them would be committed at once: under one revision, so that no later summary
+            # has the id of one that was taken back; and what was evicted by then is the same for
+            # each.
+            ahead = replace(
+                head, revision=head.revision + 1, generation=head.generation + len(rows)
+            )
             row = row_of(made, summary, ahead, before, core.shaper, [one.id for one in rows])
             if not shrinks(made.gain, row.tokens):
                 reason = NO_SMALLER
@@ -111,7 +118,9 @@ async def propose(
                 "force": wanted.force,
                 "expires_ms": proposal.expires_ms,
             }
-            await core.store.remember(address.scope, StoredReply(_name(proposal.id), b"", orjson.dumps(kept)))
+            await core.store.remember(
+                address.scope, StoredReply(_name(proposal.id), b"", orjson.dumps(kept))
+            )
         return proposal
 
 
@@ -135,11 +144,13 @@ def _apart(view: View) -> View:
 
 
 async def decide(core: SessionCore, session: Session, proposal_id: str, accept: bool) -> Answer:
-    """Takes or refuses a proposal, once: what was decided first stands. The session is locked. Raises RowNotFound."""
+    """Takes or refuses a proposal, once: what was decided first stands. The session is locked.
+    Raises RowNotFound."""
     known = await core.store.reply(session.scope, _name(proposal_id))
     if known is None:
         raise RowNotFound(
-            f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that Compact answered",
+            f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that"
+            " Compact answered",
             violations=[Violation("proposal_id", "no such proposal")],
             metadata={"field": "proposal_id"},
         )
@@ -167,7 +178,9 @@ async def decide(core: SessionCore, session: Session, proposal_id: str, accept: 
                     head=head,
                     expected_revision=session.revision,
                     summaries=rows,
-                    reply=StoredReply(_name(proposal_id, decided=True), b"", Answer.COMMITTED.encode()),
+                    reply=StoredReply(
+                        _name(proposal_id, decided=True), b"", Answer.COMMITTED.encode()
+                    ),
                 )
             )
         except DuplicateRequest as duplicate:

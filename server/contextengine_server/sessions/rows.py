@@ -1,4 +1,5 @@
-"""Between rows and the core: stored messages as entries, entries as rows, summaries as items of the view."""
+"""Between rows and the core: stored messages as entries, entries as rows, summaries as items of the
+view."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def summary_cost(row: SummaryRow, shaper: WireShaper) -> int:
 
 
 def summary_overhead(count: Callable[[str], int]) -> int:
-    """What a summary costs besides its body, at most: its frame as a message, header, fence and footer."""
+    """What a summary costs besides its body, at most: its frame as a message, header, fence and
+    footer."""
     longest = SummaryFacts("s" + "9" * 9 + "-ffffffff", 9, 999_999, 0, 4_102_444_799_000, True)
     return MESSAGE_TOKENS + count(render(longest, ""))
 
@@ -128,8 +130,8 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
 
 
 class _Shown:
-    """Makes the item that shows a summary when it is first wanted. Thousands of these are made for one cold session, and a cached
-    function takes twenty times as long to make."""
+    """Makes the item that shows a summary when it is first wanted. Thousands of these are made for
+    one cold session, and a cached function takes twenty times as long to make."""
 
     __slots__ = ("_row", "_shaper", "_slot")
 
@@ -144,8 +146,8 @@ class _Shown:
 
 
 def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts]]:
-    """The view with nothing behind a sequence, folded again, and the facts of stored messages that differ by it. The view given
-    is whole."""
+    """The view with nothing behind a sequence, folded again, and the facts of stored messages that
+    differ by it. The view given is whole."""
     kept = [entry for entry in view.entries() if entry.sequence <= after]
     again = View(scope=view.scope, incarnation=view.incarnation, reset_mark=view.reset_mark)
     again.summaries = [s for s in view.summaries if s.last_sequence <= after]
@@ -168,7 +170,10 @@ def facts_by_sequence(view: View) -> dict[int, Facts]:
                 and _is_late(view, atom, entry)
             )
             facts[entry.sequence] = Facts(
-                entry.sequence, atom.step, atom.start if begins else None, atom.first if late else None
+                entry.sequence,
+                atom.step,
+                atom.start if begins else None,
+                atom.first if late else None,
             )
     return facts
 

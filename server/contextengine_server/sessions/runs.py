@@ -1,7 +1,8 @@
-"""Runs: what was joined for an epoch, so that an assembly after an append costs in proportion to what was appended.
+"""Runs: what was joined for an epoch, so that an assembly after an append costs in proportion to
+what was appended.
 
-Within an epoch the earlier list is a prefix of the later (law 10), and of its steps only the newest may still change. A run holds
-the frames and hash chain of all but the newest step.
+Within an epoch the earlier list is a prefix of the later (law 10), and of its steps only the newest
+may still change. A run holds the frames and hash chain of all but the newest step.
 """
 
 from __future__ import annotations
@@ -151,7 +152,9 @@ def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
 
 def _fresh(segments: tuple[Segment, ...], view: View, begun: bool) -> Joined:
     """A list that does not end with the newest steps: joined from nothing."""
-    return _follow(Run(), [slot for segment in segments for slot in segment_slots(segment, view)], begun)
+    return _follow(
+        Run(), [slot for segment in segments for slot in segment_slots(segment, view)], begun
+    )
 
 
 def _follow(run: Run, slots: list[Slot], begun: bool) -> Joined:

@@ -1,4 +1,5 @@
-"""Gauges of what only the store knows: looked up now and then, so that whoever reads a gauge waits for nothing."""
+"""Gauges of what only the store knows: looked up now and then, so that whoever reads a gauge waits
+for nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ log = structlog.get_logger("contextengine.sampling")
 
 
 class Sampler:
-    """Looks at the store at intervals. `policy`: the limits that guards are judged by. It registers its gauges at once."""
+    """Looks at the store at intervals. `policy`: the limits that guards are judged by. It registers
+    its gauges at once."""
 
     def __init__(
         self, store: Store, policy: SummaryPolicy, clock_ms: Callable[[], int], metrics: Metrics
@@ -51,7 +53,8 @@ class Sampler:
                 await self._task
 
     async def look(self) -> None:
-        """Looks once. Where the store does not answer, what was seen last stands, and the store is down."""
+        """Looks once. Where the store does not answer, what was seen last stands, and the store is
+        down."""
         health = await self._store.health()
         self._up, self._facts = health.ok, health.facts
         try:
@@ -78,7 +81,11 @@ class Sampler:
         }
         for state, read in debts.items():
             metrics.gauge(
-                "contextengine.background.jobs", read, "Compactions that are owed", {"state": state}, "{job}"
+                "contextengine.background.jobs",
+                read,
+                "Compactions that are owed",
+                {"state": state},
+                "{job}",
             )
         metrics.gauge(
             "contextengine.background.age",
@@ -96,7 +103,8 @@ class Sampler:
             metrics.gauge(
                 "contextengine.summarizer.breakers",
                 partial(self._in_phase, phase),
-                "Tenants by the state of their summarizers' circuit breaker; a tenant that never asked a model has none",
+                "Tenants by the state of their summarizers' circuit breaker; a tenant that never"
+                " asked a model has none",
                 {"state": phase},
                 "{tenant}",
             )
@@ -117,7 +125,8 @@ class Sampler:
         metrics.gauge(
             "contextengine.summarizer.spend",
             self._spend,
-            "Share of its cap that the tenant nearest to one has spent, of the hour or the day, by the configured limits",
+            "Share of its cap that the tenant nearest to one has spent, of the hour or the day, by"
+            " the configured limits",
             unit="1",
         )
         metrics.gauge(
@@ -138,7 +147,10 @@ class Sampler:
             unit="By",
         )
         metrics.gauge(
-            "contextengine.store.write_queue", self._store.workload.queued, "Writes that wait", unit="{write}"
+            "contextengine.store.write_queue",
+            self._store.workload.queued,
+            "Writes that wait",
+            unit="{write}",
         )
 
     def _in_phase(self, phase: str) -> int:
@@ -152,7 +164,10 @@ class Sampler:
         limits = self._policy.spend
         shares = [0.0]
         for guard in self._guards:
-            for spent, cap in ((guard.spent_hour, limits.per_hour), (guard.spent_day, limits.per_day)):
+            for spent, cap in (
+                (guard.spent_hour, limits.per_hour),
+                (guard.spent_day, limits.per_day),
+            ):
                 if cap:
                     shares.append(spent / cap)
         return max(shares)

@@ -1,4 +1,5 @@
-"""Which engine serves whom: the configuration, or what an operator assigned to the tenant, the agent or the session."""
+"""Which engine serves whom: the configuration, or what an operator assigned to the tenant, the
+agent or the session."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class Selection:
         return self._make(self._choose(scope, assigned))
 
     async def choose(self, scope: Scope, *, inherited: bool = False) -> Choice:
-        """What is chosen for a scope; `inherited`: what would be, had it no assignment of its own."""
+        """What is chosen for a scope; `inherited`: what would be, had it no assignment of its
+        own."""
         assigned = await self._assignments(scope.tenant)
         own = (scope.agent, scope.session)
         if inherited:
@@ -92,7 +94,9 @@ class Selection:
         sources: dict[str, str] = {}
         levels = [("tenant", ("", ""))]
         levels += [("agent", (scope.agent, ""))] if scope.agent else []
-        levels += [("session", (scope.agent, scope.session))] if scope.agent and scope.session else []
+        levels += (
+            [("session", (scope.agent, scope.session))] if scope.agent and scope.session else []
+        )
         for level, key in levels:
             row = assigned.get(key)
             if row is None:
@@ -102,22 +106,31 @@ class Selection:
             for engine, options in orjson.loads(row.options or b"{}").items():
                 overrides[engine] = merge(overrides.get(engine, {}), options)
                 sources[engine] = level
-        return Choice(engine_id, source, overrides.get(engine_id, {}), sources.get(engine_id, options_source))
+        return Choice(
+            engine_id, source, overrides.get(engine_id, {}), sources.get(engine_id, options_source)
+        )
 
     def _make(self, choice: Choice) -> Selected:
         options = self.registry.options(choice.engine_id, choice.options)
-        return Selected(self.registry.engine(choice.engine_id, options), choice.source, choice.options_source)
+        return Selected(
+            self.registry.engine(choice.engine_id, options), choice.source, choice.options_source
+        )
 
-    async def assign(self, scope: Scope, engine_id: str, target: str, options: dict[str, Any]) -> None:
-        """Records an operator's choice: the engine (empty: as inherited), and options of the engine `target`, by their Python
-        names. The session's next run uses it."""
+    async def assign(
+        self, scope: Scope, engine_id: str, target: str, options: dict[str, Any]
+    ) -> None:
+        """Records an operator's choice: the engine (empty: as inherited), and options of the engine
+        `target`, by their Python names. The session's next run uses it."""
         kept = orjson.dumps({target: options} if options else {})
         with CURRENT.get().span("commit"):
-            await self._store.assign(Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept))
+            await self._store.assign(
+                Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept)
+            )
         self.forget(scope.tenant)
 
     def forget(self, tenant: str) -> None:
-        """Reads the tenant's assignments again when they are next needed: they changed, or went with a session."""
+        """Reads the tenant's assignments again when they are next needed: they changed, or went
+        with a session."""
         self._version += 1
         self._assigned.pop(tenant, None)
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 import orjson
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RevisionMismatch, SessionHasDependents, Violation
+from contextengine_server.errors import (
+    InvalidField,
+    RevisionMismatch,
+    SessionHasDependents,
+    Violation,
+)
 from contextengine_server.store.interface import (
     Deleted,
     HasDependents,
@@ -50,7 +55,9 @@ async def reset(
             reload=True,
         )
 
-    done = await change(core, session, address, edit, request=request, expected_revision=expected_revision)
+    done = await change(
+        core, session, address, edit, request=request, expected_revision=expected_revision
+    )
     if not done.repeated:
         core.events.emit(
             "session:reset", *session.scope, revision=done.revision, counts=dict(done.numbers or {})
@@ -59,35 +66,44 @@ async def reset(
 
 
 def _own_summaries(session: Session, after: int) -> list[str]:
-    """The session's own live summaries that reach behind a sequence. Inherited ones are not ours to retire."""
+    """The session's own live summaries that reach behind a sequence. Inherited ones are not ours to
+    retire."""
     inherited = session.head.parent_revision if session.head is not None else 0
-    return [s.id for s in session.live_summaries if s.last_sequence > after and s.created > inherited]
+    return [
+        s.id for s in session.live_summaries if s.last_sequence > after and s.created > inherited
+    ]
 
 
 async def rewind(
     core: SessionCore, session: Session, address: Address, request: Request, after: int
 ) -> Changed:
-    """Later rows leave the view. What stays is folded again, since a late result may have gone with them."""
+    """Later rows leave the view. What stays is folded again, since a late result may have gone with
+    them."""
     head = core.require(session)
     if after < 0 or after > head.last_sequence:
         raise InvalidField(
-            "rewind.after_sequence", f"is {after}: give 0 to {head.last_sequence}, the newest sequence"
+            "rewind.after_sequence",
+            f"is {after}: give 0 to {head.last_sequence}, the newest sequence",
         )
     if inherits(head) and after < head.parent_sequence:
         raise InvalidField(
             "rewind.after_sequence",
-            f"is {after}, among the messages that this session continues from {head.parent_session!r} (up to "
-            f"{head.parent_sequence}): go back in that session",
+            f"is {after}, among the messages that this session continues from"
+            f" {head.parent_session!r} (up to {head.parent_sequence}): go back in that session",
         )
     await core.fresh(session, None)
 
     def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
         kept, facts = refold(session.view, after, core.shaper)
-        state.view = replace(facts_of(kept, state.view), rewind_mark=head.revision, reopened=head.revision)
+        state.view = replace(
+            facts_of(kept, state.view), rewind_mark=head.revision, reopened=head.revision
+        )
         newest = kept.atoms[-1] if kept.atoms else None
         opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
         # What is open again must be verbatim (law 2), though it was covered as something long over.
-        retired = _own_summaries(session, newest.first - 1 if newest is not None and opened else after)
+        retired = _own_summaries(
+            session, newest.first - 1 if newest is not None and opened else after
+        )
         gone = session.view.message_count - kept.message_count
         head = replace(
             head,
@@ -108,7 +124,10 @@ async def rewind(
     done = await change(core, session, address, edit, request=request)
     if not done.repeated:
         core.events.emit(
-            "session:rewound", *session.scope, revision=done.revision, counts=dict(done.numbers or {})
+            "session:rewound",
+            *session.scope,
+            revision=done.revision,
+            counts=dict(done.numbers or {}),
         )
     return done
 
@@ -127,7 +146,9 @@ async def end(
             return None
         return Draft(state, replace(head, ended=True), numbers={"ended": 1})
 
-    done = await change(core, session, address, edit, request=request, expected_revision=expected_revision)
+    done = await change(
+        core, session, address, edit, request=request, expected_revision=expected_revision
+    )
     if done.numbers and not done.repeated:
         core.events.emit("session:ended", *session.scope, revision=done.revision)
     return done
@@ -153,18 +174,24 @@ async def delete(
     cascade: bool,
     request: Request | None = None,
 ) -> Deleted:
-    """Erases a session with everything derived from it. The same request again answers the same and erases nothing, though there
-    may be another session of the name by now."""
+    """Erases a session with everything derived from it. The same request again answers the same and
+    erases nothing, though there may be another session of the name by now."""
     name = f"{request.id}:{scope.session}" if request is not None else ""
 
     def answer(gone: Deleted) -> StoredReply:
         assert request is not None
-        return StoredReply(name, request.digest, orjson.dumps([gone.sessions, gone.messages, gone.summaries]))
+        return StoredReply(
+            name, request.digest, orjson.dumps([gone.sessions, gone.messages, gone.summaries])
+        )
 
     session = core.warm.enter(scope)
     try:
         async with session.lock:
-            known = await core.store.reply(scope._replace(session=""), name) if request is not None else None
+            known = (
+                await core.store.reply(scope._replace(session=""), name)
+                if request is not None
+                else None
+            )
             if known is not None and request is not None:
                 sessions, messages, summaries = orjson.loads(checked(known, request).reply)
                 return Deleted(tuple(sessions), messages, summaries)
@@ -182,8 +209,11 @@ async def delete(
                 ) from error
             except RevisionConflict as error:
                 raise RevisionMismatch(
-                    f"expected_revision: {expected_revision} was expected, the session is at {error.actual}: read it again",
-                    violations=[Violation("expected_revision", f"the session is at {error.actual}")],
+                    f"expected_revision: {expected_revision} was expected, the session is at"
+                    f" {error.actual}: read it again",
+                    violations=[
+                        Violation("expected_revision", f"the session is at {error.actual}")
+                    ],
                     metadata={"expected": str(expected_revision), "actual": str(error.actual)},
                 ) from error
     finally:

@@ -1,4 +1,5 @@
-"""What becomes of a child that was prepared: it starts, it is taken back, it ends, or its time passes (contract §7)."""
+"""What becomes of a child that was prepared: it starts, it is taken back, it ends, or its time
+passes (contract §7)."""
 
 from __future__ import annotations
 
@@ -62,13 +63,16 @@ async def start(core: SessionCore, address: Address, token: str) -> None:
 
 
 async def roll_back(core: SessionCore, tenant: str, token: str, parent: Ref) -> bool:
-    """Takes a preparation back; False where there is nothing left to take back. Raises InvalidField for another's parent."""
+    """Takes a preparation back; False where there is nothing left to take back. Raises InvalidField
+    for another's parent."""
     address = await core.address(tenant, parent)
     spawn = await core.store.spawns.find(tenant, token)
     if spawn is None:
         return False
     if not await _names(core, address, parent, spawn.parent):
-        raise InvalidField("parent", "is not the parent of this spawn: give the one that it was prepared for")
+        raise InvalidField(
+            "parent", "is not the parent of this spawn: give the one that it was prepared for"
+        )
     return await _end(core, spawn, ROLLED_BACK, take_back=True) is not None
 
 
@@ -83,7 +87,8 @@ async def _names(core: SessionCore, address: Address, ref: Ref, scope: Scope) ->
 
 
 async def end(core: SessionCore, tenant: str, child: Ref, reason: str, token: str) -> bool:
-    """Ends a child and its session; True where it was known and alive. The token has the last word on which child."""
+    """Ends a child and its session; True where it was known and alive. The token has the last word
+    on which child."""
     address = await core.address(tenant, child)
     scope, alive = address.scope, False
     if token:
@@ -132,7 +137,9 @@ async def _announce(core: SessionCore, ended: Ended) -> None:
     spawn, reason = ended.spawn, ended.spawn.end_reason
     kind = reason if reason in (ROLLED_BACK, "expired") else "ended"
     core.meters.subagents[kind].value += 1
-    core.events.emit(f"subagent:{kind}", *spawn.child, attributes={**_parent_of(spawn), "reason": reason})
+    core.events.emit(
+        f"subagent:{kind}", *spawn.child, attributes={**_parent_of(spawn), "reason": reason}
+    )
     if ended.erased:
         core.selection.forget(spawn.tenant)
         core.warm.drop(spawn.child)

@@ -1,7 +1,9 @@
-"""Children (contract §7): a session that begins with its parent's view, frozen at a revision, or empty. Nothing is copied: a fork
-goes on where its parent stood, as a session that continues another does.
+"""Children (contract §7): a session that begins with its parent's view, frozen at a revision, or
+empty. Nothing is copied: a fork goes on where its parent stood, as a session that continues another
+does.
 
-The child's session is made when it is prepared, so that a host that never introduces it loses nothing.
+The child's session is made when it is prepared, so that a host that never introduces it loses
+nothing.
 """
 
 from __future__ import annotations
@@ -118,7 +120,8 @@ async def prepare(core: SessionCore, rules: SpawnRules, tenant: str, wanted: Wan
             except RevisionConflict:
                 continue  # the child was made meanwhile, or the parent deleted: look again
     raise LostRace(
-        f"child {child.scope.session} or its parent changes faster than it can be prepared: send again",
+        f"child {child.scope.session} or its parent changes faster than it can be prepared: send"
+        " again",
         retry_after_ms=50,
     )
 
@@ -150,8 +153,8 @@ async def _prepare(
         return known  # by the same request, while this one waited for the child's lock
     if session.head is not None:
         raise SessionExists(
-            f"child: session {child.scope.session!r} is there already: prepare a child before it is first used, or give a"
-            " new session_id",
+            f"child: session {child.scope.session!r} is there already: prepare a child before it is"
+            " first used, or give a new session_id",
             violations=[Violation("child", "is there already")],
             metadata={"session_id": child.scope.session},
         )
@@ -171,7 +174,9 @@ async def _prepare(
         parent_agent=parent.agent,
         parent_session=parent.session,
         parent_revision=origin.parent.head.revision,
-        parent_sequence=draft.head.parent_sequence if draft.fork else origin.parent.head.last_sequence,
+        parent_sequence=(
+            draft.head.parent_sequence if draft.fork else origin.parent.head.last_sequence
+        ),
         fork=draft.fork,
         depth=depth,
         created_ms=now,
@@ -210,7 +215,12 @@ async def _origin(core: SessionCore, address: Address) -> _Origin:
 
 
 async def _draft(
-    core: SessionCore, rules: SpawnRules, origin: _Origin, head: SessionHead, wanted: Wanted, depth: int
+    core: SessionCore,
+    rules: SpawnRules,
+    origin: _Origin,
+    head: SessionHead,
+    wanted: Wanted,
+    depth: int,
 ) -> _Draft:
     """The child's session as it begins."""
     note = ""
@@ -219,8 +229,8 @@ async def _draft(
         if forked.tokens <= rules.max_fork_tokens:
             return forked
         note = (
-            f"Parent context is too large to fork ({forked.tokens}/{rules.max_fork_tokens} tokens); starting with isolated"
-            " context instead."
+            f"Parent context is too large to fork ({forked.tokens}/{rules.max_fork_tokens} tokens);"
+            " starting with isolated context instead."
         )
     state = SessionState(encoding=core.defaults.encoding, depth=depth)
     return _Draft(replace(head, state=state.encode()), fork=False, note=note)
@@ -231,7 +241,11 @@ async def _fork(
 ) -> _Draft:
     """A session whose view begins with the parent's, up to a sequence."""
     state = SessionState()
-    head, tokens, last = inherit(head, state, origin.parent), origin.tokens, origin.parent.head.last_sequence
+    head, tokens, last = (
+        inherit(head, state, origin.parent),
+        origin.tokens,
+        origin.parent.head.last_sequence,
+    )
     if after is not None and after > last:
         raise InvalidField(
             "fork_after_sequence", f"is {after}: give 0 to {last}, the parent's newest sequence"
@@ -254,7 +268,8 @@ async def _fork(
 
 def _limit(which: str, limit: int, text: str) -> SpawnLimit:
     return SpawnLimit(
-        f"parent: {text}, at most {limit} are allowed (subagents.max_{which}): end children, or have the parent do the work",
+        f"parent: {text}, at most {limit} are allowed (subagents.max_{which}): end children, or"
+        " have the parent do the work",
         violations=[Violation("parent", text)],
         metadata={"which": which, "limit": str(limit)},
     )
@@ -269,5 +284,9 @@ def _announce(core: SessionCore, spawn: Spawn, revision: int) -> None:
         *spawn.child,
         revision=revision,
         counts={"depth": spawn.depth, "inherited_tokens": spawn.inherited_tokens},
-        attributes={"mode": mode, "parent_agent": spawn.parent_agent, "parent_session": spawn.parent_session},
+        attributes={
+            "mode": mode,
+            "parent_agent": spawn.parent_agent,
+            "parent_session": spawn.parent_session,
+        },
     )

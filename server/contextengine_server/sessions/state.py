@@ -1,5 +1,5 @@
-"""A session's own facts, kept as JSON in its head: what the view cannot be rebuilt from rows of the window alone, and what the host,
-the provider and the operator said."""
+"""A session's own facts, kept as JSON in its head: what the view cannot be rebuilt from rows of the
+window alone, and what the host, the provider and the operator said."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ class ViewFacts:
     rewind_mark: int = 0
     reset_mark: int = 0
     reopened: int = 0
-    """The newest revision that changed facts of older rows (a late result, a rewind, a reset); 0: none."""
+    """The newest revision that changed facts of older rows (a late result, a rewind, a reset); 0:
+    none."""
 
 
 @dataclass(slots=True)
 class ModelFacts:
-    """The model that the session runs on, and what its provider taught. Windows are in the model's tokens."""
+    """The model that the session runs on, and what its provider taught. Windows are in the model's
+    tokens."""
 
     window: int = 0
     """0: unknown."""
@@ -90,30 +92,35 @@ class SessionState:
     undo_mark: int = 0
     """The revision of the newest undo; 0: none."""
     undone: list[list[int]] = field(default_factory=list)
-    """Summaries of depth 0 that were taken back after a late result had come for what they cover, as in View.leaves: that result
-    stays the note that it was stored as."""
+    """Summaries of depth 0 that were taken back after a late result had come for what they cover,
+    as in View.leaves: that result stays the note that it was stored as."""
     refused: list[str] = field(default_factory=list)
     """Inputs of compactions that would not have shrunk the view (law 12), newest last."""
     native_compactions: int = 0
     detached: int = 0
-    """The revision of the first reset: from it on nothing is inherited from the session that this one continues; 0: none."""
+    """The revision of the first reset: from it on nothing is inherited from the session that this
+    one continues; 0: none."""
 
     depth: int = 0
     """How deep the session is below one that nobody spawned; 0: it is no child."""
 
     _rest: bytes = b""
-    """All but `view`, encoded: a step changes the view's facts alone. Empty where it must be encoded again."""
+    """All but `view`, encoded: a step changes the view's facts alone. Empty where it must be
+    encoded again."""
 
     def encode(self) -> bytes:
         """As JSON."""
         if not self._rest:
-            parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name in _RARE}
+            parts = {
+                part.name: getattr(self, part.name) for part in fields(self) if part.name in _RARE
+            }
             self._rest = orjson.dumps(parts)
         return b'{"view":%b,%b' % (orjson.dumps(self.view), self._rest[1:])
 
     @classmethod
     def decode(cls, data: bytes) -> SessionState:
-        """From JSON; fields that are not there take their defaults, those that are unknown are left alone."""
+        """From JSON; fields that are not there take their defaults, those that are unknown are left
+        alone."""
         raw: dict[str, Any] = orjson.loads(data) if data else {}
         state = cls()
         for part in fields(cls):
@@ -123,7 +130,9 @@ class SessionState:
             known = getattr(state, part.name)
             if isinstance(value, dict) and isinstance(known, ViewFacts | ModelFacts | UsageFacts):
                 names = {f.name for f in fields(known)}
-                value = replace(known, **{name: item for name, item in value.items() if name in names})
+                value = replace(
+                    known, **{name: item for name, item in value.items() if name in names}
+                )
             setattr(state, part.name, value)
         return state
 
@@ -137,7 +146,8 @@ class SessionState:
         return copy
 
     def sharing(self) -> SessionState:
-        """A copy whose parts are this state's: for a change that puts other parts in place of them."""
+        """A copy whose parts are this state's: for a change that puts other parts in place of
+        them."""
         return _copy(self)
 
     def refuse(self, key: str) -> None:

@@ -1,8 +1,9 @@
 """Asking for a summary of a session: the one place where a request to the summarizers is made.
 
-Everything a summarizer may know of a session is put together here: what to summarize, whose spend and breaker it counts for,
-the policy that an operator chose for this session, and the language that its user writes in. What leaves the process is made
-from it by the summarizers, which take the secrets out.
+Everything a summarizer may know of a session is put together here: what to summarize, whose spend
+and breaker it counts for, the policy that an operator chose for this session, and the language that
+its user writes in. What leaves the process is made from it by the summarizers, which take the
+secrets out.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _REASONS: dict[Cause, str] = {
     "failed": "summarizer_fallback",
 }
 EXHAUSTED = "summarizers_exhausted"
-"""Why a summary is not by the summarizer that was to be asked first; the last: by none, so that the note that counts stands in.
-The first two are Comis's."""
+"""Why a summary is not by the summarizer that was to be asked first; the last: by none, so that the
+note that counts stands in. The first two are Comis's."""
 
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 
@@ -56,7 +57,9 @@ def policy_of(options: DagOptions) -> SummaryPolicy:
     return SummaryPolicy(
         model=options.compaction_model,
         fallbacks=options.compaction.summarizer_fallback_providers,
-        spend=SpendLimits(spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day),
+        spend=SpendLimits(
+            spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day
+        ),
         breaker=BreakerLimits(
             breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
         ),
@@ -64,7 +67,8 @@ def policy_of(options: DagOptions) -> SummaryPolicy:
 
 
 def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
-    """The policy of a session: by its engine's options, where they have one, else by the configured ones."""
+    """The policy of a session: by its engine's options, where they have one, else by the configured
+    ones."""
     options = getattr(engine, "options", None)
     if not isinstance(options, DagOptions):
         options = core.selection.registry.options(DEFAULT, {})
@@ -73,8 +77,9 @@ def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
 
 
 def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) -> int | None:
-    """The tokens of messages that a summary of this session may be made of at once: what the window of the model that is
-    asked first leaves beside the prompt, the answer and the previous summary. None: as many as wanted."""
+    """The tokens of messages that a summary of this session may be made of at once: what the window
+    of the model that is asked first leaves beside the prompt, the answer and the previous summary.
+    None: as many as wanted."""
     options = getattr(engine, "options", None)
     if not isinstance(options, DagOptions):
         return None
@@ -87,7 +92,9 @@ def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) ->
         session=scope.session,
         policy=policy_of(options),
     )
-    return core.summary_capacity(request, max((summary.tokens for summary in view.summaries), default=0))
+    return core.summary_capacity(
+        request, max((summary.tokens for summary in view.summaries), default=0)
+    )
 
 
 async def summarize(
@@ -104,10 +111,13 @@ async def summarize(
 ) -> SummaryResult:
     """The summary of a compaction's step. Only cancellation is raised.
 
-    `entries` are the messages that it stands for; with `children`, summaries of lesser depth, it is one deeper than the
-    deepest of them. `gain` is the tokens that leave the view with it; `frame` what it costs there besides its text.
+    `entries` are the messages that it stands for; with `children`, summaries of lesser depth, it is
+    one deeper than the deepest of them. `gain` is the tokens that leave the view with it; `frame`
+    what it costs there besides its text.
     """
-    request = summary_request(core, scope, engine, step, entries, gain, focus, frame=frame, children=children)
+    request = summary_request(
+        core, scope, engine, step, entries, gain, focus, frame=frame, children=children
+    )
     began_ms = core.clock_ms()
     with CURRENT.get().span("summarize") as span:
         with under(span):
@@ -129,8 +139,11 @@ def _tell(
     result: SummaryResult,
     duration_ms: int,
 ) -> None:
-    """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it is in another language."""
-    reasons = [_REASONS[cause] for cause in result.causes] + ([EXHAUSTED] if result.fallback else [])
+    """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it is
+    in another language."""
+    reasons = [_REASONS[cause] for cause in result.causes] + (
+        [EXHAUSTED] if result.fallback else []
+    )
     for reason in reasons:
         core.meters.degraded[reason].value += 1
         core.events.emit(
@@ -141,7 +154,13 @@ def _tell(
         )
     if reasons:
         refused = [f"{name}: {why}" for name, why in result.refused]
-        log.warning("degraded", session=scope.session, reasons=reasons, by=result.summarizer, refused=refused)
+        log.warning(
+            "degraded",
+            session=scope.session,
+            reasons=reasons,
+            by=result.summarizer,
+            refused=refused,
+        )
     if not result.fallback and not written_in(result.text, request.language):
         core.events.emit(
             "context:summary_language_mismatch",
@@ -180,7 +199,8 @@ def summary_request(
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:
-    """The language that the user writes in; of a stretch without the user's words, that of the summary before it."""
+    """The language that the user writes in; of a stretch without the user's words, that of the
+    summary before it."""
     said = [source.text for source in sources if source.role in ("user", "summary")]
     return language_of(said or [previous])
 

@@ -1,5 +1,5 @@
-"""The end of a turn (contract §2, AfterTurn): its messages, its usage, exactly once where a key is given, and the question
-whether a compaction is due."""
+"""The end of a turn (contract §2, AfterTurn): its messages, its usage, exactly once where a key is
+given, and the question whether a compaction is due."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class TurnDone:
 
 
 async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDone:
-    """Stores the turn and queues a compaction where one is due; with `deferCompaction: false` it runs here."""
+    """Stores the turn and queues a compaction where one is due; with `deferCompaction: false` it
+    runs here."""
     await core.count(turn.messages)
     selected = await core.select(address.scope)
     engine = selected.engine
@@ -83,18 +84,23 @@ async def after_turn(core: SessionCore, address: Address, turn: Turn) -> TurnDon
             return TurnDone(written, queued=False)
         if report is not None:
             meter_usage(core, report)
-        measured = None if turn.measured is None else round(turn.measured / session.state.model.factor)
+        measured = (
+            None if turn.measured is None else round(turn.measured / session.state.model.factor)
+        )
         try:
             due = not session.state.held and engine.due(session.view, available, measured)
         except Exception as error:
-            # What the turn brought is stored: that the engine fails is said where it is asked for something.
+            # What the turn brought is stored: that the engine fails is said where it is asked for
+            # something.
             log.exception("engine failed", engine=engine.id, operation="after turn")
             core.engine_failed(address.scope, engine.id, "after turn", type(error).__name__)
             due = False
     if not due:
         return TurnDone(written, queued=False)
     if engine.defers:
-        queued = await queue_compaction(core, address.scope, available, turn.cause, measured=measured)
+        queued = await queue_compaction(
+            core, address.scope, available, turn.cause, measured=measured
+        )
         return TurnDone(written, queued)
     async with core.session(address.scope) as session, session.compaction:
         wanted = Wanted(available, to_threshold=True, measured=measured, passes=PASSES)

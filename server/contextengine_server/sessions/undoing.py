@@ -1,4 +1,5 @@
-"""Taking compactions back (contract §5): the summaries made since a generation leave the view, what they stood in for comes back."""
+"""Taking compactions back (contract §5): the summaries made since a generation leave the view, what
+they stood in for comes back."""
 
 from __future__ import annotations
 
@@ -15,17 +16,24 @@ from .warm import Session
 
 
 async def undo(
-    core: SessionCore, session: Session, address: Address, generation: int, expected_revision: int | None
+    core: SessionCore,
+    session: Session,
+    address: Address,
+    generation: int,
+    expected_revision: int | None,
 ) -> Changed:
-    """Makes `generation` the newest again. From then on nothing is compacted until that is forced. The session is locked.
+    """Makes `generation` the newest again. From then on nothing is compacted until that is forced.
+    The session is locked.
 
-    Nothing was deleted: children of a summary are live as ever, and its messages too. Raises InvalidField.
+    Nothing was deleted: children of a summary are live as ever, and its messages too. Raises
+    InvalidField.
     """
     head = core.require(session)
     if not 0 <= generation <= head.generation:
         raise InvalidField(
             "undo_to_generation",
-            f"is {generation}: the session is at generation {head.generation}: give 0 to {head.generation}",
+            f"is {generation}: the session is at generation {head.generation}: give 0 to"
+            f" {head.generation}",
         )
     await core.fresh(session, None)
 
@@ -40,7 +48,9 @@ async def undo(
         state.undone += _with_notes(session.view, gone, head.revision)
         return Draft(
             state,
-            replace(head, generation=generation, summary_count=len(session.live_summaries) - len(gone)),
+            replace(
+                head, generation=generation, summary_count=len(session.live_summaries) - len(gone)
+            ),
             retire_summaries=[summary.id for summary in gone],
             numbers={"undone": len(gone)},
             reload=True,

@@ -1,4 +1,5 @@
-"""A warm session: its head, its view and what was joined for it, in memory. A cache: the store can rebuild all of it."""
+"""A warm session: its head, its view and what was joined for it, in memory. A cache: the store can
+rebuild all of it."""
 
 from __future__ import annotations
 
@@ -22,13 +23,15 @@ ENTRY_OVERHEAD = 900
 """Bytes of a message in memory besides its encoded forms, about."""
 
 OWED_AGAIN = 16
-"""What a session must have grown by until a compaction that had nothing to do is tried again: this part of its budget."""
+"""What a session must have grown by until a compaction that had nothing to do is tried again: this
+part of its budget."""
 
 
 @dataclass(slots=True)
 class Owed:
-    """A compaction that was queued: it is not queued again until the session has changed enough for another outcome. Without
-    this, a session above its threshold that has nothing to compact would write at every step."""
+    """A compaction that was queued: it is not queued again until the session has changed enough for
+    another outcome. Without this, a session above its threshold that has nothing to compact would
+    write at every step."""
 
     generation: int
     total: int
@@ -37,7 +40,8 @@ class Owed:
     """False once a worker was through with it."""
 
     def stands(self, generation: int, total: int, available: int) -> bool:
-        """True where nothing new is to be expected: no compaction since, hardly more history, no smaller budget."""
+        """True where nothing new is to be expected: no compaction since, hardly more history, no
+        smaller budget."""
         grown = total - self.total > self.available // OWED_AGAIN
         return generation == self.generation and available >= self.available and not grown
 
@@ -108,7 +112,8 @@ class Session:
         self.measure()
 
     def own_items(self) -> dict[str | bytes, Slot]:
-        """Our items in this session that stand for messages (summaries, late results as notes), by id and by content."""
+        """Our items in this session that stand for messages (summaries, late results as notes), by
+        id and by content."""
         own: dict[str | bytes, Slot] = {}
         for summary in self.live_summaries:
             own[summary_item_id(summary.id)] = own[summary.slot.hash] = summary.slot
@@ -120,8 +125,9 @@ class Session:
         return own
 
     def mark_own(self, incoming: Sequence[Incoming], *, listed: bool = False) -> None:
-        """Marks items of ours that came back without their ids: they are known by their content. `listed`: a whole list came
-        back, in which late results may stand as notes; to look for these takes time in proportion to the window."""
+        """Marks items of ours that came back without their ids: they are known by their content.
+        `listed`: a whole list came back, in which late results may stand as notes; to look for
+        these takes time in proportion to the window."""
         own: set[str | bytes] = set()
         if any(text.startswith(OPENING) for message in incoming for text in message.texts):
             own.update(summary.slot.hash for summary in self.live_summaries)
@@ -130,7 +136,9 @@ class Session:
         for firsts in self.view.abandoned.values():
             for first in firsts:
                 atom = self.view.find(first)
-                own.update(slot.hash for slot in (atom.slots if atom is not None else ()) if slot.synthetic)
+                own.update(
+                    slot.hash for slot in (atom.slots if atom is not None else ()) if slot.synthetic
+                )
         if own:
             for message in incoming:
                 message.own = message.own or message.hash in own
@@ -143,10 +151,14 @@ class Session:
     def measure(self) -> None:
         """Works out how many bytes the session takes, about."""
         frames = sum(
-            len(s.frame) for atom in (*self.view.anchors.values(), *self.view.atoms) for s in atom.slots
+            len(s.frame)
+            for atom in (*self.view.anchors.values(), *self.view.atoms)
+            for s in atom.slots
         )
         summaries = sum(len(s.slot.frame) * 2 for s in self.view.summaries)
-        self.size = 4096 + 2 * frames + ENTRY_OVERHEAD * len(self.view.atoms) + summaries + self.runs.size
+        self.size = (
+            4096 + 2 * frames + ENTRY_OVERHEAD * len(self.view.atoms) + summaries + self.runs.size
+        )
 
     def holds(self, reach: int | None) -> bool:
         """True where the window is long enough."""
@@ -156,7 +168,8 @@ class Session:
 
 
 class WarmSessions:
-    """The warm sessions, bounded by their bytes; the least recently used leaves first, but none that is in use."""
+    """The warm sessions, bounded by their bytes; the least recently used leaves first, but none
+    that is in use."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

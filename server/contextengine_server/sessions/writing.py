@@ -73,7 +73,11 @@ class Request:
 
 
 def request_of(
-    request_id: str, rpc: str, messages: Sequence[Incoming], salt: bytes = b"", field: str = "request_id"
+    request_id: str,
+    rpc: str,
+    messages: Sequence[Incoming],
+    salt: bytes = b"",
+    field: str = "request_id",
 ) -> Request | None:
     """The request's identity: its id, and a digest of what it asks."""
     if not request_id:
@@ -113,9 +117,9 @@ async def append(
 ) -> Written:
     """Stores messages under the session's lock, which the caller holds. Tokens are counted already.
 
-    `first_index`: where in the request's list `incoming` begins. `edit` changes the session's head and state in the same commit,
-    which is then made even where no message is new. `over` is the stored revision where `session` is ahead of it: a session
-    that is only made with this commit.
+    `first_index`: where in the request's list `incoming` begins. `edit` changes the session's head
+    and state in the same commit, which is then made even where no message is new. `over` is the
+    stored revision where `session` is ahead of it: a session that is only made with this commit.
     """
     tries = 0
     while True:
@@ -123,7 +127,11 @@ async def append(
         try:
             plan = _plan(core, session, incoming, field_name, first_index, refuse_conflicts)
             if not plan.entries and edit is None and not address.bind:
-                known = await core.store.reply(session.scope, request.id) if request is not None else None
+                known = (
+                    await core.store.reply(session.scope, request.id)
+                    if request is not None
+                    else None
+                )
                 if known is not None and request is not None:
                     return _repeat(known, request)
                 return Written(plan.stored, session.revision)
@@ -132,7 +140,9 @@ async def append(
             await core.fresh(session, None, since=need.sequence)
         except DuplicateHostIds as duplicate:
             rows = await core.store.messages_by_host_id(session.scope, duplicate.ids)
-            session.ids.update({row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows})
+            session.ids.update(
+                {row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows}
+            )
         except DuplicateRequest as duplicate_request:
             assert request is not None
             return _repeat(duplicate_request.stored, request)
@@ -195,11 +205,14 @@ def _plan(
         entries.append(entry)
         if message.id:
             fresh[message.id] = entry
-        stored.append(Stored(index, message.id, sequence, Disposition.STORED, message.hash, message.tokens))
+        stored.append(
+            Stored(index, message.id, sequence, Disposition.STORED, message.hash, message.tokens)
+        )
     limit = core.limits.max_session_messages
     if entries and session.view.message_count + len(entries) > limit:
         raise TooLarge(
-            f"the session would have more than {limit} messages: rotate to a new session (session_key with a new session_id)",
+            f"the session would have more than {limit} messages: rotate to a new session"
+            " (session_key with a new session_id)",
             metadata={"limit": str(limit)},
         )
     return _Plan(stored, entries, extend(session.view, entries, core.shaper) if entries else None)
@@ -239,19 +252,29 @@ async def _commit(
         Commit(
             head=head,
             expected_revision=session.revision if over is None else over,
-            messages=[row_of(entry, change) for entry in plan.entries] if change is not None else (),
-            facts=changed_facts(change, [entry.sequence for entry in plan.entries])
-            if change is not None
-            else (),
+            messages=(
+                [row_of(entry, change) for entry in plan.entries] if change is not None else ()
+            ),
+            facts=(
+                changed_facts(change, [entry.sequence for entry in plan.entries])
+                if change is not None
+                else ()
+            ),
             shifts=change.shifts if change is not None else (),
-            reply=StoredReply(request.id, request.digest, _encode(written)) if request is not None else None,
+            reply=(
+                StoredReply(request.id, request.digest, _encode(written))
+                if request is not None
+                else None
+            ),
             bind_key=address.bind,
         )
     )
     if change is not None:
         apply(session.view, change)
         session.ids.update({e.id: (e.sequence, e.hash, e.tokens) for e in plan.entries if e.id})
-        core.warm.grown(session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries))
+        core.warm.grown(
+            session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries)
+        )
     session.advance(head, state)
     _announce(core, session, written)
     return written
@@ -269,9 +292,12 @@ def _announce(core: SessionCore, session: Session, written: Written) -> None:
         core.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
 
 
-def _conflict(field_name: str, index: int, message: Incoming, stored_hash: bytes) -> MessageConflict:
+def _conflict(
+    field_name: str, index: int, message: Incoming, stored_hash: bytes
+) -> MessageConflict:
     return MessageConflict(
-        f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under a new id",
+        f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under"
+        " a new id",
         violations=[Violation(f"{field_name}[{index}].id", "is stored with other content")],
         metadata={
             "index": str(index),
@@ -304,7 +330,13 @@ def _repeat(known: StoredReply, request: Request) -> Written:
     raw = orjson.loads(checked(known, request).reply)
     stored = [
         Stored(
-            index, host_id, sequence, Disposition(how), bytes.fromhex(digest), tokens, bytes.fromhex(other)
+            index,
+            host_id,
+            sequence,
+            Disposition(how),
+            bytes.fromhex(digest),
+            tokens,
+            bytes.fromhex(other),
         )
         for index, host_id, sequence, how, digest, tokens, other in raw["stored"]
     ]

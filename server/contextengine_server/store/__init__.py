@@ -1,1 +1,2 @@
-"""Where rows are kept: the interface, the tables, the migrations, and a package for each database."""
+"""Where rows are kept: the interface, the tables, the migrations, and a package for each
+database."""

@@ -1,4 +1,5 @@
-"""How a store is: its health, and the work that waits in it over all tenants. For doctor and gauges, never for a caller's answer."""
+"""How a store is: its health, and the work that waits in it over all tenants. For doctor and
+gauges, never for a caller's answer."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class StoreHealth:
     ok: bool
     detail: str
     facts: dict[str, str] = field(default_factory=dict)
-    """Whatever its kind of store has to say, by name. `bytes` and `free_bytes` are what it takes and what is left."""
+    """Whatever its kind of store has to say, by name. `bytes` and `free_bytes` are what it takes
+    and what is left."""
 
 
 @value

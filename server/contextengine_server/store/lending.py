@@ -1,4 +1,5 @@
-"""What a store keeps of the work that harnesses do with their models: jobs, who has them until when, and what came of them."""
+"""What a store keeps of the work that harnesses do with their models: jobs, who has them until
+when, and what came of them."""
 
 from __future__ import annotations
 
@@ -53,8 +54,9 @@ class LentJobs(Protocol):
     """The jobs of tenants. They go with their session when that is deleted."""
 
     async def offer(self, job: LentJob, now_ms: int) -> LentJob:
-        """Adds a job; where one of its digest is there, and wanted still, answers that one, which is then wanted as long as this
-        one at least. Erases those of the tenant that nobody wants any more."""
+        """Adds a job; where one of its digest is there, and wanted still, answers that one, which
+        is then wanted as long as this one at least. Erases those of the tenant that nobody wants
+        any more."""
 
     async def claim(
         self,
@@ -68,26 +70,33 @@ class LentJobs(Protocol):
         models: Sequence[str] = (),
         most_attempts: int,
     ) -> LentJob | None:
-        """Hands out the oldest job that is due and suits: of this agent (empty: any), with at most so many tokens (0: any),
-        for one of these models or for any (none: whatever is wished for), not yet handed out too often. Counts the attempt."""
+        """Hands out the oldest job that is due and suits: of this agent (empty: any), with at most
+        so many tokens (0: any), for one of these models or for any (none: whatever is wished for),
+        not yet handed out too often. Counts the attempt."""
 
     async def extend(self, tenant: str, id: str, lease_id: str, until_ms: int) -> bool:
         """Extends a lease; False where it is lost, or the job is answered or gone."""
 
-    async def answer(self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int) -> Outcome:
-        """Keeps a result, once. A lease that ran out still counts while nobody else was handed the job."""
+    async def answer(
+        self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int
+    ) -> Outcome:
+        """Keeps a result, once. A lease that ran out still counts while nobody else was handed the
+        job."""
 
     async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> Outcome:
-        """Ends a lease without a result: from a time on, the job may be handed out again. Otherwise as `answer`."""
+        """Ends a lease without a result: from a time on, the job may be handed out again. Otherwise
+        as `answer`."""
 
     async def find(self, tenant: str, id: str) -> LentJob | None:
         """A job; None where there is none."""
 
     async def coming(self, tenant: str, agent: str, session: str, now_ms: int) -> bool:
-        """True where a job of the session has a result that was not taken, or a lease under which one may come."""
+        """True where a job of the session has a result that was not taken, or a lease under which
+        one may come."""
 
     async def settle(self, tenant: str, id: str) -> None:
-        """The result was taken: of the job stays, until it expires, that it was answered. None of its text does."""
+        """The result was taken: of the job stays, until it expires, that it was answered. None of
+        its text does."""
 
     async def remove(self, tenant: str, id: str) -> None:
         """The job is no longer wanted."""

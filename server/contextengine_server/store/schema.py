@@ -1,10 +1,12 @@
 """The tables: what the migrations end in.
 
-Every key begins with the tenant, so that the tables can be partitioned by it. The types and the partial indexes are those
-that SQLite and PostgreSQL share. Columns are named like the fields of the rows in `interface`.
+Every key begins with the tenant, so that the tables can be partitioned by it. The types and the
+partial indexes are those that SQLite and PostgreSQL share. Columns are named like the fields of the
+rows in `interface`.
 
-All tables are ordinary rowid tables in SQLite: messages of 1 KB in a WITHOUT ROWID table took three times the space (a row
-over a quarter of a page spills into a page of its own), and the head table gained nothing.
+All tables are ordinary rowid tables in SQLite: messages of 1 KB in a WITHOUT ROWID table took three
+times the space (a row over a quarter of a page spills into a page of its own), and the head table
+gained nothing.
 """
 
 from __future__ import annotations
@@ -39,9 +41,13 @@ def _bytes(name: str) -> sa.Column[bytes]:
 
 
 def _partial(
-    name: str, *columns: sa.Column[int] | sa.Column[str], where: sa.ColumnElement[bool], unique: bool = False
+    name: str,
+    *columns: sa.Column[int] | sa.Column[str],
+    where: sa.ColumnElement[bool],
+    unique: bool = False,
 ) -> None:
-    """An index over the rows that a condition holds for; a statement uses it where it states the condition itself."""
+    """An index over the rows that a condition holds for; a statement uses it where it states the
+    condition itself."""
     sa.Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
@@ -189,8 +195,9 @@ search_cursors = sa.Table(
     _number("revision"),
     _flag("doomed"),
 )
-"""How far the search index has come with each life of a session. The index itself is a store's own affair and can be made
-again from the rows; `number` names the session in it, and what is `doomed` is being erased from it."""
+"""How far the search index has come with each life of a session. The index itself is a store's own
+affair and can be made again from the rows; `number` names the session in it, and what is `doomed`
+is being erased from it."""
 
 guards = sa.Table("guards", metadata, _key("tenant"), _bytes("state"))
 """What the guards of a tenant's summarizers remember."""
@@ -253,8 +260,8 @@ _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
 _of_session = (_m.tenant, _m.agent, _m.session)
-# The session comes last: ids of the shipped clients begin with the time, so the newest of all sessions share a page. That is
-# a third fewer pages to write where many sessions append.
+# The session comes last: ids of the shipped clients begin with the time, so the newest of all
+# sessions share a page. That is a third fewer pages to write where many sessions append.
 _partial(
     "messages_host_id",
     _m.tenant,
@@ -268,7 +275,10 @@ _partial("messages_start", *_of_session, _m.start, _m.sequence, where=_LIVE & _m
 _partial("messages_pinned", *_of_session, _m.sequence, where=_LIVE & (_m.pinned == sa.true()))
 _partial("messages_late", *_of_session, _m.late_of, where=_LIVE & _m.late_of.is_not(None))
 _partial(
-    "messages_retired", *_of_session, _m.retired_revision, where=_m.retired_revision > sa.literal_column("0")
+    "messages_retired",
+    *_of_session,
+    _m.retired_revision,
+    where=_m.retired_revision > sa.literal_column("0"),
 )
 
 _s = sessions.c
@@ -283,13 +293,23 @@ _partial(
     where=_s.parent_session != sa.literal_column("''"),
 )
 
-sa.Index("session_keys_session", session_keys.c.tenant, session_keys.c.agent, session_keys.c.session)
+sa.Index(
+    "session_keys_session", session_keys.c.tenant, session_keys.c.agent, session_keys.c.session
+)
 sa.Index("search_cursors_number", search_cursors.c.number, unique=True)
-_partial("search_cursors_doomed", search_cursors.c.number, where=search_cursors.c.doomed == sa.true())
+_partial(
+    "search_cursors_doomed", search_cursors.c.number, where=search_cursors.c.doomed == sa.true()
+)
 
 _j = lent_jobs.c
 sa.Index("lent_jobs_session", _j.tenant, _j.agent, _j.session)
-_partial("lent_jobs_digest", _j.tenant, _j.digest, where=_j.digest != sa.literal_column("''"), unique=True)
+_partial(
+    "lent_jobs_digest",
+    _j.tenant,
+    _j.digest,
+    where=_j.digest != sa.literal_column("''"),
+    unique=True,
+)
 _partial("lent_jobs_queue", _j.tenant, _j.queued_ms, where=_j.answered == sa.false())
 _partial("debts_queue", debts.c.queued_ms, where=debts.c.held == sa.false())
 

@@ -1,10 +1,12 @@
-"""What a search index is: texts of messages and summaries, found by words, by parts of words, or gone through in order.
+"""What a search index is: texts of messages and summaries, found by words, by parts of words, or
+gone through in order.
 
-It is filled after the acknowledgement, from a stored cursor for each session, and can be made again from the rows at any
-time. A store that cannot have one says so (`available`), and everything else works.
+It is filled after the acknowledgement, from a stored cursor for each session, and can be made again
+from the rows at any time. A store that cannot have one says so (`available`), and everything else
+works.
 
-A document is a passage of one message, or of one summary: `place` is the message's sequence, or the summary's ordinal in the
-order of creation (created revision, then id), from 0.
+A document is a passage of one message, or of one summary: `place` is the message's sequence, or the
+summary's ordinal in the order of creation (created revision, then id), from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Protocol
 from contextengine_server.context.scope import Scope
 
 MAX_PLACE = 2**23 - 1
-"""The greatest sequence or ordinal that an index holds: 8,388,607. What lies behind is not searched by words."""
+"""The greatest sequence or ordinal that an index holds: 8,388,607. What lies behind is not searched
+by words."""
 
 MAX_PARTS = 4096
 """The most passages of one message."""
@@ -63,7 +66,9 @@ class Progress:
     @property
     def done(self) -> bool:
         """True where nothing is left to be indexed."""
-        return self.cursor.sequence >= self.last_sequence and self.cursor.summaries >= self.summaries
+        return (
+            self.cursor.sequence >= self.last_sequence and self.cursor.summaries >= self.summaries
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -93,7 +98,8 @@ class Lane:
 
     text: str
     substring: bool = False
-    """True: wherever the characters of `text` stand, in any case. What is found may only resemble it."""
+    """True: wherever the characters of `text` stand, in any case. What is found may only resemble
+    it."""
     weight: int = 1
     """What it adds to the rank of a document."""
 
@@ -136,13 +142,16 @@ class Match:
 
 
 class SearchIndex(Protocol):
-    """The index of a store. A span whose scope is incomplete, or whose session is not there, holds nothing."""
+    """The index of a store. A span whose scope is incomplete, or whose session is not there, holds
+    nothing."""
 
     available: bool
-    """False where the database has no full-text search: nothing is indexed then, and nothing found."""
+    """False where the database has no full-text search: nothing is indexed then, and nothing
+    found."""
 
     noted: Callable[[Scope], None]
-    """Called on the event loop for each session that brought messages or summaries, once they are durable. To be set."""
+    """Called on the event loop for each session that brought messages or summaries, once they are
+    durable. To be set."""
 
     async def progress(self, scope: Scope) -> Progress | None:
         """How far the index has come with a session; None where there is no such session."""
@@ -151,18 +160,19 @@ class SearchIndex(Protocol):
         """Sessions of every tenant that have revisions which the index has not seen."""
 
     async def advance(self, steps: Sequence[Advance]) -> None:
-        """Writes documents and moves cursors, all or none. A session that is gone, or whose cursor is not where the step
-        begins, is passed over."""
+        """Writes documents and moves cursors, all or none. A session that is gone, or whose cursor
+        is not where the step begins, is passed over."""
 
     async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
-        """(ordinal, text) of the session's summaries in the order of creation, behind the first `skip`."""
+        """(ordinal, text) of the session's summaries in the order of creation, behind the first
+        `skip`."""
 
     async def renew(self, scope: Scope) -> None:
         """Gives up what the index holds of a session, and begins with it anew."""
 
     async def erase(self) -> bool:
-        """One short piece of erasing what deleted sessions left; False where nothing is left. A deletion is over when this
-        answers False, and goes on after a restart."""
+        """One short piece of erasing what deleted sessions left; False where nothing is left. A
+        deletion is over when this answers False, and goes on after a restart."""
 
     async def tidy(self) -> bool:
         """One short piece of upkeep, erasure included. True where there is more to do."""
@@ -171,11 +181,12 @@ class SearchIndex(Protocol):
         """How many documents each lane matches, whatever their rows say."""
 
     async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
-        """At most `limit` places, the heaviest first and of equals the newest; of each place its heaviest passage."""
+        """At most `limit` places, the heaviest first and of equals the newest; of each place its
+        heaviest passage."""
 
     async def scan(
         self, span: Span, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:
-        """Passages from the newest place down, those of places below one given, at most about `limit` of them; with
-        `containing` only those that may contain it (three characters or more). With them the place below which to go on;
-        None at the end."""
+        """Passages from the newest place down, those of places below one given, at most about
+        `limit` of them; with `containing` only those that may contain it (three characters or
+        more). With them the place below which to go on; None at the end."""

@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from contextengine_server.store.interface import Commit
 
 KEPT_MS = 24 * 3600 * 1000
-"""How long a spawn is remembered after its end, so that a late repetition of its request starts nothing anew."""
+"""How long a spawn is remembered after its end, so that a late repetition of its request starts
+nothing anew."""
 
 
 @dataclass(slots=True, frozen=True)
 class Spawn:
-    """A child, as it was prepared. Times are milliseconds since 1970 UTC. `agent` and `session` name the child."""
+    """A child, as it was prepared. Times are milliseconds since 1970 UTC. `agent` and `session`
+    name the child."""
 
     tenant: str
     token: str
-    """As it was given out: the same request again is answered the same. It opens rows of this very database alone."""
+    """As it was given out: the same request again is answered the same. It opens rows of this very
+    database alone."""
     agent: str
     session: str
     parent_agent: str
@@ -85,15 +88,17 @@ class TooManyChildren(Exception):
 class Spawns(Protocol):
     """The spawns of tenants. They go with their parent and with their child when that is deleted.
 
-    A child that is taken back is erased like a deleted session, and its key named as before, where it has no messages of its own
-    and nobody stands on it; else it stays as it is, and only the token is void.
+    A child that is taken back is erased like a deleted session, and its key named as before, where
+    it has no messages of its own and nobody stands on it; else it stays as it is, and only the
+    token is void.
     """
 
     async def prepare(self, spawn: Spawn, commit: Commit, most_live: int) -> Spawn:
-        """Writes a spawn and the commit that makes its child, both or neither. Where the parent was asked with this request id
-        before, writes nothing and answers that spawn.
+        """Writes a spawn and the commit that makes its child, both or neither. Where the parent was
+        asked with this request id before, writes nothing and answers that spawn.
 
-        Raises TooManyChildren, what `Store.commit` raises, and RevisionConflict where the parent is gone."""
+        Raises TooManyChildren, what `Store.commit` raises, and RevisionConflict where the parent is
+        gone."""
 
     async def find(self, tenant: str, token: str) -> Spawn | None:
         """A spawn by its token; None where there is none."""
@@ -111,7 +116,8 @@ class Spawns(Protocol):
         """The child is there. False where the spawn is over, or its time is."""
 
     async def spend(self, tenant: str, token: str, tokens: int) -> bool:
-        """Counts tokens that were read, all or none of them. False where the grant does not reach, or the spawn is over."""
+        """Counts tokens that were read, all or none of them. False where the grant does not reach,
+        or the spawn is over."""
 
     async def end(
         self, tenant: str, token: str, reason: str, now_ms: int, *, take_back: bool
@@ -119,8 +125,9 @@ class Spawns(Protocol):
         """Ends a live spawn; None where there is none."""
 
     async def expire(self, now_ms: int, limit: int) -> Sequence[Ended]:
-        """Of every tenant, ends spawns whose time has passed: takes a child back that never started; one that wrote since gets
-        its time anew. Forgets those that ended long ago. At most `limit` of either."""
+        """Of every tenant, ends spawns whose time has passed: takes a child back that never
+        started; one that wrote since gets its time anew. Forgets those that ended long ago. At most
+        `limit` of either."""
 
     async def expire_one(self, tenant: str, token: str, now_ms: int) -> Ended | None:
         """The same for one spawn, where it is due; None where it goes on."""

@@ -32,12 +32,16 @@ class Answer:
         self._usage: object = None
 
     def add(self, data: object) -> None:
-        """Takes a completion, or a chunk of one, as JSON values. Raises Unacceptable where it goes on for ever."""
+        """Takes a completion, or a chunk of one, as JSON values. Raises Unacceptable where it goes
+        on for ever."""
         self.began = True
         if not isinstance(data, dict):
             raise ValueError("not an object")
         self._usage = data.get("usage") or self._usage
-        self.model, self.id = name_in(data.get("model")) or self.model, name_in(data.get("id")) or self.id
+        self.model, self.id = (
+            name_in(data.get("model")) or self.model,
+            name_in(data.get("id")) or self.id,
+        )
         choices = data.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
@@ -57,7 +61,9 @@ class Answer:
     def summary(self) -> str:
         """The text of a complete answer. Raises SummarizerFailed for any other."""
         if not self.began:
-            raise SummarizerFailed("no stream was answered; for a service that has none, set stream to false")
+            raise SummarizerFailed(
+                "no stream was answered; for a service that has none, set stream to false"
+            )
         if not self._chosen:
             raise Unacceptable("no choices")
         if self._refused:
@@ -74,7 +80,8 @@ class Answer:
         raise Unacceptable(f"finish reason {code_in(self.finish) or 'unknown'}")
 
     def spent(self, prompt: Prompt, count: Callable[[str], int]) -> int:
-        """Tokens of prompt and answer, as the service reports them, else as they are counted here."""
+        """Tokens of prompt and answer, as the service reports them, else as they are counted
+        here."""
         return self._used("total_tokens") or sum(self.tokens(prompt, count))
 
     def tokens(self, prompt: Prompt, count: Callable[[str], int]) -> tuple[int, int]:
@@ -91,7 +98,8 @@ class Answer:
 
 
 def without_thoughts(text: str) -> str:
-    """Without the thoughts that open models write before their answer; nothing where they never come to one."""
+    """Without the thoughts that open models write before their answer; nothing where they never
+    come to one."""
     while match := _THOUGHTS.match(text):
         _, closed, text = text.partition(f"</{match[1]}>")
         if not closed:
@@ -100,7 +108,8 @@ def without_thoughts(text: str) -> str:
 
 
 def code_in(value: object) -> str:
-    """A word by which a service names an error or an end; empty where it is none, and may be text of anybody."""
+    """A word by which a service names an error or an end; empty where it is none, and may be text
+    of anybody."""
     return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
 
 

@@ -1,7 +1,8 @@
-"""The circuit breaker: after some failures in a row nobody is asked for a while, then one trial shows whether it is better.
+"""The circuit breaker: after some failures in a row nobody is asked for a while, then one trial
+shows whether it is better.
 
-A pure state machine. The state is a value, time is an argument, and the limits may differ from call to call: so a
-tenant's state can be stored, and outlives a restart.
+A pure state machine. The state is a value, time is an argument, and the limits may differ from call
+to call: so a tenant's state can be stored, and outlives a restart.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Breaker:
     trial_ms: int | None = None
     """When the trial that is out was let through."""
     era: int = 0
-    """Rises whenever it opens, closes or sends out a trial: what was let through in an earlier era no longer counts."""
+    """Rises whenever it opens, closes or sends out a trial: what was let through in an earlier era
+    no longer counts."""
 
     def phase(self, limits: BreakerLimits, now_ms: int) -> Phase:
         """Where it stands: `half_open` while a trial is out, or the next call will be one."""
@@ -93,7 +95,8 @@ class Breaker:
         return replace(state, failures=failures)
 
     def released(self, ticket: Ticket) -> Breaker:
-        """The call was given up, or turned out to ask nobody: it says nothing, and another may be the trial."""
+        """The call was given up, or turned out to ask nobody: it says nothing, and another may be
+        the trial."""
         if ticket.era != self.era or not ticket.trial:
             return self
         return replace(self, trial_ms=None, era=self.era + 1)
@@ -115,7 +118,8 @@ class Breaker:
         return state
 
     def _aged(self, limits: BreakerLimits, now_ms: int) -> Breaker:
-        """The state after what time alone does: a trial that is not back in time has failed then."""
+        """The state after what time alone does: a trial that is not back in time has failed
+        then."""
         if self.trial_ms is None or 0 <= now_ms - self.trial_ms < limits.half_open_timeout_ms:
             return self
         failed_ms = min(now_ms, self.trial_ms + limits.half_open_timeout_ms)

@@ -1,4 +1,5 @@
-"""One summarizer after the other, until one gives a summary that deserves the name; at the end the note that counts."""
+"""One summarizer after the other, until one gives a summary that deserves the name; at the end the
+note that counts."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ from contextengine_server.summarize.request import (
 _INSTRUCTION_CHARS = 32
 """A focus of fewer characters is a topic rather than an instruction."""
 
-# Both are matched at the beginning alone: a summary may well speak of an error or of what was refused.
+# Both are matched at the beginning alone: a summary may well speak of an error or of what was
+# refused.
 _REFUSAL = re.compile(
     r"""\W*(
     (i['’]?m|i\ am|we['’]?re)\ (very\ |so\ |really\ )?(sorry|afraid|unable\ to|not\ able\ to)\b
   | ((sorry|my\ apologies|apologies|unfortunately)\W+(but\ )?)?
     (i|we)\ (can['’]?t|cannot|can\ not|won['’]?t|will\ not|am\ unable\ to)\ (\w+\ ){0,2}
-    (help|assist|provide|comply|fulfil|summari|generate|create|process|continue|complete|answer|share|do\ (that|this))
+    (help|assist|provide|comply|fulfil|summari|generate|create|process|continue|complete|answer
+    |share|do\ (that|this))
   | as\ an?\ (ai|(large\ )?language\ model)\b
   | (很|非常)?(抱歉|对不起) | 我(无法|不能) | 作为(一个|一名)?(ai|人工智能|语言模型)
     )""",
@@ -38,9 +41,12 @@ _ERROR = re.compile(
   | "?error"?\s*[:=]
   | traceback\ \(most\ recent\ call\ last\)
   | (an?\ )?((internal|unknown|unexpected)\ )?(server\ )?error\ (has\ )?occurr?ed
-  | (http(/[\d.]+)?\ +)?(status\ (code\ )?)?[45]\d\d\W+(bad|un|pay|forb|not\ |too|internal|service|gateway|request\ time)
-  | (internal\ server\ error|bad\ gateway|service\ unavailable|gateway\ time-?out|too\ many\ requests)\b
-  | (rate\ limit|quota|(maximum\ |model['’]?s\ )?context[ _](length|window))\W+(\w+\W+){0,4}(exceed|reach|is\ \d)
+  | (http(/[\d.]+)?\ +)?(status\ (code\ )?)?[45]\d\d\W+
+    (bad|un|pay|forb|not\ |too|internal|service|gateway|request\ time)
+  | (internal\ server\ error|bad\ gateway|service\ unavailable|gateway\ time-?out
+    |too\ many\ requests)\b
+  | (rate\ limit|quota|(maximum\ |model['’]?s\ )?context[ _](length|window))
+    \W+(\w+\W+){0,4}(exceed|reach|is\ \d)
   | (the\ )?request\ (was\ )?timed?\ ?out | connection\ (reset|refused|error|aborted)
   | <!doctype | <html
     )""",
@@ -49,8 +55,8 @@ _ERROR = re.compile(
 
 
 class SummarizerChain:
-    """Tries summarizers in order, each of which bounds its own time. Always answers: what none of them manages, the
-    note that counts does. `count` counts tokens in the reference encoding.
+    """Tries summarizers in order, each of which bounds its own time. Always answers: what none of
+    them manages, the note that counts does. `count` counts tokens in the reference encoding.
     """
 
     name = "chain"
@@ -60,7 +66,8 @@ class SummarizerChain:
         self._count = count
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        """The first summary that is acceptable, with what was refused before it. Only cancellation is raised."""
+        """The first summary that is acceptable, with what was refused before it. Only cancellation
+        is raised."""
         try:
             return await first_acceptable(self._summarizers, request, self._count)
         except SummarizerFailed as error:
@@ -71,7 +78,8 @@ class SummarizerChain:
 async def first_acceptable(
     summarizers: Sequence[Summarizer], request: SummaryRequest, count: Callable[[str], int]
 ) -> SummaryResult:
-    """The first acceptable summary. Raises SummarizerFailed, with every reason, where there is none."""
+    """The first acceptable summary. Raises SummarizerFailed, with every reason, where there is
+    none."""
     refused: list[tuple[str, str]] = []
     causes: dict[Cause, None] = {}
     spent, asked = 0, False
@@ -95,24 +103,34 @@ async def first_acceptable(
         causes |= dict.fromkeys(result.causes)
         spent, asked = spent + result.spent, True
         try:
-            text, tokens = accept(result.text, request, count, quoted=result.summarizer == "extractive")
+            text, tokens = accept(
+                result.text, request, count, quoted=result.summarizer == "extractive"
+            )
         except Unacceptable as error:
             refused.append((summarizer.name, str(error)))
             causes["failed"] = None
             continue
         return replace(
-            result, text=text, tokens=tokens, refused=tuple(refused), spent=spent, causes=tuple(causes)
+            result,
+            text=text,
+            tokens=tokens,
+            refused=tuple(refused),
+            spent=spent,
+            causes=tuple(causes),
         )
     if not refused:
         raise NobodyThere("there is no summarizer")
     reason = "; ".join(f"{name}: {why}" for name, why in refused)
-    raise SummarizerFailed(reason, asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes))
+    raise SummarizerFailed(
+        reason, asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes)
+    )
 
 
 def accept(
     text: str, request: SummaryRequest, count: Callable[[str], int], *, quoted: bool = False
 ) -> tuple[str, int]:
-    """A summarizer's answer as it may be stored, and its tokens. Raises Unacceptable, saying why it may not."""
+    """A summarizer's answer as it may be stored, and its tokens. Raises Unacceptable, saying why it
+    may not."""
     text = clean(text)
     tokens = count(text)
     reason = unacceptable(text, tokens, request, quoted=quoted)
@@ -127,7 +145,9 @@ def clean(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", text).strip()
 
 
-def unacceptable(text: str, tokens: int, request: SummaryRequest, *, quoted: bool = False) -> str | None:
+def unacceptable(
+    text: str, tokens: int, request: SummaryRequest, *, quoted: bool = False
+) -> str | None:
     """Why `text` must not become a summary; None where it may."""
     if not re.search(r"\w", text):
         return "empty"
@@ -143,9 +163,12 @@ def unacceptable(text: str, tokens: int, request: SummaryRequest, *, quoted: boo
 
 
 def _repeats_focus(text: str, request: SummaryRequest) -> bool:
-    """True where a summary holds the instructions that were to steer it, other than by what the messages say."""
+    """True where a summary holds the instructions that were to steer it, other than by what the
+    messages say."""
     focus = " ".join(request.focus.casefold().split())
     # A few words are a topic, and a summary may well name its topic.
     if len(focus) < _INSTRUCTION_CHARS or focus not in " ".join(text.casefold().split()):
         return False
-    return not any(focus in " ".join(message.text.casefold().split()) for message in request.messages)
+    return not any(
+        focus in " ".join(message.text.casefold().split()) for message in request.messages
+    )

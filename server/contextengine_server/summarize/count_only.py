@@ -10,10 +10,12 @@ from contextengine_server.summarize.request import SummaryRequest, SummaryResult
 NAME = "count-only"
 
 MAX_TOKENS = 96
-"""What the note costs at most, in any encoding shipped. No chunk is worth compacting that does not cost more.
+"""What the note costs at most, in any encoding shipped. No chunk is worth compacting that does not
+cost more.
 
-The note has under 200 characters of words, two times of 20 characters, and two numbers cut at twelve digits; measured, it
-stays under 80 tokens. Also the smallest target that a leaf summary can be given.
+The note has under 200 characters of words, two times of 20 characters, and two numbers cut at
+twelve digits; measured, it stays under 80 tokens. Also the smallest target that a leaf summary can
+be given.
 """
 
 _MOST = 10**12 - 1
@@ -27,8 +29,9 @@ def count_only(request: SummaryRequest, count: Callable[[str], int]) -> SummaryR
     number = len(request.messages)
     noun = ("message", "messages") if request.depth == 0 else ("summary", "summaries")
     text = (
-        f"[{_whole(number)} {noun[number != 1]}, {_whole(request.source_tokens)} tokens{span}, {'was' if number == 1 else 'were'}"
-        " compacted without a summary. Nothing was deleted: the originals are stored and can be expanded.]"
+        f"[{_whole(number)} {noun[number != 1]}, {_whole(request.source_tokens)} tokens{span},"
+        f" {'was' if number == 1 else 'were'} compacted without a summary. Nothing was deleted: the"
+        " originals are stored and can be expanded.]"
     )
     return SummaryResult(text, count(text), NAME, fallback=True)
 

@@ -1,4 +1,5 @@
-"""How one model is asked: in the normal form a few times, then once in the aggressive form. After that the chain goes on."""
+"""How one model is asked: in the normal form a few times, then once in the aggressive form. After
+that the chain goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ATTEMPTS = 3
 
 
 class EscalatingSummarizer:
-    """Asks `inner` again where another answer may be better, and for less where what was asked is too much.
+    """Asks `inner` again where another answer may be better, and for less where what was asked is
+    too much.
 
     A failure of neither kind ends it at once: a service that is down is not helped by other words.
     """
@@ -31,7 +33,8 @@ class EscalatingSummarizer:
         self._attempts = attempts
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        """The summary, with what was refused before it. Raises SummarizerFailed, with every reason."""
+        """The summary, with what was refused before it. Raises SummarizerFailed, with every
+        reason."""
         refused: list[tuple[str, str]] = []
         causes: dict[Cause, None] = {}
         spent, asked = 0, False

@@ -1,7 +1,8 @@
 """The summarizer that needs no key and no network: it chooses what the messages themselves said.
 
-It takes the units that bring the most for their tokens, where what an earlier choice brought counts no more, and shows
-them in the order in which they were said. The same request gives the same summary, on any machine.
+It takes the units that bring the most for their tokens, where what an earlier choice brought counts
+no more, and shows them in the order in which they were said. The same request gives the same
+summary, on any machine.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _FOCUS = 4.0
 """How much more a unit is worth when it holds every word of the focus."""
 
 _COST = 6
-"""Added to the cost of each unit, so that a single number out of its sentence does not win by being short."""
+"""Added to the cost of each unit, so that a single number out of its sentence does not win by being
+short."""
 
 _INDENT = "\n "
 _JOINT = 1
@@ -47,7 +49,8 @@ class ExtractiveSummarizer:
         self._encoding = encoding
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        """The summary, at most the target and at most half of the source. Raises SummarizerFailed."""
+        """The summary, at most the target and at most half of the source. Raises
+        SummarizerFailed."""
         return await self._pool.run(extract_in_worker, request, self._encoding)
 
 
@@ -58,19 +61,23 @@ def extract_in_worker(request: SummaryRequest, encoding: str) -> SummaryResult:
 
 @cache
 def _counter(encoding: str) -> Callable[[str], int]:
-    from contextengine_server.tokens import TokenCounter  # late: the serving process never counts here
+    from contextengine_server.tokens import (
+        TokenCounter,
+    )  # late: the serving process never counts here
 
     return TokenCounter(encoding).count_text
 
 
 def extract(request: SummaryRequest, count: Callable[[str], int]) -> SummaryResult:
-    """The extractive summary of a request. Pure. Raises SummarizerFailed where nothing fits the target."""
+    """The extractive summary of a request. Pure. Raises SummarizerFailed where nothing fits the
+    target."""
     # Half of the source at most: less would hardly be a summary, and the law asks that it shrinks.
     target = min(request.target_tokens, max(1, request.source_tokens // 2))
     choice = _Choice(request, count)
     text, tokens, left = "", 0, target
     while left >= _ROOM and choice.take(left):
-        # The units were counted one by one; together, with what joins them, they come to a little more or less.
+        # The units were counted one by one; together, with what joins them, they come to a little
+        # more or less.
         text, tokens = choice.show()
         while tokens > target and choice.drop(tokens - target):
             text, tokens = choice.show()
@@ -130,7 +137,9 @@ class _Choice:
 
     def show(self) -> tuple[str, int]:
         """The text of what was chosen, and its tokens."""
-        text = _show(sorted(self._chosen, key=lambda unit: (unit.message, unit.position)), self._messages)
+        text = _show(
+            sorted(self._chosen, key=lambda unit: (unit.message, unit.position)), self._messages
+        )
         return text, self._count(text)
 
     def _value(self, index: int) -> float:
@@ -169,8 +178,11 @@ def _boosts(units: Sequence[Unit], focus: str) -> list[float]:
 
 
 def _estimate(text: str) -> float:
-    """About how many tokens a text has: exact enough to compare, and far quicker than to count all."""
-    return len(text) / 4 if text.isascii() else sum(0.25 if char < "\u0250" else 0.8 for char in text)
+    """About how many tokens a text has: exact enough to compare, and far quicker than to count
+    all."""
+    return (
+        len(text) / 4 if text.isascii() else sum(0.25 if char < "\u0250" else 0.8 for char in text)
+    )
 
 
 def _name(message: SourceMessage) -> str:
@@ -181,7 +193,8 @@ def _name(message: SourceMessage) -> str:
 
 
 def _show(units: Sequence[Unit], messages: Sequence[SourceMessage]) -> str:
-    """The units in order, with the name of who speaks where another begins, and a mark where something was left out in between.
+    """The units in order, with the name of who speaks where another begins, and a mark where
+    something was left out in between.
 
     What follows on lines of its own is indented: no text can pass for a line of another role.
     """

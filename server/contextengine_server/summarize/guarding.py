@@ -1,7 +1,8 @@
-"""What guards a tenant's model: a breaker around the whole chain of models, a cap on tokens around each call.
+"""What guards a tenant's model: a breaker around the whole chain of models, a cap on tokens around
+each call.
 
-The state is one small value a tenant. Where it is kept is handed in; every change is a pure function of the state, so a
-store can apply it within a transaction, and again after a lost race.
+The state is one small value a tenant. Where it is kept is handed in; every change is a pure
+function of the state, so a store can apply it within a transaction, and again after a lost race.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class GuardState:
 
     @classmethod
     def decode(cls, text: str) -> GuardState:
-        """The state that `encode` gave; of an empty text, that of a tenant never seen. Raises ValueError."""
+        """The state that `encode` gave; of an empty text, that of a tenant never seen. Raises
+        ValueError."""
         if not text:
             return cls()
         values = json.loads(text)
@@ -84,8 +86,9 @@ class GuardStates(Protocol):
     """Keeps the states. Raises what its store raises; a guard then lets nothing through."""
 
     async def change(self, tenant: str, step: Callable[[GuardState], tuple[GuardState, T]]) -> T:
-        """Replaces the tenant's state by the first that `step` gives, and answers the second. No two changes of a tenant
-        overlap; `step` may be called more than once, and not on the event loop."""
+        """Replaces the tenant's state by the first that `step` gives, and answers the second. No
+        two changes of a tenant overlap; `step` may be called more than once, and not on the event
+        loop."""
 
     async def state(self, tenant: str) -> GuardState:
         """The tenant's state."""
@@ -109,12 +112,17 @@ class Failover:
 class GuardedSummarizer:
     """Asks `inner` while its tenant's breaker lets it, and tells the breaker how it went.
 
-    `inner` is a whole chain of models with all that each tries: only when it is exhausted is that one failure. Where
-    nobody was asked (no key, no room, over the cap) that is none. `policy` is for requests that bring none of their own.
+    `inner` is a whole chain of models with all that each tries: only when it is exhausted is that
+    one failure. Where nobody was asked (no key, no room, over the cap) that is none. `policy` is
+    for requests that bring none of their own.
     """
 
     def __init__(
-        self, inner: Summarizer, states: GuardStates, clock_ms: Callable[[], int], policy: SummaryPolicy
+        self,
+        inner: Summarizer,
+        states: GuardStates,
+        clock_ms: Callable[[], int],
+        policy: SummaryPolicy,
     ) -> None:
         self.name = inner.name
         self._inner = inner
@@ -139,15 +147,20 @@ class GuardedSummarizer:
                 causes=("breaker_open",),
             )
         try:
-            async with asyncio.timeout(limits.half_open_timeout_ms / 1000 if ticket.trial else None):
+            async with asyncio.timeout(
+                limits.half_open_timeout_ms / 1000 if ticket.trial else None
+            ):
                 result = await self._inner.summarize(request)
         except BaseException as error:
-            # Neither a caller that gives up nor a call that was never made says anything of the service.
+            # Neither a caller that gives up nor a call that was never made says anything of the
+            # service.
             judged = isinstance(error, Exception) and getattr(error, "asked", True)
             await self._tell(
                 request.tenant,
                 lambda breaker: (
-                    breaker.failed(ticket, limits, self._clock_ms()) if judged else breaker.released(ticket)
+                    breaker.failed(ticket, limits, self._clock_ms())
+                    if judged
+                    else breaker.released(ticket)
                 ),
             )
             if ticket.trial and isinstance(error, TimeoutError):
@@ -155,18 +168,27 @@ class GuardedSummarizer:
                     f"the breaker's trial took longer than {limits.half_open_timeout_ms} ms"
                 ) from None
             raise
-        await self._tell(request.tenant, lambda breaker: breaker.succeeded(ticket, limits, self._clock_ms()))
+        await self._tell(
+            request.tenant, lambda breaker: breaker.succeeded(ticket, limits, self._clock_ms())
+        )
         return result
 
     async def _tell(self, tenant: str, step: Callable[[Breaker], Breaker]) -> None:
-        await _settle(self._states, tenant, lambda state: (replace(state, breaker=step(state.breaker)), None))
+        await _settle(
+            self._states, tenant, lambda state: (replace(state, breaker=step(state.breaker)), None)
+        )
 
 
 class MeteredSummarizer:
-    """Asks `inner` while its tenant's caps leave room for one more call, and counts what the call took."""
+    """Asks `inner` while its tenant's caps leave room for one more call, and counts what the call
+    took."""
 
     def __init__(
-        self, inner: Summarizer, states: GuardStates, clock_ms: Callable[[], int], policy: SummaryPolicy
+        self,
+        inner: Summarizer,
+        states: GuardStates,
+        clock_ms: Callable[[], int],
+        policy: SummaryPolicy,
     ) -> None:
         self.name = inner.name
         self._inner = inner
@@ -206,20 +228,27 @@ class MeteredSummarizer:
 
 
 def estimate(request: SummaryRequest) -> int:
-    """About what a call for a request takes, tokens of prompt and answer, before either is known."""
+    """About what a call for a request takes, tokens of prompt and answer, before either is
+    known."""
     return (
-        TEMPLATE_TOKENS + request.source_tokens + request.target_tokens + len(request.previous_summary) // 4
+        TEMPLATE_TOKENS
+        + request.source_tokens
+        + request.target_tokens
+        + len(request.previous_summary) // 4
     )
 
 
-def _put_right(state: GuardState, *, tokens: int, at_ms: int, now_ms: int) -> tuple[GuardState, None]:
+def _put_right(
+    state: GuardState, *, tokens: int, at_ms: int, now_ms: int
+) -> tuple[GuardState, None]:
     return replace(state, spend=state.spend.add(tokens, at_ms, now_ms)), None
 
 
 async def _settle(
     states: GuardStates, tenant: str, step: Callable[[GuardState], tuple[GuardState, None]]
 ) -> None:
-    """Records how a call went. A summary that is there is not lost because this cannot be written."""
+    """Records how a call went. A summary that is there is not lost because this cannot be
+    written."""
     try:
         await states.change(tenant, step)
     except Exception as error:

@@ -25,7 +25,8 @@ _SCRIPTS = {
         "ka": r"\u10a0-\u10ff",
     }.items()
 }
-"""Scripts that one language has to itself. Latin, Cyrillic, Arabic and Devanagari serve many: a model tells these apart."""
+"""Scripts that one language has to itself. Latin, Cyrillic, Arabic and Devanagari serve many: a
+model tells these apart."""
 
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _KANA_SHARE = 10
@@ -47,7 +48,8 @@ def language_of(texts: Iterable[str]) -> str:
 
 
 def written_in(text: str, tag: str) -> bool:
-    """False where not one letter of a text is of the language's script. True for a language whose script tells nothing."""
+    """False where not one letter of a text is of the language's script. True for a language whose
+    script tells nothing."""
     script = _SCRIPTS.get("zh" if tag == "ja" else tag)
     if script is None:
         return True

@@ -1,4 +1,5 @@
-"""The models that may be asked for a summary, in the order in which a request asks them, behind their guards."""
+"""The models that may be asked for a summary, in the order in which a request asks them, behind
+their guards."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ class Source(Protocol):
         """Asks a model once."""
 
     def capacity(self, request: SummaryRequest, previous: int) -> int | None:
-        """The tokens of messages that it takes at once, for a summary of the request's target beside a previous one of so
-        many; None: nobody knows, or nobody is there."""
+        """The tokens of messages that it takes at once, for a summary of the request's target
+        beside a previous one of so many; None: nobody knows, or nobody is there."""
 
     async def close(self) -> None:
         """Closes what is open."""
@@ -47,8 +48,9 @@ class Source(Protocol):
 class Models:
     """All sources as one summarizer with its guards. `sources` is in the order of the chain.
 
-    From the outside in: the breaker around the whole; one model after the other; of each, the normal form `attempts`
-    times and the aggressive one; around each call, the caps. `policy` is for requests that bring none of their own.
+    From the outside in: the breaker around the whole; one model after the other; of each, the
+    normal form `attempts` times and the aggressive one; around each call, the caps. `policy` is for
+    requests that bring none of their own.
     """
 
     name = "models"
@@ -81,7 +83,9 @@ class Models:
         if not asked:
             raise NobodyThere("no model is configured, and no harness lends one")
         models = Failover(asked, self._count)
-        return await GuardedSummarizer(models, self._states, self._clock_ms, self._policy).summarize(request)
+        return await GuardedSummarizer(
+            models, self._states, self._clock_ms, self._policy
+        ).summarize(request)
 
     async def order(self, request: SummaryRequest) -> list[Summarizer]:
         """Whom to ask, first to last, each model once."""
@@ -98,10 +102,12 @@ class Models:
         return asked
 
     def capacity(self, request: SummaryRequest, previous: int = 0) -> int | None:
-        """The tokens of messages that the model asked first takes at once, beside a previous summary of so many; None where
-        there is none. The request's own messages do not matter."""
+        """The tokens of messages that the model asked first takes at once, beside a previous
+        summary of so many; None where there is none. The request's own messages do not matter."""
         for name, _ in self._chosen(request):
-            capacity = self._sources[name].capacity(request, previous) if name in self._sources else None
+            capacity = (
+                self._sources[name].capacity(request, previous) if name in self._sources else None
+            )
             if capacity is not None:
                 return capacity
         return None
@@ -115,7 +121,9 @@ class Models:
         """(source, model) in order, each once."""
         policy = request.policy or self._policy
         names = tuple(self._sources)
-        steady = next((at for at, name in enumerate(names) if not self._sources[name].passing), len(names))
+        steady = next(
+            (at for at, name in enumerate(names) if not self._sources[name].passing), len(names)
+        )
         first: Sequence[str] = (policy.model,) if policy.model else names[: steady + 1]
         chosen = []
         for reference in (*first, *(policy.fallbacks or names)):

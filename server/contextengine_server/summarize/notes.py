@@ -1,8 +1,9 @@
 """Prose as notes: sentences in clauses, without the words that a reader supplies by himself.
 
-A summary quotes; what it saves in words it can spend on facts. Only words of English that carry nothing by themselves are left
-out: never a negation, a condition, a preposition that tells a direction or a time, a number, a name, or anything in quotes or
-backticks. Text in another language is only cut into clauses. Pure.
+A summary quotes; what it saves in words it can spend on facts. Only words of English that carry
+nothing by themselves are left out: never a negation, a condition, a preposition that tells a
+direction or a time, a number, a name, or anything in quotes or backticks. Text in another language
+is only cut into clauses. Pure.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ import re
 
 _EMPTY = frozenset(
     """
-    a an the this that these those there here it its it's that's there's i i'm i've i'd i'll im me my myself we we're we've we'll
-    us our they're their them he she his her you're your is are was were be been being am have has had having do does did
-    would could should may might shall of as so and at in on very really quite pretty just actually basically definitely
-    especially truly incredibly simply certainly honestly obviously literally totally absolutely also too even still already
-    which who whom than then about
+    a an the this that these those there here it its it's that's there's i i'm i've i'd i'll im me
+    my myself we we're we've we'll us our they're their them he she his her you're your is are was
+    were be been being am have has had having do does did would could should may might shall of as
+    so and at in on very really quite pretty just actually basically definitely especially truly
+    incredibly simply certainly honestly obviously literally totally absolutely also too even still
+    already which who whom than then about
     """.split()  # noqa: SIM905 (a list of ninety quoted words reads worse)
 )
 """Function words and fillers."""
 
 _ENGLISH = frozenset(
-    "the and that with you my have has this are they i i'm i've it it's his her your our we're from would which".split()  # noqa: SIM905
+    """
+    the and that with you my have has this are they i i'm i've it it's his her your our we're from
+    would which
+    """.split()  # noqa: SIM905
 )
 """Words that hardly another language has."""
 _SHARE = 0.08
@@ -58,7 +63,9 @@ def clauses(sentence: str) -> list[str]:
     found: list[str] = []
     short = False
     for clause in filter(None, map(str.strip, _CLAUSE.split(sentence))):
-        few = sum(_plain(word) not in _EMPTY for word in clause.split()) < _LEAST and clause.isascii()
+        few = (
+            sum(_plain(word) not in _EMPTY for word in clause.split()) < _LEAST and clause.isascii()
+        )
         if found and (short or few):
             found[-1] += " " + clause
         else:
@@ -93,10 +100,14 @@ def _thinned(text: str) -> str:
 
 
 def _empty(word: str, first: bool) -> bool:
-    """True where a word carries nothing. In the middle of a text a capital makes a name: May, US."""
+    """True where a word carries nothing. In the middle of a text a capital makes a name: May,
+    US."""
     plain = _plain(word)
     return plain in _EMPTY and (
-        plain.startswith("i'") or plain == "i" or word.islower() or (first and not word[:2].isupper())
+        plain.startswith("i'")
+        or plain == "i"
+        or word.islower()
+        or (first and not word[:2].isupper())
     )
 
 

@@ -1,4 +1,5 @@
-"""What is seen of calls to models: a span and two histograms each, by OpenTelemetry's semantic conventions for generative AI.
+"""What is seen of calls to models: a span and two histograms each, by OpenTelemetry's semantic
+conventions for generative AI.
 
 No text of prompts or answers is in any of it.
 """
@@ -18,10 +19,12 @@ _USAGE = "gen_ai.client.token.usage"
 
 
 class ModelCalls:
-    """Observes the calls to one provider's models. `provider` and the models asked for are named by operators, so that there
-    are few of them."""
+    """Observes the calls to one provider's models. `provider` and the models asked for are named by
+    operators, so that there are few of them."""
 
-    def __init__(self, metrics: Metrics, provider: str, model: str = "", base_url: str = "") -> None:
+    def __init__(
+        self, metrics: Metrics, provider: str, model: str = "", base_url: str = ""
+    ) -> None:
         self._metrics = metrics
         self._provider = provider
         self._server = urlsplit(base_url)
@@ -40,7 +43,9 @@ class ModelCalls:
             span.set("gen_ai.request.model", model)
         if self._server.hostname:
             span.set("server.address", self._server.hostname)
-            span.set("server.port", self._server.port or (443 if self._server.scheme == "https" else 80))
+            span.set(
+                "server.port", self._server.port or (443 if self._server.scheme == "https" else 80)
+            )
         return ModelCall(self, span, model)
 
     def took(self, model: str, seconds: float, error: str) -> None:
@@ -86,7 +91,8 @@ class ModelCall:
         response_id: str = "",
         finish: str = "",
     ) -> None:
-        """What the model said of its answer: the tokens, its own name, the answer's, and why it stopped."""
+        """What the model said of its answer: the tokens, its own name, the answer's, and why it
+        stopped."""
         self._calls.used(self._model, input_tokens, output_tokens)
         self._span.set("gen_ai.usage.input_tokens", input_tokens)
         self._span.set("gen_ai.usage.output_tokens", output_tokens)
@@ -102,7 +108,10 @@ class ModelCall:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         # What was raised in the first place says more than what it was turned into.
         cause = (error.__context__ or error) if error is not None else None

@@ -1,7 +1,8 @@
 """Summaries by a model behind an endpoint that speaks the OpenAI chat completions API.
 
-The prompt is made in a worker process, without secrets. The SDK sends it, waits and tries again as the service asks; what
-comes back is read here as the plain JSON that it is, since compatible services differ in what they leave out.
+The prompt is made in a worker process, without secrets. The SDK sends it, waits and tries again as
+the service asks; what comes back is read here as the plain JSON that it is, since compatible
+services differ in what they leave out.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ TOKENIZER_MARGIN = 1.1
 """The window is in the model's own tokens; they are counted here in another encoding."""
 
 _TOO_LONG = re.compile(
-    r"(?i)context.{0,3}(length|window|size)|(prompt|input|request|messages?) (is|are) too (long|large)|too many (input )?tokens"
+    r"(?i)context.{0,3}(length|window|size)|(prompt|input|request|messages?) (is|are) too"
+    r" (long|large)|too many (input )?tokens"
     r"|maximum.{1,30}tokens|reduce the length"
 )
 _LOGGERS = ("openai", "httpx2", "httpcore2", "httpx", "httpcore")
@@ -60,15 +62,17 @@ class Endpoint:
     api_key_env: str = ""
     """The environment variable with the key; empty: the service asks for none."""
     timeout: float = 60.0
-    """Seconds for one try; all tries together, waits included, may take `retries + 1` times as long."""
+    """Seconds for one try; all tries together, waits included, may take `retries + 1` times as
+    long."""
     retries: int = 2
-    """Further tries after a lost connection, a time-out, 408, 409, 429 and 5xx, when Retry-After says, else with growing
-    waits."""
+    """Further tries after a lost connection, a time-out, 408, 409, 429 and 5xx, when Retry-After
+    says, else with growing waits."""
     window: int = 128_000
     """The model's context window in its own tokens: prompt and answer."""
     stream: bool = False
-    """Reads the answer as it is written: one that never ends is cut off, and a slow one is not taken for a dead service. Costs
-    the serving process some 0.1 ms a token, so that it is not the default."""
+    """Reads the answer as it is written: one that never ends is cut off, and a slow one is not
+    taken for a dead service. Costs the serving process some 0.1 ms a token, so that it is not the
+    default."""
     length_parameter: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     """What the service calls the limit on an answer."""
 
@@ -77,16 +81,19 @@ class Endpoint:
         return min(target + THINKING_TOKENS, self.window // 2)
 
     def room(self, target: int) -> int:
-        """The tokens that a prompt may have, in the reference encoding, where the answer should have `target`."""
+        """The tokens that a prompt may have, in the reference encoding, where the answer should
+        have `target`."""
         return int((self.window - self.answer_tokens(target)) / TOKENIZER_MARGIN)
 
     def capacity(self, target: int, previous: int) -> int:
-        """The tokens of messages that one request holds beside a previous summary of `previous` tokens."""
+        """The tokens of messages that one request holds beside a previous summary of `previous`
+        tokens."""
         return max(0, self.room(target) - TEMPLATE_TOKENS - previous)
 
 
 class Connection:
-    """The way to an endpoint: made at the first use, kept, and closed once. Belongs to one event loop."""
+    """The way to an endpoint: made at the first use, kept, and closed once. Belongs to one event
+    loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -101,7 +108,8 @@ class Connection:
                 key = os.environ.get(endpoint.api_key_env, "") if endpoint.api_key_env else "none"
                 if not key:
                     raise SummarizerFailed(
-                        f"the environment variable {endpoint.api_key_env}, which should hold the key, is not set",
+                        f"the environment variable {endpoint.api_key_env}, which should hold the"
+                        " key, is not set",
                         asked=False,
                     )
                 # In a thread: the import alone takes half a second.
@@ -122,12 +130,16 @@ def _client(endpoint: Endpoint, key: str) -> AsyncOpenAI:
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     return AsyncOpenAI(
-        api_key=key, base_url=endpoint.base_url, timeout=endpoint.timeout, max_retries=endpoint.retries
+        api_key=key,
+        base_url=endpoint.base_url,
+        timeout=endpoint.timeout,
+        max_retries=endpoint.retries,
     )
 
 
 class OpenAISummarizer:
-    """Asks one model once, in the form that the request says. `count` counts tokens in the reference encoding."""
+    """Asks one model once, in the form that the request says. `count` counts tokens in the
+    reference encoding."""
 
     def __init__(
         self,
@@ -148,13 +160,14 @@ class OpenAISummarizer:
         self.name = f"{connection.endpoint.name}:{self._model}"
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages or of the service."""
+        """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages
+        or of the service."""
         room = self._endpoint.room(target_of(request))
         prompt = await self._pool.run(prepare, request, self._encoding, room)
         if prompt.tokens > room:
             raise TooLong(
-                f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that the window of"
-                f" {self._endpoint.window:,} leaves for it",
+                f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that the window"
+                f" of {self._endpoint.window:,} leaves for it",
                 asked=False,
             )
         client = await self._connection.client()
@@ -165,10 +178,16 @@ class OpenAISummarizer:
                     await self._ask(client, prompt, answer)
             except Exception as error:
                 # Of an answer that began, the provider bills the prompt at least.
-                raise _failure(error, answer.spent(prompt, self._count) if answer.began else 0) from None
+                raise _failure(
+                    error, answer.spent(prompt, self._count) if answer.began else 0
+                ) from None
             given, taken = answer.tokens(prompt, self._count)
             call.answered(
-                given, taken, model=answer.model, response_id=answer.id, finish=code_in(answer.finish)
+                given,
+                taken,
+                model=answer.model,
+                response_id=answer.id,
+                finish=code_in(answer.finish),
             )
         spent = answer.spent(prompt, self._count)
         try:
@@ -179,7 +198,8 @@ class OpenAISummarizer:
         return SummaryResult(text, tokens, self.name, spent=spent)
 
     async def _ask(self, client: AsyncOpenAI, prompt: Prompt, answer: Answer) -> None:
-        """Reads the service's answer into `answer`, so that what was read is known whatever ends it."""
+        """Reads the service's answer into `answer`, so that what was read is known whatever ends
+        it."""
         limit = {self._endpoint.length_parameter: self._endpoint.answer_tokens(prompt.target)}
         if not self._endpoint.stream:
             reply = await client.chat.completions.with_raw_response.create(
@@ -225,7 +245,8 @@ class EndpointSource:
         self._pool = pool
         self._encoding = encoding
         self._count = count
-        # The conventions have a name for the provider itself; who else speaks its language has the one that options use.
+        # The conventions have a name for the provider itself; who else speaks its language has the
+        # one that options use.
         own = urlsplit(endpoint.base_url).hostname == "api.openai.com"
         self._calls = ModelCalls(
             metrics, "openai" if own else endpoint.name, endpoint.model, endpoint.base_url
@@ -237,7 +258,9 @@ class EndpointSource:
 
     def summarizer(self, model: str) -> Summarizer:
         """Asks a model once."""
-        return OpenAISummarizer(self._connection, self._pool, self._encoding, self._count, self._calls, model)
+        return OpenAISummarizer(
+            self._connection, self._pool, self._encoding, self._count, self._calls, model
+        )
 
     def capacity(self, request: SummaryRequest, previous: int) -> int | None:
         """See `Endpoint.capacity`."""
@@ -249,7 +272,8 @@ class EndpointSource:
 
 
 def _failure(error: Exception, spent: int) -> SummarizerFailed:
-    """What went wrong, in words of our own and the service's codes: its texts may quote the prompt."""
+    """What went wrong, in words of our own and the service's codes: its texts may quote the
+    prompt."""
     import openai
 
     if isinstance(error, SummarizerFailed):
@@ -260,7 +284,9 @@ def _failure(error: Exception, spent: int) -> SummarizerFailed:
     if isinstance(error, openai.APIConnectionError):
         return SummarizerFailed("the connection failed", spent=spent)
     if isinstance(error, openai.APIStatusError):
-        codes = " ".join(filter(None, (str(error.status_code), code_in(error.code) or code_in(error.type))))
+        codes = " ".join(
+            filter(None, (str(error.status_code), code_in(error.code) or code_in(error.type)))
+        )
         if error.status_code == 413 or (error.status_code in (400, 422) and _says_too_long(error)):
             return TooLong(f"more than the model's context: {codes}", spent=spent)
         return SummarizerFailed(codes, spent=spent)
@@ -274,4 +300,6 @@ def _failure(error: Exception, spent: int) -> SummarizerFailed:
 
 
 def _says_too_long(error: Any) -> bool:
-    return error.code == "context_length_exceeded" or bool(_TOO_LONG.search(str(error.message)[:2_000]))
+    return error.code == "context_length_exceeded" or bool(
+        _TOO_LONG.search(str(error.message)[:2_000])
+    )

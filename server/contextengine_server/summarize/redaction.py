@@ -1,11 +1,13 @@
 r"""Takes secrets out of text before it leaves the process.
 
-What a secret looks like (keys with a known prefix, private keys, tokens of JWT form), where it stands (credentials in
-addresses, headers of requests, options of commands), or what it is called (`api_key`, `DB_PASSWORD=`). A mark stands in
-its place. In doubt it is taken for a secret: a summary does without, and a leak cannot be undone.
+What a secret looks like (keys with a known prefix, private keys, tokens of JWT form), where it
+stands (credentials in addresses, headers of requests, options of commands), or what it is called
+(`api_key`, `DB_PASSWORD=`). A mark stands in its place. In doubt it is taken for a secret: a
+summary does without, and a leak cannot be undone.
 
-All patterns are matched by RE2, whose time is linear in the text whatever the text is. No pattern looks further for its
-end than a text may repeat its beginning: then many beginnings without an end would cost the square.
+All patterns are matched by RE2, whose time is linear in the text whatever the text is. No pattern
+looks further for its end than a text may repeat its beginning: then many beginnings without an end
+would cost the square.
 """
 
 from __future__ import annotations
@@ -21,14 +23,17 @@ MARK = "[redacted]"
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|secret|token|jwt|credentials?|(?:ssh|gpg|pgp)[_-]?key"
     r"|(?:api|app|access|secret|private|signing|encryption|master|account|shared|storage|auth|licen[cs]e|deploy|service"
-    r"|session[_-]?secret|hmac|webhook|subscription|client)[ _-]?key(?:[_-]?id)?|api[_-]?secret|auth[_-]?code|_auth"
-    r"|密码|密碼|口令|密钥|金鑰|令牌|パスワード|비밀번호|пароль|passwort|kennwort|contraseña|mot de passe|senha|wachtwoord"
+    r"|session[_-]?secret|hmac|webhook|subscription|client)[ _-]?key(?:[_-]?id)?|api[_-]?secret"
+    r"|auth[_-]?code|_auth"
+    r"|密码|密碼|口令|密钥|金鑰|令牌|パスワード|비밀번호|пароль"
+    r"|passwort|kennwort|contraseña|mot de passe|senha"
+    r"|wachtwoord"
 )
 _SUFFIX = r"(?:[_-]?(?:value|base64|b64|raw|\d{1,4}))?"
 _SEP = r"(?:[ \t]*(?:===?|!==?|:=|=>|=|:|：)[ \t]*)"
 
-# A value, in this order: in quotes that are themselves escaped (JSON inside JSON), in quotes, bare. A quote that is never
-# closed ends with its line.
+# A value, in this order: in quotes that are themselves escaped (JSON inside JSON), in quotes, bare.
+# A quote that is never closed ends with its line.
 _QUOTED = (
     r"\\+\"(?:[^\"\\\n]|\\{2,}\"|\\+[^\"\\\n])*(?:\\+\")?"
     r"|\"(?:[^\"\\\n]|\\.)*\"?"
@@ -38,21 +43,24 @@ _QUOTED = (
 _BARE = r"[^\s\"'`<>]+"
 
 _NOISE = r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{ad}\x{200b}\x{2060}\x{feff}]"
-"""What says nothing and could part a secret: colours of terminals, controls, and characters of no width but for the two
-that scripts are written with."""
+"""What says nothing and could part a secret: colours of terminals, controls, and characters of no
+width but for the two that scripts are written with."""
 
-# Of what is between the dashes, two dashes in a row are none: so a block that never ends is not looked through for its
-# end again and again.
+# Of what is between the dashes, two dashes in a row are none: so a block that never ends is not
+# looked through for its end again and again.
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:[^-]|-[^-])*-?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-    r"|(?:(?:\\+[rn]|\s)*(?:[A-Za-z-]+: [^\n\\]*|[A-Za-z0-9+/=]{24,}))*(?:(?:\\+[rn]|\s)*[A-Za-z0-9+/]+=+)?)"
-    r"|(?:[A-Za-z0-9+/=]{40,}(?:\\+[rn]|\s)+)+[A-Za-z0-9+/=]*(?:\\+[rn]|\s)*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+    r"|(?:(?:\\+[rn]|\s)*(?:[A-Za-z-]+: [^\n\\]*|[A-Za-z0-9+/=]{24,}))*(?:(?:\\+[rn]"
+    r"|\s)*[A-Za-z0-9+/]+=+)?)"
+    r"|(?:[A-Za-z0-9+/=]{40,}(?:\\+[rn]|\s)+)+[A-Za-z0-9+/=]*(?:\\+[rn]|\s)*-----END [A-Z0-9 "
+    r"]*PRIVATE KEY(?: BLOCK)?-----"
 )
 
 _PREFIXED = "|".join(
     (
-        r"\b(?:sk|pk|rk|ak)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*",  # OpenAI, Anthropic, Stripe and kin
+        # OpenAI, Anthropic, Stripe and kin
+        r"\b(?:sk|pk|rk|ak)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*",
         r"\bgh[opsur]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bgl(?:pat|dt|rt|cbt|ptt|soat)-[\w-]{16,}",
         r"\bxox[a-z]-[\w-]{8,}|\bxapp-[\w-]{8,}|hooks\.slack\.com/services/[\w/]+|/api/webhooks/\d+/[\w-]+",
         r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA|ANVA)[A-Z0-9]{12,}|\bABSK[A-Za-z0-9+/=]{40,}",
@@ -63,7 +71,8 @@ _PREFIXED = "|".join(
         r"\bSG\.[\w-]{16,}\.[\w-]{16,}|\bkey-[0-9a-f]{32}\b|\b(?:SK|AC)[0-9a-f]{32}\b|\bsq0[a-z]{3}-[\w-]{16,}",
         r"\bdo[opr]_v1_[0-9a-f]{16,}|\bdapi[0-9a-f]{32}|\bdp\.[a-z]{2,5}\.[\w.-]{16,}|\bhv[bsr]\.[\w-]{16,}|\bshp(?:at|ca|pa|ss)_\w{16,}",
         r"\bwhsec_[\w+/=]{16,}|\bAGE-SECRET-KEY-1[A-Z0-9]{20,}|\bglsa_\w{16,}|\bPMAK-[\w-]{16,}|\bEAA[A-Za-z0-9]{60,}",
-        r"\b\d{8,10}:AA[\w-]{30,}|\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}",  # bots of Telegram and Discord
+        # bots of Telegram and Discord
+        r"\b\d{8,10}:AA[\w-]{30,}|\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}",
         r"\beyJ[\w-]{8,}\.(?:eyJ)?[\w-]{8,}(?:\.[\w-]*)*",
     )
 )
@@ -72,7 +81,8 @@ _Rule = tuple[str, Callable[[Any], str]]
 
 
 def redact(text: str) -> str:
-    """`text` without its secrets. Pure; linear; no text makes it fail. What UTF-8 cannot carry is replaced too."""
+    """`text` without its secrets. Pure; linear; no text makes it fail. What UTF-8 cannot carry is
+    replaced too."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     for pattern, replacement in _compiled():
         text = pattern.sub(replacement, text)
@@ -119,16 +129,25 @@ def _named(match: Any) -> str:
 
 
 def _is_a_word(name: str, sep: str, value: str) -> bool:
-    """True for a word of prose or of code behind a name: `no credentials: every caller`, `const apiKey = await …`.
+    """True for a word of prose or of code behind a name: `no credentials: every caller`, `const
+    apiKey = await …`.
 
-    Passwords and secrets may be words, and what is set in an environment is none; keys and tokens hardly are.
+    Passwords and secrets may be words, and what is set in an environment is none; keys and tokens
+    hardly are.
     """
-    if name.isupper() or value[0] in "\\\"'`" or not sep.endswith((" ", "\t")) or _WORDS.search(name.lower()):
+    if (
+        name.isupper()
+        or value[0] in "\\\"'`"
+        or not sep.endswith((" ", "\t"))
+        or _WORDS.search(name.lower())
+    ):
         return False
     letters = value.rstrip(",;")
     for mark in "._()[]":
         letters = letters.replace(mark, "")
-    return letters.isalpha() and len(letters) <= (_WORD if len(letters) > len(value) - 2 else 2 * _WORD)
+    return letters.isalpha() and len(letters) <= (
+        _WORD if len(letters) > len(value) - 2 else 2 * _WORD
+    )
 
 
 def _spoken(match: Any) -> str:
@@ -153,7 +172,9 @@ def _mixed(value: str) -> bool:
 
 def _looks_random(value: str) -> bool:
     return (
-        len(value) >= 12 and any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+        len(value) >= 12
+        and any(char.isdigit() for char in value)
+        and any(char.isalpha() for char in value)
     )
 
 
@@ -168,8 +189,9 @@ _PUBLIC = ("PRIMARY_", "FOREIGN_", "PUBLIC_", "PARTITION_", "SORT_", "CACHE_", "
 
 _HARMLESS = frozenset(
     """
-    true false null none nil undefined void str string text int integer number float bool boolean bytes any object
-    optional required yes no on off missing invalid expired empty unset default wrong correct incorrect
+    true false null none nil undefined void str string text int integer number float bool boolean
+    bytes any object optional required yes no on off missing invalid expired empty unset default
+    wrong correct incorrect
     """.split()  # noqa: SIM905 (a list of forty quoted words reads worse)
 )
 _REFERENCES = (
@@ -184,25 +206,33 @@ _REFERENCES = (
 
 
 def _harmless(value: str, token: bool) -> bool:
-    """True for a value that is none: a placeholder, a reference to where the secret is, a type, a count of tokens."""
+    """True for a value that is none: a placeholder, a reference to where the secret is, a type, a
+    count of tokens."""
     bare = value.strip("\\\"'`").rstrip(",;.)]}|")
     folded = bare.casefold()
     if not bare or bare == MARK[:-1] or folded in _HARMLESS or folded.startswith(_REFERENCES):
         return True
-    if token and len(bare) <= 9 and bare.replace(",", "").replace("_", "").replace(".", "").isdigit():
+    if (
+        token
+        and len(bare) <= 9
+        and bare.replace(",", "").replace("_", "").replace(".", "").isdigit()
+    ):
         return True
     if bare[0] == "$":
         # A password may begin with a dollar as well: only what a shell's variable looks like.
         name = bare[1:].strip("{}()")
         return bare[1:2] in ("{", "(") or (name == name.upper() and name.replace("_", "").isalpha())
-    return not bare.strip("*•.xX-_#…") or (bare[0] == "<" and bare[-1] == ">") or bare.startswith("{{")
+    return (
+        not bare.strip("*•.xX-_#…") or (bare[0] == "<" and bare[-1] == ">") or bare.startswith("{{")
+    )
 
 
 _RULES: tuple[_Rule, ...] = (
     (_NOISE, _nothing),
     (_PEM, _whole),
     (_PREFIXED, _whole),
-    # Addresses. The password of a database's may hold slashes; in others a slash ends what can be one.
+    # Addresses. The password of a database's may hold slashes; in others a slash ends what can be
+    # one.
     (
         r"(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|oracle|mongodb|rediss?|amqps?|kafka|nats|ldaps?|s?ftp|smtps?"
         r"|clickhouse|cockroachdb|neo4j|bolt|jdbc:[a-z:]+)(?:\+[a-z0-9+]+)?://)([^\s\"'`<>]*)@",
@@ -211,7 +241,8 @@ _RULES: tuple[_Rule, ...] = (
     (r"(?i)\b([a-z][a-z0-9+.-]*://)([^\s\"'`<>/?#]+)@", _user_info),
     # Headers of requests.
     (
-        r"(?i)((?:proxy-)?authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)((?:[A-Za-z-]+[ \t]+)?[^\s\"'\\,;\[]+)",
+        r"(?i)((?:proxy-)?authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)((?:[A-Za-z-]+[ "
+        r"\t]+)?[^\s\"'\\,;\[]+)",
         _behind,
     ),
     (r"(?i)(\b(?:set-)?cookie2?\\*[\"']?[ \t]*:[ \t]*\\*[\"']?)([^\s\"'\\\[][^\n\"'\\]*)", _behind),
@@ -226,7 +257,8 @@ _RULES: tuple[_Rule, ...] = (
     ),
     (r"(\s(?:-u|--user)[ \t=]+\\*[\"']?[^\s\"':]+:)([^\s\"']+)", _behind),
     (r"(?i)(\bsshpass[ \t]+-p[ \t]*)(\S+)", _behind),
-    # Names. Upper-case ones are variables of an environment, whose values go on to the next white space.
+    # Names. Upper-case ones are variables of an environment, whose values go on to the next white
+    # space.
     (
         rf"([A-Z0-9_]*_(?:KEY|PASS|PW|PAT|AUTH|SALT|PEPPER|DSN)(?:_?\d+)?\\*[\"']?)({_SEP})({_QUOTED}|\S+)",
         lambda match: str(match[0]) if match[1].startswith(_PUBLIC) else _named(match),
@@ -241,7 +273,8 @@ _RULES: tuple[_Rule, ...] = (
         _named,
     ),
     (
-        rf"(?i)(\b(?:{_NAMES}|pin(?: code)?)(?:[ \t]+(?:is|was|will be|now|changed to|set to)|是|为)[ \t:：]+)({_QUOTED}|{_BARE})",
+        rf"(?i)(\b(?:{_NAMES}|pin(?: code)?)(?:[ \t]+(?:is|was|will be|now|changed to|set to)|是"
+        rf"|为)[ \t:：]+)({_QUOTED}|{_BARE})",
         _spoken,
     ),
     (rf"(?i)(<[\w:.-]*(?:{_NAMES})(?:\s[^<>]*)?>)([^<>\s][^<>]*)(</)", _between),
@@ -255,7 +288,8 @@ _RULES: tuple[_Rule, ...] = (
         _behind_if_random,
     ),
     (
-        r"((?:\b[a-z0-9_]*_key|[a-z0-9]Key)\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)([A-Za-z0-9+/=_.~-]{16,})",
+        r"((?:\b[a-z0-9_]*_key|[a-z0-9]Key)\\*[\"']?[ \t]*[:=][ "
+        r"\t]*\\*[\"']?)([A-Za-z0-9+/=_.~-]{16,})",
         _behind_if_random,
     ),
 )

@@ -1,4 +1,5 @@
-"""What a summarizer is asked, what it answers, and what it is. Plain values that travel to worker processes."""
+"""What a summarizer is asked, what it answers, and what it is. Plain values that travel to worker
+processes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class SourceMessage:
     """A message, or a summary, that is to be summarized, as text."""
 
     role: str
-    """`user`, `assistant`, `tool`, `system`, `developer`, `custom`; or `summary` for a summary of lesser depth."""
+    """`user`, `assistant`, `tool`, `system`, `developer`, `custom`; or `summary` for a summary of
+    lesser depth."""
     text: str
     sequence: int
     """Its sequence; of a summary, the first that it covers."""
@@ -36,9 +38,11 @@ class SummaryPolicy:
     """What an operator chose for a session's summaries: which models, and how much of them."""
 
     model: str = ""
-    """The model asked first, as `endpoint:model`, or the name of an endpoint for its own model; empty: the first endpoint."""
+    """The model asked first, as `endpoint:model`, or the name of an endpoint for its own model;
+    empty: the first endpoint."""
     fallbacks: tuple[str, ...] = ()
-    """The models asked after it, in order, in the same form; empty: the other endpoints, in their order."""
+    """The models asked after it, in order, in the same form; empty: the other endpoints, in their
+    order."""
     spend: SpendLimits = field(default_factory=SpendLimits)
     breaker: BreakerLimits = field(default_factory=BreakerLimits)
 
@@ -60,9 +64,11 @@ class SummaryRequest:
     depth: int = 0
     """0: over messages; n + 1: over summaries of depth n."""
     language: str = ""
-    """The session's language as a BCP 47 tag, where it is known. An extractive summary quotes, and so needs no hint."""
+    """The session's language as a BCP 47 tag, where it is known. An extractive summary quotes, and
+    so needs no hint."""
     aggressive: bool = False
-    """Asks a model for the bare facts from a shortened source. An extractive summary is exact about its size without."""
+    """Asks a model for the bare facts from a shortened source. An extractive summary is exact about
+    its size without."""
     tenant: str = ""
     """Whose breaker and spend it counts for. Empty: that of all requests that name no tenant."""
     agent: str = ""
@@ -84,11 +90,14 @@ class SummaryResult:
     fallback: bool = False
     """True for the note that counts: every summarizer failed."""
     refused: tuple[tuple[str, str], ...] = ()
-    """(summarizer, reason) of each that was tried before, in order. Reasons carry no text of messages."""
+    """(summarizer, reason) of each that was tried before, in order. Reasons carry no text of
+    messages."""
     spent: int = 0
-    """Tokens that models were given and gave for it, failed tries included. 0 where no model was asked."""
+    """Tokens that models were given and gave for it, failed tries included. 0 where no model was
+    asked."""
     causes: tuple[Cause, ...] = ()
-    """Why it is by a later one than the first, each cause once. Empty: it is by the first that was there."""
+    """Why it is by a later one than the first, each cause once. Empty: it is by the first that was
+    there."""
 
 
 class Summarizer(Protocol):
@@ -101,7 +110,8 @@ class Summarizer(Protocol):
 
 
 class SummarizerFailed(Exception):
-    """A summarizer could not, and would not if it were asked again. The text says why, without text of messages."""
+    """A summarizer could not, and would not if it were asked again. The text says why, without text
+    of messages."""
 
     def __init__(
         self,
@@ -114,7 +124,8 @@ class SummarizerFailed(Exception):
     ) -> None:
         super().__init__(reason)
         self.asked = asked
-        """False where nobody was asked, so that the failure is nobody's: no key, no room, a cap, an open breaker."""
+        """False where nobody was asked, so that the failure is nobody's: no key, no room, a cap, an
+        open breaker."""
         self.spent = spent
         """As in SummaryResult."""
         self.refused = refused
@@ -124,7 +135,8 @@ class SummarizerFailed(Exception):
 
 
 class NobodyThere(SummarizerFailed):
-    """There is nobody to ask: no model is configured, no harness lends one. Nothing failed, and the chain goes on."""
+    """There is nobody to ask: no model is configured, no harness lends one. Nothing failed, and the
+    chain goes on."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, asked=False, causes=())

@@ -1,4 +1,5 @@
-"""Summaries by the model of a harness that lends it. The server asks; how the harness asks its model is its own affair."""
+"""Summaries by the model of a harness that lends it. The server asks; how the harness asks its
+model is its own affair."""
 
 from __future__ import annotations
 
@@ -41,7 +42,15 @@ DEFAULT_ROOM = 128_000
 
 _WHOLE = {"", "stop", "end_turn", "stop_sequence", "completed", "endturn"}
 _CUT = {"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
-_REFUSED = {"refusal", "content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"}
+_REFUSED = {
+    "refusal",
+    "content_filter",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+}
 """Why a model stopped, in the words of the providers whose harnesses lend theirs."""
 
 
@@ -80,13 +89,16 @@ class Lender(Protocol):
     """Knows the harnesses that lend their models."""
 
     async def there(self, tenant: str, agent: str, session: str, model: str) -> bool:
-        """True where a harness is attached that suits, or one has a job of this session and may come back with it."""
+        """True where a harness is attached that suits, or one has a job of this session and may
+        come back with it."""
 
     def room(self, tenant: str, agent: str, model: str = "") -> int | None:
-        """The most input tokens that a harness takes, 0: it does not say; None: nobody is attached."""
+        """The most input tokens that a harness takes, 0: it does not say; None: nobody is
+        attached."""
 
     async def complete(self, work: Work) -> Completion:
-        """What a harness answered. Raises SummarizerFailed where none did, NobodyThere where none is there any more."""
+        """What a harness answered. Raises SummarizerFailed where none did, NobodyThere where none
+        is there any more."""
 
 
 class RuntimeSummarizer:
@@ -110,12 +122,14 @@ class RuntimeSummarizer:
         self.name = f"{NAME}:{model}" if model else NAME
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
-        """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages or of the harness."""
+        """The summary. Raises TooLong, Unacceptable, SummarizerFailed; none with text of messages
+        or of the harness."""
         room = self._lender.room(request.tenant, request.agent, self._model) or DEFAULT_ROOM
         prompt = await self._pool.run(prepare, request, self._encoding, room)
         if prompt.tokens > room:
             raise TooLong(
-                f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that a harness takes",
+                f"the prompt of {prompt.tokens:,} tokens is more than the {room:,} that a harness"
+                " takes",
                 asked=False,
             )
         most = target_of(request) + THINKING_TOKENS
@@ -135,7 +149,9 @@ class RuntimeSummarizer:
             if answer.error:
                 # The word alone, where it is one: a text may quote the prompt.
                 said = code_in(answer.error)
-                raise SummarizerFailed(f"the harness failed: {said}" if said else "the harness failed")
+                raise SummarizerFailed(
+                    f"the harness failed: {said}" if said else "the harness failed"
+                )
             given, taken = self._tokens(answer, prompt)
             model = name_in(answer.model)
             call.answered(given, taken, model=model, finish=code_in(answer.stop_reason))
@@ -144,10 +160,13 @@ class RuntimeSummarizer:
         except SummarizerFailed as error:
             error.spent = given + taken
             raise
-        return SummaryResult(text, tokens, f"{NAME}:{model}" if model else self.name, spent=given + taken)
+        return SummaryResult(
+            text, tokens, f"{NAME}:{model}" if model else self.name, spent=given + taken
+        )
 
     def _tokens(self, answer: Completion, prompt: Prompt) -> tuple[int, int]:
-        """Tokens of the prompt and of the answer, as the harness reports them, else as they are counted here."""
+        """Tokens of the prompt and of the answer, as the harness reports them, else as they are
+        counted here."""
         return (
             min(answer.input_tokens, MOST) or prompt.tokens,
             min(answer.output_tokens, MOST) or self._count(answer.text[:MAX_ANSWER_CHARS]),
@@ -194,10 +213,13 @@ class RuntimeSource:
 
     def summarizer(self, model: str) -> Summarizer:
         """Asks the harnesses once."""
-        return RuntimeSummarizer(self._lender, self._pool, self._encoding, self._count, self._calls, model)
+        return RuntimeSummarizer(
+            self._lender, self._pool, self._encoding, self._count, self._calls, model
+        )
 
     def capacity(self, request: SummaryRequest, previous: int) -> int | None:
-        """The tokens of messages that the attached harnesses take; None where none is attached, or says."""
+        """The tokens of messages that the attached harnesses take; None where none is attached, or
+        says."""
         room = self._lender.room(request.tenant, request.agent)
         return max(0, room - TEMPLATE_TOKENS - previous) if room else None
 

@@ -1,7 +1,7 @@
 """What a tenant's summaries may cost: tokens in a rolling hour and a rolling day.
 
-A pure state machine, as the breaker is. A call is admitted by its estimate, which is spent from then on; once the call
-is back, the difference to what it really took is put right in its place.
+A pure state machine, as the breaker is. A call is admitted by its estimate, which is spent from
+then on; once the call is back, the difference to what it really took is put right in its place.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 SLOT_MS = 300_000
-"""Calls within the same five minutes are one entry, which leaves a window with the last of them. So a state never holds
-more than 289 entries, and a call counts for up to five minutes longer than its hour."""
+"""Calls within the same five minutes are one entry, which leaves a window with the last of them. So
+a state never holds more than 289 entries, and a call counts for up to five minutes longer than its
+hour."""
 
 MOST = 10**12
 """No call is taken to have cost more, whatever its provider reports."""
@@ -22,7 +23,8 @@ MOST = 10**12
 
 @dataclass(frozen=True, slots=True)
 class SpendLimits:
-    """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis (summarizerSpend)."""
+    """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis
+    (summarizerSpend)."""
 
     per_hour: int = 500_000
     per_day: int = 5_000_000
@@ -30,7 +32,8 @@ class SpendLimits:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What was spent: (the last time, tokens) of each slot, oldest first. Times are milliseconds since 1970 UTC."""
+    """What was spent: (the last time, tokens) of each slot, oldest first. Times are milliseconds
+    since 1970 UTC."""
 
     slots: tuple[tuple[int, int], ...] = ()
 
@@ -40,16 +43,21 @@ class Spend:
 
     def refusal(self, estimate: int, limits: SpendLimits, now_ms: int) -> str | None:
         """Why a call of about `estimate` tokens is not admitted; None where it is."""
-        for name, cap, window in (("an hour", limits.per_hour, HOUR_MS), ("a day", limits.per_day, DAY_MS)):
+        for name, cap, window in (
+            ("an hour", limits.per_hour, HOUR_MS),
+            ("a day", limits.per_day, DAY_MS),
+        ):
             spent = self.within(window, now_ms)
             if cap and spent + estimate > cap:
                 return (
-                    f"over the cap: {spent:,} of {cap:,} tokens {name} are spent, and it needs {estimate:,}"
+                    f"over the cap: {spent:,} of {cap:,} tokens {name} are spent, and it needs"
+                    f" {estimate:,}"
                 )
         return None
 
     def add(self, tokens: int, at_ms: int, now_ms: int) -> Spend:
-        """With `tokens` spent at `at_ms`, or put right there where they are negative; without what left every window."""
+        """With `tokens` spent at `at_ms`, or put right there where they are negative; without what
+        left every window."""
         slots = {at // SLOT_MS: (at, spent) for at, spent in self.slots if at + DAY_MS > now_ms}
         last, spent = slots.get(at_ms // SLOT_MS, (at_ms, 0))
         slots[at_ms // SLOT_MS] = (max(last, at_ms), min(max(spent + tokens, 0), MOST))

@@ -1,4 +1,5 @@
-"""Messages cut into units, the pieces that an extractive summary chooses from, and what each holds that matters.
+"""Messages cut into units, the pieces that an extractive summary chooses from, and what each holds
+that matters.
 
 Pure and deterministic: no set is ever walked, so the hash seed of a process changes nothing.
 """
@@ -13,7 +14,8 @@ from contextengine_server.summarize.notes import clauses, english, note
 from contextengine_server.summarize.request import SourceMessage
 
 MAX_MESSAGE_CHARS = 64 * 1024
-"""Of a longer message the head and the tail are read. It keeps the time of a summary in proportion to its messages."""
+"""Of a longer message the head and the tail are read. It keeps the time of a summary in proportion
+to its messages."""
 
 _TAIL_CHARS = 16 * 1024
 _LONG = 280
@@ -47,43 +49,53 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 _LIST = re.compile(r"\s*([-*+•]|\d+[.)、]|#{1,6})\s")
 
 _DECISION = re.compile(
-    r"\b(decid\w+|decision|agreed?|conclu\w+|chos\w+|choose|instead of|rather than|confirm\w*|approv\w+|must( not)?|never"
-    r"|always|do not|don['’]t|prefer\w*|require\w*|resolved?|fixed|root cause|because|turns? out|the plan|we will|we['’]ll"
+    r"\b(decid\w+|decision|agreed?|conclu\w+|chos\w+|choose|instead of|rather than|confirm\w*"
+    r"|approv\w+|must( not)?|never"
+    r"|always|do not|don['’]t|prefer\w*|require\w*|resolved?|fixed|root cause|because|turns? out"
+    r"|the plan|we will|we['’]ll"
     r"|let['’]?s|going to|rename\w*|deadline|remember|favou?rite|allerg\w+|important)\b"
     r"|决定|同意|确认|必须|不要|不能|总是|从不|选择|采用|改为|改成|方案|偏好|喜欢|更喜欢|计划|需要|结论|已修复|因为|记住|截止|约定",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"[?？]|\b(todo|fixme|open question|pending|blocked|next steps?|remaining|not yet|unclear|to be decided|waiting for)\b"
+    r"[?？]|\b(todo|fixme|open question|pending|blocked|next steps?|remaining|not yet|unclear|to "
+    r"be decided|waiting for)\b"
     r"|待办|未解决|下一步|尚未|还没|待定|阻塞|吗\b|请问",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(^|[;:.] |, (?=please|then|now))(and |also |then |now |next |ok(ay)? |so |but |first |finally |actually |please )*"
+    r"(^|[;:.] |, (?=please|then|now))(and |also |then |now |next |ok(ay)? |so |but |first "
+    r"|finally |actually |please )*"
     r"(please|check|fix|add|make|change"
     r"|implement|write|read|run|find|show|tell|explain|remove|delete|update|create|use|try|test|move|rename|look|give|list|stop"
     r"|send|book|cancel|keep|put|set|build|investigate|commit|continue|open|close|search|compare|summari[sz]e)\b"
-    r"|\b(can|could|would|will) you\b|(^|[,;:.] |\b(and|but|so) )i( (need|want|would like)|['’]d like)\b|\bwe (need|should|have) to\b"
+    r"|\b(can|could|would|will) you\b|(^|[,;:.] |\b(and|but|so) )i( (need|want|would like)|['’]d "
+    r"like)\b|\bwe (need|should|have) to\b"
     r"|请|帮我|帮忙|麻烦|我想|我要|给我",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
-    r"\b\w*(error|exception)\b|\b(fail(ed|ure|s|ing)?|traceback|panic(ked)?|fatal|denied|refused|not found|timed? ?out|invalid"
-    r"|cannot|unable|aborted|segfault|errno)\b|\bexit(ed)?( with)?( code| status)?[ :=]+\d+|\bexit_?code\W+\d+"
+    r"\b\w*(error|exception)\b|\b(fail(ed|ure|s|ing)?|traceback|panic(ked)?|fatal|denied|refused"
+    r"|not found|timed? ?out|invalid"
+    r"|cannot|unable|aborted|segfault|errno)\b|\bexit(ed)?( with)?( code| status)?[ :=]+\d+"
+    r"|\bexit_?code\W+\d+"
     r"|错误|失败|异常|报错|超时|拒绝|无法",
     re.IGNORECASE,
 )
 _DEFINITION = re.compile(
-    r"\s*(export |public |private |async |static |pub )*(def|class|function|func|fn|interface|type|struct|enum|const|import|from"
+    r"\s*(export |public |private |async |static |pub )*(def|class|function|func|fn|interface|type"
+    r"|struct|enum|const|import|from"
     r"|package|module|create table|select|insert|update|alter)\b",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[{}\[\]<>;=\\|\"]")
 _COMMAND = re.compile(
-    r"\s*([$>#%] |sudo |git |npm |npx |pnpm |yarn |pip |python3? |pytest |make |docker |kubectl |curl |cargo |go |uv |ssh |cd |rm )"
+    r"\s*([$>#%] |sudo |git |npm |npx |pnpm |yarn |pip |python3? |pytest |make |docker |kubectl "
+    r"|curl |cargo |go |uv |ssh |cd |rm )"
 )
 _PLEASANTRY = re.compile(
-    r"\W*((ok(ay)?|sure|thanks?|thank you|great|got it|you['’]re welcome|hello|hi|hey|perfect|awesome|alright|of course|certainly"
+    r"\W*((ok(ay)?|sure|thanks?|thank you|great|got it|you['’]re welcome|hello|hi|hey|perfect"
+    r"|awesome|alright|of course|certainly"
     r"|absolutely|no problem|sounds good|glad|happy to)\b[^.!?。]{0,60}"
     r"|(好的|谢谢|你好|嗯|是的|不客气|没问题|当然)[^。！？]{0,12})[.!?。！]*\s*",
     re.IGNORECASE,
@@ -109,21 +121,26 @@ _WORTH = {
     "han": 0.12,
 }
 _WORD, _SAID_WORD = 0.1, 0.15
-"""What any other word is worth, and in a user's message, where facts of a life are told in plain words."""
+"""What any other word is worth, and in a user's message, where facts of a life are told in plain
+words."""
 _HOLDS = re.compile(
     r"""
     (?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s<>"'`)\]}，。]+)
   | (?P<mail>[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64})
   | (?P<code>`[^`\n]{1,80}`)
   | (?P<path>(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@-]{1,80}/){1,24}[\w.@*-]{1,80})
-  | (?P<file>\b[\w-]{1,60}\.(?:py|pyi|tsx?|jsx?|mjs|md|rst|json5?|ya?ml|toml|lock|sql|sh|rs|go|java|kt|rb|php|cs?|h|cpp|hpp
+  | (?P<file>\b[\w-]{1,60}\.(?:py|pyi|tsx?|jsx?|mjs|md|rst|json5?|ya?ml|toml|lock
+       |sql|sh|rs|go|java|kt|rb|php|cs?|h|cpp|hpp
       |txt|csv|log|proto|html|css|xml|ini|cfg|env|db|pdf|png|jpg)\b)
-  | (?P<date>\b\d{4}-\d{2}-\d{2}(?:[T\ ]\d{2}:\d{2}(?::\d{2})?)?|\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?
-      |\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\ \d{1,2}(?:st|nd|rd|th)?\b(?:,?\ \d{4})?)
+  | (?P<date>\b\d{4}-\d{2}-\d{2}(?:[T\ ]\d{2}:\d{2}(?::\d{2})?)?
+       |\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?
+      |\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?
+       \ \d{1,2}(?:st|nd|rd|th)?\b(?:,?\ \d{4})?)
   | (?P<hash>\b(?=[a-f]*\d)[0-9a-f]{7,40}(?:-[0-9a-f]{4,12}){0,4}\b)
   | (?P<number>[$€£¥#]?(?<![\w.])\d[\d,.:%/x-]{0,20}\w{0,12})
   | (?P<constant>\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?=\w*\d)(?=\w*[A-Z])[A-Z0-9]{4,16}\b)
-  | (?P<symbol>\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b)
+  | (?P<symbol>\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+\b
+       |\b(?:[A-Z][a-z0-9]+){2,}\b)
   | (?P<title>[“"][A-Z][^“”"\n]{2,40}[”"]|(?<!\w)[‘'][A-Z][^‘’'\n]{2,40}[’'](?!\w))
   | (?P<name>(?<=[a-z,;:]\ )[A-Z][\w’'-]{1,30}(?:\ [A-Z][\w’'-]{1,30}){0,4})
   | (?P<acronym>\b[A-Z]{2,8}\b)
@@ -134,14 +151,16 @@ _HOLDS = re.compile(
 )
 _COMMON = frozenset(
     """
-    able about across after again almost along also always another anyone anything around back became because become becomes been
-    before being between both come could different does done down during each either entire especially even ever every everyone
-    everything feel find first found from gave getting give given going good great have help here however huge instead into just
-    keep kind know last left like little long look looking looks love made make making many maybe more most much need never next
-    nothing okay only other over perhaps please pretty probably quite real really right said same says seem seemed seems should
-    since some someone something sometimes sort start started still stuff such sure take tell than thanks that their them then
-    there these they things think this those though through told trying under until upon usually very want well were what when
-    where whether which while whole will with without would yeah your
+    able about across after again almost along also always another anyone anything around back
+    became because become becomes been before being between both come could different does done down
+    during each either entire especially even ever every everyone everything feel find first found
+    from gave getting give given going good great have help here however huge instead into just keep
+    kind know last left like little long look looking looks love made make making many maybe more
+    most much need never next nothing okay only other over perhaps please pretty probably quite real
+    really right said same says seem seemed seems should since some someone something sometimes sort
+    start started still stuff such sure take tell than thanks that their them then there these they
+    things think this those though through told trying under until upon usually very want well were
+    what when where whether which while whole will with without would yeah your
     """.split()  # noqa: SIM905 (a list of so many quoted words reads worse)
 )
 """Words of English that are in any talk, whatever it is about."""
@@ -167,7 +186,8 @@ def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
 
 
 def holds(text: str, word: float = _WORD) -> tuple[tuple[str, float], ...]:
-    """What a text holds that matters, each once, with its worth; `word`: that of a word that is nothing but one."""
+    """What a text holds that matters, each once, with its worth; `word`: that of a word that is
+    nothing but one."""
     found: dict[str, float] = {}
     for match in _HOLDS.finditer(text):
         kind = match.lastgroup or "word"
@@ -213,16 +233,19 @@ def _matters(role: str, piece: _Piece, first: bool, edge: bool) -> tuple[float, 
         signs += 0.3
     if _COMMAND.match(text):
         signs += 0.4
-    # The first words say what the rest is about: a user's request, a command, the head of an output.
+    # The first words say what the rest is about: a user's request, a command, the head of an
+    # output.
     begin = (1.0 if edge else 0.5) if first else 0.0
     if role == "user":
-        # Every sentence of a user's tells a fact or asks for something: how it is put makes it no more of a fact.
+        # Every sentence of a user's tells a fact or asks for something: how it is put makes it no
+        # more of a fact.
         return weight * (1.0 + begin / 2), 0.4 * own + (0.7 if piece.asked else 0.0)
     return weight * (signs + begin), own
 
 
 def _pieces(message: SourceMessage) -> Iterator[_Piece]:
-    """A message in pieces: lines as they are, prose in clauses, as notes. What a user asks for stays as it was asked."""
+    """A message in pieces: lines as they are, prose in clauses, as notes. What a user asks for
+    stays as it was asked."""
     text = message.text
     if len(text) > MAX_MESSAGE_CHARS:
         text = text[: MAX_MESSAGE_CHARS - _TAIL_CHARS] + "\n…\n" + text[-_TAIL_CHARS:]

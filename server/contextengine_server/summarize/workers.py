@@ -1,7 +1,9 @@
-"""Worker processes for Python work that would hold up the event loop: niced, started at the first use, killed when late.
+"""Worker processes for Python work that would hold up the event loop: niced, started at the first
+use, killed when late.
 
-A worker is a fresh interpreter that runs `summarize.worker`. It inherits no thread, no lock and no gRPC, and imports
-only what the functions that it is given need. Requests and replies are pickles over its standard input and output.
+A worker is a fresh interpreter that runs `summarize.worker`. It inherits no thread, no lock and no
+gRPC, and imports only what the functions that it is given need. Requests and replies are pickles
+over its standard input and output.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ _FAREWELL_SECONDS = 2.0
 
 
 class WorkerFailed(SummarizerFailed):
-    """The function raised in the worker, or its worker died or was late. The text names the type of what was raised."""
+    """The function raised in the worker, or its worker died or was late. The text names the type of
+    what was raised."""
 
 
 class WorkerPool:
     """At most `workers` processes at a niceness of `nice`, each with one function at a time.
 
-    Belongs to one event loop. A call that takes longer than `deadline` seconds, or is cancelled, costs its worker, and
-    the next call gets a fresh one.
+    Belongs to one event loop. A call that takes longer than `deadline` seconds, or is cancelled,
+    costs its worker, and the next call gets a fresh one.
     """
 
     def __init__(self, workers: int = 1, nice: int = 10, *, deadline: float = 30.0) -> None:
@@ -43,9 +46,11 @@ class WorkerPool:
         self._closed = False
 
     async def run(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What a module's function returns when called in a worker. Arguments and result must be picklable.
+        """What a module's function returns when called in a worker. Arguments and result must be
+        picklable.
 
-        The time spent waiting for a free worker does not count against the deadline. Raises WorkerFailed.
+        The time spent waiting for a free worker does not count against the deadline. Raises
+        WorkerFailed.
         """
         payload = pickle.dumps((function, args, kwargs), pickle.HIGHEST_PROTOCOL)
         async with self._free:
@@ -65,7 +70,9 @@ class WorkerPool:
         idle, self._idle = self._idle, []
         busy = self._all.difference(idle)
         self._all = set()
-        await asyncio.gather(*(worker.end() for worker in idle), *(worker.kill() for worker in busy))
+        await asyncio.gather(
+            *(worker.end() for worker in idle), *(worker.kill() for worker in busy)
+        )
 
     async def _call(self, payload: bytes) -> bytes:
         reused = bool(self._idle)
@@ -88,7 +95,8 @@ class WorkerPool:
             done = True
             return reply
         finally:
-            # Whatever else ended the call, the worker may still be at it: its next reply would be another call's.
+            # Whatever else ended the call, the worker may still be at it: its next reply would be
+            # another call's.
             if done and not self._closed:
                 self._idle.append(worker)
             else:
@@ -110,8 +118,9 @@ class _Died(Exception):
 def _spawn(nice: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A new worker process and the socket to it."""
     ours, theirs = socket.socketpair()
-    # Popen and not the loop's own subprocesses: it starts a process without the fork handlers that gRPC registers, which
-    # must not run while a server serves. -P: the working directory is not searched for modules.
+    # Popen and not the loop's own subprocesses: it starts a process without the fork handlers that
+    # gRPC registers, which must not run while a server serves. -P: the working directory is not
+    # searched for modules.
     command = [sys.executable, "-P", "-m", _MODULE, str(nice)]
     with theirs:
         return subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno()), ours
@@ -121,7 +130,10 @@ class _Worker:
     """One process, and the socket to its standard input and output."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self.process = process
         self._reader = reader

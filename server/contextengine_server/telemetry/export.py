@@ -1,7 +1,8 @@
-"""OpenTelemetry: where spans leave the process over OTLP; `metrics_export` does the same for metrics.
+"""OpenTelemetry: where spans leave the process over OTLP; `metrics_export` does the same for
+metrics.
 
-OpenTelemetry is imported inside the functions below, and so only where something is exported: it takes a third of a
-second.
+OpenTelemetry is imported inside the functions below, and so only where something is exported: it
+takes a third of a second.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 SERVICE_NAME = "contextengine"
 SCOPE = "contextengine_server"
 _INSTANCE = str(uuid4())
-"""Tells this process from others of its name: two that count under one name look like one that counts backwards."""
+"""Tells this process from others of its name: two that count under one name look like one that
+counts backwards."""
 
 EXPORT_TIMEOUT_S = 3
-"""For one export, retries included. It also bounds how long the last one holds up the end of the process."""
+"""For one export, retries included. It also bounds how long the last one holds up the end of the
+process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class OtlpOptions:
 def start_tracing(
     ratio: float, options: OtlpOptions, *, parent_based: bool = True
 ) -> tuple[Tracer, Callable[[], None]]:
-    """A tracer that exports over OTLP gRPC, and what flushes and ends the export (in seconds: not on the loop)."""
+    """A tracer that exports over OTLP gRPC, and what flushes and ends the export (in seconds: not
+    on the loop)."""
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -62,13 +66,21 @@ def start_tracing(
 def span_sink(processor: SpanProcessor, resource: Resource | None = None) -> Sink:
     """Hands ended spans to a span processor of the OpenTelemetry SDK.
 
-    Spans are built in their ended form, with the sampling decided before: the SDK's own way to open one costs 38 µs
-    and more, this one 5.
+    Spans are built in their ended form, with the sampling decided before: the SDK's own way to open
+    one costs 38 µs and more, this one 5.
     """
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-    from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+    from opentelemetry.trace import (
+        Link,
+        SpanContext,
+        SpanKind,
+        Status,
+        StatusCode,
+        TraceFlags,
+        TraceState,
+    )
 
     described = resource or SdkResource.create({"service.name": SERVICE_NAME})
     scope = InstrumentationScope(SCOPE)

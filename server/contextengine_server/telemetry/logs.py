@@ -1,8 +1,8 @@
 """Logs: one JSON object a line on standard error, and one guard that withholds secrets and texts.
 
-A line says what happened with names, ids and numbers. Texts of messages and secrets are not put there in the first
-place; the guard is for the day when somebody does. An exception is written as its type and its frames, without its own
-text, which may quote what it choked on.
+A line says what happened with names, ids and numbers. Texts of messages and secrets are not put
+there in the first place; the guard is for the day when somebody does. An exception is written as
+its type and its frames, without its own text, which may quote what it choked on.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ _KEYLIKE = re.compile(r"\b(?:sk|pk|ghp|xox[bp])[-_][\w-]{12,}")
 def configure_logging(level: str = "info", json: bool = True, stream: TextIO | None = None) -> None:
     """Sets up structlog and the standard library's logging alike.
 
-    `level` is debug, info, warning, error or critical. Without `json` lines are for people. `stream` is standard error
-    by default, so that standard output stays a command's own.
+    `level` is debug, info, warning, error or critical. Without `json` lines are for people.
+    `stream` is standard error by default, so that standard output stays a command's own.
     """
     numeric = logging.getLevelNamesMapping().get(level.upper())
     if numeric is None:
-        raise ValueError(f"unknown log level {level!r}; use debug, info, warning, error or critical")
+        raise ValueError(
+            f"unknown log level {level!r}; use debug, info, warning, error or critical"
+        )
     renderer: Processor = structlog.processors.JSONRenderer(_dumps) if json else _plain_line
     _configure_structlog(numeric, renderer, stream)
     handler = logging.StreamHandler(stream)
@@ -78,25 +80,30 @@ def get_logger(name: str) -> Any:
 
 
 def ids_of_trace(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Adds `trace_id` and `span_id` of the sampled work that the line is about, so that it is found from its trace."""
+    """Adds `trace_id` and `span_id` of the sampled work that the line is about, so that it is found
+    from its trace."""
     for name, value in CURRENT.get().ids().items():
         event.setdefault(name, value)
     return event
 
 
 def withhold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Replaces values under keys that hold secrets or texts, credentials inside other values, and cuts what is long."""
+    """Replaces values under keys that hold secrets or texts, credentials inside other values, and
+    cuts what is long."""
     for key, value in event.items():
         event[key] = _guarded(key, value)
     return event
 
 
 def frames_of_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Turns `exc_info` into `exception`: types and frames of the whole chain, without the exceptions' own texts."""
+    """Turns `exc_info` into `exception`: types and frames of the whole chain, without the
+    exceptions' own texts."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()
-    error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+    error = (
+        info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+    )
     if error is not None:
         event["exception"] = "\n".join(_chain(error))
     return event
@@ -110,7 +117,9 @@ def _chain(error: BaseException) -> Iterator[str]:
         kind = type(current)
         frames = "".join(traceback.format_tb(current.__traceback__))
         yield f"{kind.__module__}.{kind.__qualname__}\n{frames}".rstrip()
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
 
 
 def _guarded(key: str, value: object) -> object:
@@ -164,5 +173,6 @@ def _configure_structlog(level: int, renderer: Processor, stream: TextIO | None)
     )
 
 
-# Until somebody configures more: structlog's own default would print the local variables of an exception's frames.
+# Until somebody configures more: structlog's own default would print the local variables of an
+# exception's frames.
 _configure_structlog(logging.INFO, _plain_line, None)

@@ -1,10 +1,11 @@
 """Metrics whose hot path is an addition: plain integers and bucket arrays, read by whoever asks.
 
-An OpenTelemetry counter costs 6 µs a call and a histogram 9 µs; here both are a fraction of one. `metrics_export` sends
-them over OTLP, `prometheus` shows them to whoever scrapes; tests look at `snapshot`.
+An OpenTelemetry counter costs 6 µs a call and a histogram 9 µs; here both are a fraction of one.
+`metrics_export` sends them over OTLP, `prometheus` shows them to whoever scrapes; tests look at
+`snapshot`.
 
-Units are UCUM's, as OpenTelemetry writes them: `s`, `By`, `1` for a share, and `{call}` for what is counted. Labels have few
-values: never a tenant, an agent or a session.
+Units are UCUM's, as OpenTelemetry writes them: `s`, `By`, `1` for a share, and `{call}` for what is
+counted. Labels have few values: never a tenant, an agent or a session.
 """
 
 from __future__ import annotations
@@ -46,13 +47,25 @@ class Gauge:
     __slots__ = ("description", "labels", "name", "read", "unit")
 
     def __init__(
-        self, name: str, read: Callable[[], float], description: str, unit: str = "", labels: Labels = ()
+        self,
+        name: str,
+        read: Callable[[], float],
+        description: str,
+        unit: str = "",
+        labels: Labels = (),
     ) -> None:
-        self.name, self.read, self.description, self.unit, self.labels = name, read, description, unit, labels
+        self.name, self.read, self.description, self.unit, self.labels = (
+            name,
+            read,
+            description,
+            unit,
+            labels,
+        )
 
 
 class Histogram:
-    """How often values fell under each of `bounds`: inclusive, ascending. The last bucket has no bound."""
+    """How often values fell under each of `bounds`: inclusive, ascending. The last bucket has no
+    bound."""
 
     __slots__ = ("bounds", "buckets", "description", "labels", "name", "total", "unit")
 
@@ -78,7 +91,8 @@ class Histogram:
         return sum(self.buckets)
 
     def quantile(self, share: float) -> float:
-        """The upper bound of the bucket in which the quantile lies; the highest bound beyond it. 0 without values."""
+        """The upper bound of the bucket in which the quantile lies; the highest bound beyond it. 0
+        without values."""
         wanted, seen = share * self.count, 0
         if not wanted:
             return 0.0
@@ -94,7 +108,8 @@ MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 
 
 class Metrics:
-    """All metrics of a process. The same name and labels answer the same metric; a name is of one kind, whatever its labels."""
+    """All metrics of a process. The same name and labels answer the same metric; a name is of one
+    kind, whatever its labels."""
 
     def __init__(self) -> None:
         self._metrics: dict[tuple[str, Labels], Metric] = {}

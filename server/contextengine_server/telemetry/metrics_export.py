@@ -1,7 +1,7 @@
 """Metrics over OTLP: what was counted is read at intervals and sent, histograms as histograms.
 
-The exporter of the OpenTelemetry SDK is used, its instruments are not: they have no observable histogram, and one that is
-not costs 9 µs a call.
+The exporter of the OpenTelemetry SDK is used, its instruments are not: they have no observable
+histogram, and one that is not costs 9 µs a call.
 
 OpenTelemetry is imported inside the functions below, and so only where something is exported.
 """
@@ -27,8 +27,8 @@ INTERVAL_MS = 15_000
 def start_metrics(
     metrics: Metrics, options: OtlpOptions, interval_ms: int = INTERVAL_MS
 ) -> Callable[[], None]:
-    """Exports `metrics` over OTLP gRPC at intervals. Answers what sends the last values and ends the export (in seconds:
-    not on the loop)."""
+    """Exports `metrics` over OTLP gRPC at intervals. Answers what sends the last values and ends
+    the export (in seconds: not on the loop)."""
     from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 
     began, resource, over = time_ns(), resource_of(options), threading.Event()
@@ -58,7 +58,8 @@ def start_metrics(
 
 
 def metrics_data(metrics: Metrics, resource: Resource, began: int) -> sdk.MetricsData:
-    """Every metric now, as the SDK's exporters take them. Times are nanoseconds since 1970 UTC; counting began at `began`."""
+    """Every metric now, as the SDK's exporters take them. Times are nanoseconds since 1970 UTC;
+    counting began at `began`."""
     from opentelemetry.sdk.metrics import export as sdk
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
@@ -94,7 +95,8 @@ def _points(group: Iterable[Metric], began: int, now: int) -> sdk.Sum | sdk.Gaug
                 unknown: dict[str, None] = {"min": None, "max": None}
                 histograms.append(
                     sdk.HistogramDataPoint(
-                        labels, began, now, sum(buckets), metric.total, buckets, metric.bounds, **unknown  # type: ignore[arg-type]
+                        labels, began, now, sum(buckets), metric.total, buckets, metric.bounds,
+                        **unknown  # type: ignore[arg-type]
                     )
                 )  # fmt: skip
     cumulative = sdk.AggregationTemporality.CUMULATIVE

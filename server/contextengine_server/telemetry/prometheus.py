@@ -1,7 +1,9 @@
-"""The Prometheus endpoint: the same numbers, read when they are scraped, beside what the process itself uses.
+"""The Prometheus endpoint: the same numbers, read when they are scraped, beside what the process
+itself uses.
 
-Names follow OpenTelemetry's rules for Prometheus: dots become underscores, the unit stands at the end (`_seconds`, `_bytes`,
-`_ratio`), counters end in `_total`. prometheus_client is imported only where the endpoint is on.
+Names follow OpenTelemetry's rules for Prometheus: dots become underscores, the unit stands at the
+end (`_seconds`, `_bytes`, `_ratio`), counters end in `_total`. prometheus_client is imported only
+where the endpoint is on.
 """
 
 from __future__ import annotations
@@ -57,9 +59,11 @@ def families(metrics: Metrics) -> Iterator[Family]:
         yield family
 
 
-def serve_metrics(host: str, port: int, metrics: Metrics, version: str) -> tuple[int, Callable[[], None]]:
-    """Serves `metrics` over HTTP at any path, in threads of its own. Answers the port and what ends it. Raises OSError where
-    the address cannot be bound."""
+def serve_metrics(
+    host: str, port: int, metrics: Metrics, version: str
+) -> tuple[int, Callable[[], None]]:
+    """Serves `metrics` over HTTP at any path, in threads of its own. Answers the port and what ends
+    it. Raises OSError where the address cannot be bound."""
     from prometheus_client import (
         CollectorRegistry,
         GCCollector,
@@ -73,7 +77,9 @@ def serve_metrics(host: str, port: int, metrics: Metrics, version: str) -> tuple
         """What prometheus_client asks at each scrape."""
 
         def collect(self) -> Iterator[Family]:
-            yield InfoMetricFamily("contextengine_build", "The version that runs", {"version": version})
+            yield InfoMetricFamily(
+                "contextengine_build", "The version that runs", {"version": version}
+            )
             yield from families(metrics)
 
     registry = CollectorRegistry()

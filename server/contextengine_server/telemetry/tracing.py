@@ -1,8 +1,10 @@
-"""Tracing with a cheap hot path: whether an rpc is traced is decided once, before any span object exists.
+"""Tracing with a cheap hot path: whether an rpc is traced is decided once, before any span object
+exists.
 
-Where the answer is no, the rpc carries `NO_TRACE`, one shared object that does nothing. Where it is yes, spans are opened
-by hand and turned into OpenTelemetry's only when they end. The hot path hands its span over explicitly; what passes many
-hands, a commit or a summary, finds it in `CURRENT`, which is set for sampled work alone. Times are nanoseconds since 1970 UTC.
+Where the answer is no, the rpc carries `NO_TRACE`, one shared object that does nothing. Where it is
+yes, spans are opened by hand and turned into OpenTelemetry's only when they end. The hot path hands
+its span over explicitly; what passes many hands, a commit or a summary, finds it in `CURRENT`,
+which is set for sampled work alone. Times are nanoseconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ Value = str | int | float | bool | tuple[str, ...]
 Kind = Literal["server", "internal", "client"]
 
 MAX_VALUE_CHARS = 256
-"""Attributes are names, ids and counts. Whatever is longer than this was not meant to be one and is cut."""
+"""Attributes are names, ids and counts. Whatever is longer than this was not meant to be one and is
+cut."""
 
 SERVER_ERRORS = frozenset(
     {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 )
-"""The status codes that make a server span an error, by OpenTelemetry's semantic conventions for gRPC."""
+"""The status codes that make a server span an error, by OpenTelemetry's semantic conventions for
+gRPC."""
 
 
 MAX_STATE_CHARS = 512
@@ -42,7 +46,8 @@ class Parent(NamedTuple):
 
 
 class Trace:
-    """What an rpc that is not sampled carries, and the interface of a `Span`. All of it does nothing."""
+    """What an rpc that is not sampled carries, and the interface of a `Span`. All of it does
+    nothing."""
 
     __slots__ = ()
 
@@ -56,7 +61,8 @@ class Trace:
         """Sets an attribute. Never text of messages."""
 
     def traceparent(self) -> str:
-        """This span as a W3C traceparent, for linking background work. Empty where nothing is traced."""
+        """This span as a W3C traceparent, for linking background work. Empty where nothing is
+        traced."""
         return ""
 
     def ids(self) -> Mapping[str, str]:
@@ -70,7 +76,10 @@ class Trace:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         return None
 
@@ -155,7 +164,10 @@ class Span(Trace):
         self._close()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         if kind is not None:
             # The name of the exception alone: its text may quote a message.
@@ -173,15 +185,19 @@ Sink = Callable[[Span], None]
 
 
 class Tracer:
-    """Decides what is traced. `ratio` is the share, 0 to 1, of the rpcs that come without a decision of their caller.
+    """Decides what is traced. `ratio` is the share, 0 to 1, of the rpcs that come without a
+    decision of their caller.
 
-    `parent_based`: a caller's decision is followed, either way. Else the ratio decides of every rpc, by its trace id, so that
-    services with the same ratio decide alike; the caller's trace is continued all the same.
+    `parent_based`: a caller's decision is followed, either way. Else the ratio decides of every
+    rpc, by its trace id, so that services with the same ratio decide alike; the caller's trace is
+    continued all the same.
 
     Without a `sink` tracing is off: `on` is False and everything answers `NO_TRACE`.
     """
 
-    def __init__(self, ratio: float = 0.0, sink: Sink | None = None, *, parent_based: bool = True) -> None:
+    def __init__(
+        self, ratio: float = 0.0, sink: Sink | None = None, *, parent_based: bool = True
+    ) -> None:
         self.ratio = ratio
         self.parent_based = parent_based
         self._sink = sink
@@ -213,14 +229,18 @@ class Tracer:
             )
         else:
             return NO_TRACE
-        span.attributes = {"rpc.system.name": "grpc", "rpc.method": method, **_peer_attributes(peer())}
+        span.attributes = {
+            "rpc.system.name": "grpc",
+            "rpc.method": method,
+            **_peer_attributes(peer()),
+        }
         return span
 
     def background(self, name: str, cause: str) -> Trace:
         """A trace of its own for work that an rpc caused and does not wait for, linked to it.
 
-        `cause` is the rpc's `traceparent()`, empty where it was not traced: then this is not either. Use it as a context
-        manager.
+        `cause` is the rpc's `traceparent()`, empty where it was not traced: then this is not
+        either. Use it as a context manager.
         """
         link = parse_traceparent(cause) if self._sink is not None else None
         if self._sink is None or link is None or not link.sampled:
@@ -266,7 +286,10 @@ def parse_traceparent(value: str | bytes) -> Parent | None:
     return Parent(trace_id, span_id, bool(int(fields[3], 16) & 1))
 
 
-_MEMBER = r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+_MEMBER = (
+    r"[a-z0-9][a-z0-9_\-*/@]{0,255}="
+    r"[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
 _STATE = re.compile(rf"\s*{_MEMBER}\s*(,\s*{_MEMBER}\s*)*", re.ASCII)
 _LOWER_HEX = frozenset("0123456789abcdef")
 

@@ -1,4 +1,5 @@
-"""Tokens: counting text, estimating what is not text, what is known of models, and learning from bills."""
+"""Tokens: counting text, estimating what is not text, what is known of models, and learning from
+bills."""
 
 from .calibration import calibrate
 from .counter import TokenCounter

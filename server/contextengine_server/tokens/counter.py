@@ -1,9 +1,9 @@
 """Counting the tokens of text: small texts at once, long ones in slices, off the event loop.
 
-A text of more than SLICE_CHARS characters is always counted slice by slice, in every way of calling, so that its count
-does not depend on the way. A cut where a word ends before white space is exact, since no piece of either encoding
-reaches over it; a text without such a place within a slice's last kilobyte is cut all the same, which may cost a
-token or two.
+A text of more than SLICE_CHARS characters is always counted slice by slice, in every way of
+calling, so that its count does not depend on the way. A cut where a word ends before white space is
+exact, since no piece of either encoding reaches over it; a text without such a place within a
+slice's last kilobyte is cut all the same, which may cost a token or two.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ import tiktoken
 from . import encodings
 
 INLINE_BYTES = 16 * 1024
-"""Texts that together have at most so many bytes of UTF-8 are counted at once, which takes about half a millisecond."""
+"""Texts that together have at most so many bytes of UTF-8 are counted at once, which takes about
+half a millisecond."""
 
 SLICE_CHARS = 16 * 1024
 """The most characters given to the tokenizer at once.
 
-Its regular expressions overflow their stack on a run of a million spaces (65,536 are fine), and a single piece of n
-letters takes n log n. So bounded, the worst slices found take a few milliseconds.
+Its regular expressions overflow their stack on a run of a million spaces (65,536 are fine), and a
+single piece of n letters takes n log n. So bounded, the worst slices found take a few milliseconds.
 """
 
 _SEARCH_CHARS = 1024
 _WORD_END = re.compile(r"[^\W_](?=[ \t\r\n])")
-# A thread gives way after so many characters, so that one long text does not keep others waiting and a cancelled call
-# stops soon: some 10 ms of ordinary text.
+# A thread gives way after so many characters, so that one long text does not keep others waiting
+# and a cancelled call stops soon: some 10 ms of ordinary text.
 _STRETCH_CHARS = 256 * 1024
 
 
 class TokenCounter:
-    """Counts text in one encoding. Safe to share between threads and event loops; no input makes a count fail.
+    """Counts text in one encoding. Safe to share between threads and event loops; no input makes a
+    count fail.
 
-    The encoding is loaded at the first use, or before it by `warm`. Raises encodings.UnknownEncoding.
+    The encoding is loaded at the first use, or before it by `warm`. Raises
+    encodings.UnknownEncoding.
     """
 
     def __init__(self, encoding: str = encodings.DEFAULT_ENCODING) -> None:
@@ -52,7 +55,8 @@ class TokenCounter:
         return f"tiktoken:{self.encoding}"
 
     async def warm(self) -> None:
-        """Loads the encoding in a thread, so that no later count waits for it. Raises encodings.CorruptRanks."""
+        """Loads the encoding in a thread, so that no later count waits for it. Raises
+        encodings.CorruptRanks."""
         await asyncio.get_running_loop().run_in_executor(self._threads, self._tokenizer)
 
     def close(self) -> None:
@@ -60,7 +64,8 @@ class TokenCounter:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def count_text(self, text: str) -> int:
-        """The tokens of `text`, counted here and now: for texts that are known to be small, and for threads."""
+        """The tokens of `text`, counted here and now: for texts that are known to be small, and for
+        threads."""
         total = start = 0
         while start < len(text):
             end = slice_end(text, start)
@@ -69,7 +74,8 @@ class TokenCounter:
         return total
 
     def count_small(self, texts: Sequence[str]) -> int | None:
-        """The tokens of all texts together, or None where they are too long to be counted on the event loop."""
+        """The tokens of all texts together, or None where they are too long to be counted on the
+        event loop."""
         if not _small_together(texts):
             return None
         return sum(map(self.count_text, texts))
@@ -79,7 +85,8 @@ class TokenCounter:
         return (await self.count_many([text]))[0]
 
     async def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in order, without holding the event loop: inline when small, else in threads."""
+        """The tokens of each text, in order, without holding the event loop: inline when small,
+        else in threads."""
         if _small_together(texts):
             return [self.count_text(text) for text in texts]
         loop = asyncio.get_running_loop()
@@ -94,7 +101,8 @@ class TokenCounter:
     def _count_stretch(
         self, texts: Sequence[str], counts: list[int], index: int, start: int
     ) -> tuple[int, int]:
-        """Counts about _STRETCH_CHARS characters from `start` of text `index` on into `counts`; answers where it is."""
+        """Counts about _STRETCH_CHARS characters from `start` of text `index` on into `counts`;
+        answers where it is."""
         left = _STRETCH_CHARS
         while index < len(texts) and left > 0:
             text = texts[index]
@@ -109,8 +117,9 @@ class TokenCounter:
         try:
             return len(self._tokenizer().encode_ordinary(piece))
         except BaseException as error:
-            # What panics in Rust arrives as a BaseException of a type that cannot be imported. No slice is known
-            # to do it; should one, the number of its bytes is a bound that no count exceeds.
+            # What panics in Rust arrives as a BaseException of a type that cannot be imported. No
+            # slice is known to do it; should one, the number of its bytes is a bound that no count
+            # exceeds.
             if type(error).__name__ != "PanicException":
                 raise
             return _utf8_length(piece)
@@ -122,7 +131,8 @@ class TokenCounter:
 
 
 def slice_end(text: str, start: int) -> int:
-    """Where the slice of `text` that begins at `start` ends: after at most SLICE_CHARS characters, at a word's end."""
+    """Where the slice of `text` that begins at `start` ends: after at most SLICE_CHARS characters,
+    at a word's end."""
     limit = start + SLICE_CHARS
     if limit >= len(text):
         return len(text)

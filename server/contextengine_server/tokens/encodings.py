@@ -1,4 +1,5 @@
-"""The encodings that text is counted in, made from rank files inside the package: nothing is downloaded."""
+"""The encodings that text is counted in, made from rank files inside the package: nothing is
+downloaded."""
 
 from __future__ import annotations
 
@@ -24,14 +25,16 @@ class CorruptRanks(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What makes an encoding: the published sha256 of its ranks, and how text is cut into pieces before merging."""
+    """What makes an encoding: the published sha256 of its ranks, and how text is cut into pieces
+    before merging."""
 
     sha256: str
     pattern: str
 
 
 _ENCODINGS = {
-    # sha256 sums and patterns are those of tiktoken (tiktoken_ext/openai_public.py, version 0.14); a test compares.
+    # sha256 sums and patterns are those of tiktoken (tiktoken_ext/openai_public.py, version 0.14);
+    # a test compares.
     "o200k_base": _Definition(
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
         pattern="|".join(
@@ -80,10 +83,12 @@ def require_known(name: str) -> str:
 
 
 def load(name: str) -> tiktoken.Encoding:
-    """The encoding `name`, made once a process: about a third of a second, mostly in parsing the ranks.
+    """The encoding `name`, made once a process: about a third of a second, mostly in parsing the
+    ranks.
 
-    It knows no special tokens, so that their text counts as the plain text that it is here: a message that quotes
-    `<|endoftext|>` controls nothing. Safe to call from any thread. Raises UnknownEncoding and CorruptRanks.
+    It knows no special tokens, so that their text counts as the plain text that it is here: a
+    message that quotes `<|endoftext|>` controls nothing. Safe to call from any thread. Raises
+    UnknownEncoding and CorruptRanks.
     """
     require_known(name)
     with _loading:
@@ -97,7 +102,10 @@ def _make(name: str, definition: _Definition) -> tiktoken.Encoding:
     content = resources.files(__package__).joinpath("ranks", f"{name}.tiktoken").read_bytes()
     if hashlib.sha256(content).hexdigest() != definition.sha256:
         raise CorruptRanks(f"the ranks of {name} are damaged: install contextengine-server again")
-    # Each line is a token in base64 and its rank; one pass over all fields is twice as quick as one over lines.
+    # Each line is a token in base64 and its rank; one pass over all fields is twice as quick as one
+    # over lines.
     fields = content.split()
     ranks = dict(zip(map(a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))
-    return tiktoken.Encoding(name, pat_str=definition.pattern, mergeable_ranks=ranks, special_tokens={})
+    return tiktoken.Encoding(
+        name, pat_str=definition.pattern, mergeable_ranks=ranks, special_tokens={}
+    )

@@ -1,6 +1,8 @@
-"""Messages over a cap: their texts from head and tail, around a marker that says what is left out and how to get it back.
+"""Messages over a cap: their texts from head and tail, around a marker that says what is left out
+and how to get it back.
 
-After Comis's bound for oversized messages. Nothing but the text changes: calls keep their arguments, results their ids and flags.
+After Comis's bound for oversized messages. Nothing but the text changes: calls keep their
+arguments, results their ids and flags.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class HeadAndTail(Protocol):
 
 
 class Bounded:
-    """A message's slot under a cap: made once for each cap, and itself where the cap takes nothing away."""
+    """A message's slot under a cap: made once for each cap, and itself where the cap takes nothing
+    away."""
 
     __slots__ = ("_entry", "_made", "_shaper", "_whole")
 
@@ -40,15 +43,17 @@ class Bounded:
 
 
 def may_be_bounded(traits: Traits) -> bool:
-    """True for what the model or a tool said. What a user, a system or a developer says stands as it is (law 4), as does sealed
-    reasoning with what it came with (law 3) and whatever is pinned."""
+    """True for what the model or a tool said. What a user, a system or a developer says stands as
+    it is (law 4), as does sealed reasoning with what it came with (law 3) and whatever is
+    pinned."""
     spoken = traits.role in (Role.ASSISTANT, Role.TOOL) or traits.only_results
     return spoken and not traits.sealed and not traits.pinned
 
 
 def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
-    """Cuts a message's texts, taken together, to `chars` characters: half from the head, half from the tail, the marker apart.
-    `sequence`: where it is stored; 0: it is not. False, and no change, where the texts have no more."""
+    """Cuts a message's texts, taken together, to `chars` characters: half from the head, half from
+    the tail, the marker apart. `sequence`: where it is stored; 0: it is not. False, and no change,
+    where the texts have no more."""
     texts = list(_texts(message.parts))
     total = sum(len(text.text) for text in texts)
     if total <= chars:

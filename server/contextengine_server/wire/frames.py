@@ -1,7 +1,7 @@
 """Item frames: an entry of `AssembleResponse.items`, encoded by hand around a message's own bytes.
 
-A frame holds its field tag and length, so that joining frames makes a reply, and a message that is stored is never decoded to be
-sent. A test holds the frames against the generated code.
+A frame holds its field tag and length, so that joining frames makes a reply, and a message that is
+stored is never decoded to be sent. A test holds the frames against the generated code.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def frame(
     body: bytes,
     summary: bytes = b"",
 ) -> bytes:
-    """One entry of `items`, tag and length included. `content_hash` has 16 bytes; `body` is an encoded Message."""
+    """One entry of `items`, tag and length included. `content_hash` has 16 bytes; `body` is an
+    encoded Message."""
     encoded_id = item_id.encode()
     before = b"".join(
         (

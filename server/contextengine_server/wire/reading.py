@@ -1,4 +1,5 @@
-"""Reading a message once, when it arrives: its traits, its content's hash, what is to be counted, its bytes."""
+"""Reading a message once, when it arrives: its traits, its content's hash, what is to be counted,
+its bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Incoming:
     """What is estimated otherwise: framing, images, files."""
     time_ms: int | None
     own: bool = False
-    """True for an item of the service that came back, known by its id or, within a session, by its content."""
+    """True for an item of the service that came back, known by its id or, within a session, by its
+    content."""
     tokens: int = 0
     """Set once counted."""
 
@@ -49,7 +51,8 @@ def is_pinned(message: pb.Message) -> bool:
 
 
 def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
-    """The calls that wait for a result from another message, and the results, as (part index, call id), that answer one.
+    """The calls that wait for a result from another message, and the results, as (part index, call
+    id), that answer one.
 
     A call that its own message answers (a tool that the provider runs) needs nothing from outside.
     """
@@ -116,9 +119,15 @@ def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
             fixed += texts_of(part.tool_result.parts, texts)
         elif kind == "reasoning":
             texts.append(part.reasoning.text)
-            fixed += file_tokens(len(part.reasoning.redacted_data)) if part.reasoning.redacted_data else 0
+            fixed += (
+                file_tokens(len(part.reasoning.redacted_data))
+                if part.reasoning.redacted_data
+                else 0
+            )
         elif kind == "image":
-            fixed += image_tokens(part.image.width or None, part.image.height or None, part.image.detail)
+            fixed += image_tokens(
+                part.image.width or None, part.image.height or None, part.image.detail
+            )
         elif kind == "file":
             size = len(part.file.data) or part.file.size_bytes
             fixed += file_tokens(size if size > 0 else None)
@@ -128,7 +137,8 @@ def texts_of(parts: Iterable[pb.Part], texts: list[str]) -> int:
 
 
 def countable(message: pb.Message) -> tuple[list[str], int]:
-    """The texts of a message that are to be counted, and the tokens of what is estimated otherwise."""
+    """The texts of a message that are to be counted, and the tokens of what is estimated
+    otherwise."""
     texts: list[str] = []
     fixed = MESSAGE_TOKENS + texts_of(message.parts, texts)
     if message.name:
@@ -160,7 +170,8 @@ MAX_ID_BYTES = 256
 MAX_FORMAT_BYTES = 64
 MAX_PARTS = 10_000
 MAX_FILE_BYTES = 2**53
-"""More than any file system holds: a size above is a mistake, and its tokens would not fit a sum."""
+"""More than any file system holds: a size above is a mistake, and its tokens would not fit a
+sum."""
 _TIMESTAMP_RANGE = (-62_135_596_800, 253_402_300_799)
 
 
@@ -172,14 +183,18 @@ def _check(message: pb.Message, field: str) -> None:
     for name in ("id", "custom_role", "name", "idempotency_key"):
         given = getattr(message, name)
         if given and len(given.encode()) > MAX_ID_BYTES:
-            raise InvalidField(f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it")
+            raise InvalidField(
+                f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it"
+            )
     if len(message.parts) > MAX_PARTS:
         raise InvalidField(
             f"{field}.parts",
             f"has {len(message.parts)} parts, at most {MAX_PARTS} are allowed: split the message",
         )
     if message.HasField("native") and len(message.native.format.encode()) > MAX_FORMAT_BYTES:
-        raise InvalidField(f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it")
+        raise InvalidField(
+            f"{field}.native.format", f"is longer than {MAX_FORMAT_BYTES} bytes: shorten it"
+        )
     if message.HasField("timestamp"):
         lowest, highest = _TIMESTAMP_RANGE
         if (
@@ -204,7 +219,8 @@ def check_parts(parts: Iterable[pb.Part], field: str) -> None:
         elif kind == "tool_result":
             if not part.tool_result.call_id:
                 raise InvalidField(
-                    f"{field}[{index}].tool_result.call_id", "is required: it names the call answered"
+                    f"{field}[{index}].tool_result.call_id",
+                    "is required: it names the call answered",
                 )
             if any(inner.WhichOneof("kind") != "text" for inner in part.tool_result.parts):
                 check_parts(part.tool_result.parts, f"{field}[{index}].tool_result.parts")

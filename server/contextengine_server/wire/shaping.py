@@ -1,4 +1,5 @@
-"""What is shown of a message, encoded: whole, in part, as a note, or made up in place of what is missing."""
+"""What is shown of a message, encoded: whole, in part, as a note, or made up in place of what is
+missing."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from contextengine_server.store.interface import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .bounding import Bounded, cut_texts, may_be_bounded
-from .frames import frame, origin_live, origin_sequence, origin_summary, origin_synthetic, shown_hash
+from .frames import (
+    frame,
+    origin_live,
+    origin_sequence,
+    origin_summary,
+    origin_synthetic,
+    shown_hash,
+)
 from .reading import OWN_PREFIX, content_hash, countable, outward, texts_of
 
 NO_RESULT = "No result was recorded for this tool call."
@@ -36,7 +44,8 @@ class _Opened:
 
 
 class WireShaper:
-    """Encodes slots. Pure but for counting, which is a function of the text: equal arguments, equal slots."""
+    """Encodes slots. Pure but for counting, which is a function of the text: equal arguments, equal
+    slots."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self.count = count
@@ -68,7 +77,8 @@ class WireShaper:
             result = message.parts[index].tool_result
             name = f" ({_line(result.name)})" if result.name else ""
             label = (
-                f"[Late result of tool call {_line(result.call_id)}{name}, which is part of a summary above]"
+                f"[Late result of tool call {_line(result.call_id)}{name}, which is part of a"
+                " summary above]"
             )
             texts: list[str] = []
             texts_of(result.parts, texts)
@@ -104,7 +114,8 @@ class WireShaper:
         return Slot(0, Form.VERBATIM, row.tokens, digest, encoded)
 
     def _open(self, entry: Entry) -> _Opened:
-        """The message, decoded. The last one is kept: a message of many calls or results is asked for each of them."""
+        """The message, decoded. The last one is kept: a message of many calls or results is asked
+        for each of them."""
         if self._newest is None or self._newest[0] is not entry:
             message = pb.Message.FromString(entry.body)
             envelope = pb.Message.FromString(entry.body)
@@ -128,9 +139,12 @@ class WireShaper:
         body = shown.SerializeToString(deterministic=True)
         digest = content_hash(shown)
         if form is not Form.NOTE:
-            # A note is ours: it is known by its content where it comes back. Parts of a message are not the message.
+            # A note is ours: it is known by its content where it comes back. Parts of a message are
+            # not the message.
             digest = shown_hash(digest, origin, form)
-        return Slot(entry.sequence, form, tokens, digest, frame(item_id, origin, digest, tokens, form, body))
+        return Slot(
+            entry.sequence, form, tokens, digest, frame(item_id, origin, digest, tokens, form, body)
+        )
 
 
 def _line(text: str) -> str:
@@ -174,4 +188,6 @@ def summary_info(row: SummaryRow | Summary) -> pb.SummaryInfo:
 
 
 def _origin(entry: Entry) -> bytes:
-    return origin_live(entry.live_index) if entry.live_index >= 0 else origin_sequence(entry.sequence)
+    return (
+        origin_live(entry.live_index) if entry.live_index >= 0 else origin_sequence(entry.sequence)
+    )

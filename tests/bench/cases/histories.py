@@ -1,7 +1,8 @@
-"""What a long history costs: Assemble at a fixed budget over 1,000, 10,000 and 100,000 messages, and the first one of a cold session.
+"""What a long history costs: Assemble at a fixed budget over 1,000, 10,000 and 100,000 messages,
+and the first one of a cold session.
 
-As the messages came (nothing compacted: the debt is marked as another worker's), and after background compaction has done all
-it would.
+As the messages came (nothing compacted: the debt is marked as another worker's), and after
+background compaction has done all it would.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ COMPACTED_WITHIN_S = 300
 
 
 def run(bench: Bench) -> None:
-    """One server over three histories; a second one over the same file after the debts are marked as taken."""
+    """One server over three histories; a second one over the same file after the debts are marked
+    as taken."""
     counts = COUNTS[:2] if bench.quick else COUNTS
     directory = bench.directory / "history"
     with _serve(bench, directory) as server:
@@ -46,7 +48,12 @@ def run(bench: Bench) -> None:
             talk.fill(_name(count), list(conversation(count, SIZE)), batch=1_000)
             took = time.perf_counter() - started
             bench.add(
-                Figure("history", f"ingest a message, in batches, {count:,} in all", took / count * 1e6, "µs")
+                Figure(
+                    "history",
+                    f"ingest a message, in batches, {count:,} in all",
+                    took / count * 1e6,
+                    "µs",
+                )
             )
         talk.close()
     database = directory / "bench.db"
@@ -113,7 +120,8 @@ def _measure(bench: Bench, server: Process, counts: tuple[int, ...], state: str)
             took.append((time.perf_counter() - started) * 1e3)
         bench.add(
             of_rounds(
-                f"history, {state}", f"first Assemble of a cold session of {count:,}", took[1:], unit="ms",
+                f"history, {state}", f"first Assemble of a cold session of {count:,}", took[1:],
+                unit="ms",
                 goal=30 if count == COUNTS[-1] else None, more_is_better=False,
             )
         )  # fmt: skip
@@ -125,9 +133,10 @@ def _take_debts(database: Path, counts: tuple[int, ...]) -> None:
     with sqlite3.connect(database) as db:
         for count in counts:
             db.execute(
-                "INSERT OR REPLACE INTO debts (tenant, agent, session, kind, queued_ms, not_before_ms, attempts, lease_owner,"
-                " lease_until_ms, held, cause, last_error, payload) VALUES ('default', ?, ?, 'compact', 0, 0, 1, 'bench', ?, 0,"
-                " '', '', x'7b7d')",
+                "INSERT OR REPLACE INTO debts (tenant, agent, session, kind, queued_ms,"
+                " not_before_ms, attempts, lease_owner, lease_until_ms, held, cause, last_error,"
+                " payload) VALUES ('default', ?, ?, 'compact', 0, 0, 1, 'bench', ?, 0, '', '',"
+                " x'7b7d')",
                 (AGENT, _name(count), int(time.time() * 1000) + 86_400_000),
             )
     db.close()
@@ -154,10 +163,16 @@ def _compact(bench: Bench, server: Process, counts: tuple[int, ...]) -> None:
             break
         before = made
     else:
-        raise BenchError(f"compaction is not done after {COMPACTED_WITHIN_S} s: {before} summaries so far")
+        raise BenchError(
+            f"compaction is not done after {COMPACTED_WITHIN_S} s: {before} summaries so far"
+        )
     took = time.perf_counter() - started
     summaries = ", ".join(f"{made:,}" for made in before.values())
-    bench.add(Figure("history, compacted", f"background compaction of all, {summaries} summaries", took, "s"))
+    bench.add(
+        Figure(
+            "history, compacted", f"background compaction of all, {summaries} summaries", took, "s"
+        )
+    )
     talk.close()
 
 

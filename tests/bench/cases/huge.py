@@ -17,7 +17,8 @@ CALLS_PER_S = 200
 
 
 def run(bench: Bench) -> None:
-    """Others assemble 100 KB, without and with messages of 10 MB that arrive one after the other."""
+    """Others assemble 100 KB, without and with messages of 10 MB that arrive one after the
+    other."""
     talk = bench.talk(bench.server)
     talk.fill("beside", list(conversation(220, 400)))
     file = body(bench.directory, "beside", assemble("beside").SerializeToString())
@@ -34,7 +35,9 @@ def run(bench: Bench) -> None:
         def write() -> None:
             nonlocal stored
             while not over.is_set():
-                request = lifecycle_pb2.IngestRequest(session=ref(f"huge-{stored}"), message=message)
+                request = lifecycle_pb2.IngestRequest(
+                    session=ref(f"huge-{stored}"), message=message
+                )
                 talk.raw(f"{ENGINE}/Ingest", request.SerializeToString())
                 stored += 1
 

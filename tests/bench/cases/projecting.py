@@ -20,7 +20,8 @@ GOAL = 1.5
 
 
 def run(bench: Bench) -> None:
-    """Medians of single calls: the whole list, and the projection in its place, as a harness asks that holds the list."""
+    """Medians of single calls: the whole list, and the projection in its place, as a harness asks
+    that holds the list."""
     talk = bench.talk(bench.server)
     talk.fill("projected", list(conversation(220, 400)))
     held = talk.assemble(assemble("projected")).context_hash
@@ -53,7 +54,8 @@ def run(bench: Bench) -> None:
 
 
 def _call(talk: Talk, request: assemble_pb2.AssembleRequest, number: int) -> float:
-    """Seconds of one call that was not asked before: what the harness measured is another each time."""
+    """Seconds of one call that was not asked before: what the harness measured is another each
+    time."""
     request.current_token_count = number
     body = request.SerializeToString()
     begun = time.perf_counter()

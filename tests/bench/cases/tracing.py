@@ -1,4 +1,5 @@
-"""Assemble of 100 KB with tracing off, at 1 % and at 100 %, spans exported to a sink on this machine."""
+"""Assemble of 100 KB with tracing off, at 1 % and at 100 %, spans exported to a sink on this
+machine."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def run(bench: Bench) -> None:
         bench.serve(
             f"tracing/{ratio}",
             {
-                "CONTEXTENGINE_TELEMETRY__TRACES__ENDPOINT": f"http://{sink.address}" if ratio else "",
+                "CONTEXTENGINE_TELEMETRY__TRACES__ENDPOINT": f"http://{sink.address}"
+                if ratio
+                else "",
                 "CONTEXTENGINE_TELEMETRY__TRACES__SAMPLE_RATIO": str(ratio),
             },
         )

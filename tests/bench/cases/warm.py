@@ -16,7 +16,8 @@ SIZES = {"10 KB": 22, "100 KB": 220, "1 MB": 2_200}
 
 
 def run(bench: Bench) -> None:
-    """Throughput at each size; at 100 KB also the p99 of both sides under half of what ours can carry."""
+    """Throughput at each size; at 100 KB also the p99 of both sides under half of what ours can
+    carry."""
     talk = bench.talk(bench.server)
     for size, messages in SIZES.items():
         session = f"warm-{messages}"
@@ -35,7 +36,8 @@ def run(bench: Bench) -> None:
 
 
 def _in_other_words(bench: Bench, session: str, request: bytes) -> None:
-    """The same list asked for in ever other words: what costs where no answer is at hand. 16 calls in flight."""
+    """The same list asked for in ever other words: what costs where no answer is at hand. 16 calls
+    in flight."""
     program = build(bench.directory)
     file = bench.directory / f"{session}-request"
     file.write_bytes(request)
@@ -67,16 +69,25 @@ def _half_load(bench: Bench, session: str, file: Path, length: int, half: float)
     )
 
 
-def _sides(bench: Bench, session: str, file: Path, length: int, calls_per_s: float) -> list[list[Slice]]:
+def _sides(
+    bench: Bench, session: str, file: Path, length: int, calls_per_s: float
+) -> list[list[Slice]]:
     """Floor and ours in turns, 16 calls in flight on four connections."""
 
     def side(method: str, *, ours: bool) -> Slice:
         load = Load(method, (file,), connections=4, streams=4, calls_per_s=calls_per_s)
         taken = drive(load, bench.server if ours else bench.floor, bench.seconds)
-        if not length <= taken.reply_bytes <= length * 1.1:  # the unfinished ones' bytes count as well
-            raise BenchError(f"{method}: replies have {taken.reply_bytes:.0f} bytes in place of {length}")
+        if (
+            not length <= taken.reply_bytes <= length * 1.1
+        ):  # the unfinished ones' bytes count as well
+            raise BenchError(
+                f"{method}: replies have {taken.reply_bytes:.0f} bytes in place of {length}"
+            )
         return taken
 
     return bench.turns(
-        [lambda: side(f"bench.Floor/{session}", ours=False), lambda: side(f"{ENGINE}/Assemble", ours=True)]
+        [
+            lambda: side(f"bench.Floor/{session}", ours=False),
+            lambda: side(f"{ENGINE}/Assemble", ours=True),
+        ]
     )

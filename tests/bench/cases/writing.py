@@ -46,7 +46,11 @@ def step(bench: Bench) -> None:
         floor, ours = _sides(bench, "step", "Assemble", count, request, take, floor_bytes=2048)
         mean = sum(one.reply_bytes for one in ours) / len(ours)
         bench.compare(
-            f"step, {count} sessions", floor, ours, goal=_goal(count), note=f"replies of {mean / 1000:.1f} KB"
+            f"step, {count} sessions",
+            floor,
+            ours,
+            goal=_goal(count),
+            note=f"replies of {mean / 1000:.1f} KB",
         )
 
 
@@ -55,10 +59,15 @@ def ingest(bench: Bench) -> None:
 
     def request(talk: Talk, session: str, seed: int) -> bytes:
         message = said(message_pb2.ROLE_USER, text(Random(seed), 250))
-        return lifecycle_pb2.IngestRequest(session=ref(session), message=message).SerializeToString()
+        return lifecycle_pb2.IngestRequest(
+            session=ref(session), message=message
+        ).SerializeToString()
 
     def take(method: str, bodies: Sequence[bytes], server: Process) -> Slice:
-        files = [body(bench.directory, f"ingest-{index}", encoded) for index, encoded in enumerate(bodies)]
+        files = [
+            body(bench.directory, f"ingest-{index}", encoded)
+            for index, encoded in enumerate(bodies)
+        ]
         return drive(Load(method, tuple(files)), server, bench.seconds)
 
     for count in SESSIONS:
@@ -73,7 +82,8 @@ def _goal(count: int) -> float | None:
 def _sides(
     bench: Bench, case: str, rpc: str, count: int, request: Request, take: Take, *, floor_bytes: int
 ) -> list[list[Slice]]:
-    """Floor and ours in turns, a call in flight for each session. What ours answered is counted in the store."""
+    """Floor and ours in turns, a call in flight for each session. What ours answered is counted in
+    the store."""
     talk = bench.talk(bench.server)
     history = list(conversation(HISTORY, 400))
     sessions = [f"{case}-{count}-{index}" for index in range(count)]

@@ -42,7 +42,9 @@ class BM25:
         length = 1 - B + B * counts.total() / self._mean
         total = 0.0
         for word in sorted(words & counts.keys()):
-            rarity = math.log(1 + (len(self._texts) - self._in[word] + 0.5) / (self._in[word] + 0.5))
+            rarity = math.log(
+                1 + (len(self._texts) - self._in[word] + 0.5) / (self._in[word] + 0.5)
+            )
             total += rarity * counts[word] * (K1 + 1) / (counts[word] + K1 * length)
         return total
 

@@ -1,4 +1,5 @@
-"""How much of what is sent, step by step, is what was sent the step before: the share that a provider's prompt cache serves."""
+"""How much of what is sent, step by step, is what was sent the step before: the share that a
+provider's prompt cache serves."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ class Cached:
 
 
 async def replay(house: House, size: int, limit: int | None = None) -> Cached:
-    """Plays the coding session: an assembly before each of the model's messages, with a budget of `size` tokens, and the
-    background's work done before the next. `limit`: at most so many messages."""
+    """Plays the coding session: an assembly before each of the model's messages, with a budget of
+    `size` tokens, and the background's work done before the next. `limit`: at most so many
+    messages."""
     messages = next(iter(read_transcript(CODING))).messages[:limit]
     session = ref(f"coding-{size}")
     result, epoch = Cached(), ""
@@ -61,7 +63,8 @@ async def replay(house: House, size: int, limit: int | None = None) -> Cached:
 
 
 def _common(before: t.AssembleResponse, now: t.AssembleResponse) -> int:
-    """The tokens of the longest common prefix; none where what stands before the items is another."""
+    """The tokens of the longest common prefix; none where what stands before the items is
+    another."""
     if before.system_prompt_addition != now.system_prompt_addition:
         return 0
     kept = 0

@@ -1,4 +1,5 @@
-"""Sessions whose facts are known: five long monologues of a user's, 155 questions about them, and their short answers.
+"""Sessions whose facts are known: five long monologues of a user's, 155 questions about them, and
+their short answers.
 
 From bfcl_memory. The question is never shown to anything that is measured but a search.
 """
@@ -24,10 +25,13 @@ class Question:
 
     def answered(self, texts: Iterable[str]) -> bool:
         """True where an answer stands in one of the texts, in any case."""
-        return any(answer.casefold() in text.casefold() for text in texts for answer in self.answers)
+        return any(
+            answer.casefold() in text.casefold() for text in texts for answer in self.answers
+        )
 
     def answered_by_words(self, texts: Iterable[str]) -> bool:
-        """The same, stricter: an answer counts only where it stands as words of its own (no 11 in 2011)."""
+        """The same, stricter: an answer counts only where it stands as words of its own (no 11 in
+        2011)."""
         return any(
             re.search(rf"(?<!\w){re.escape(answer.casefold())}(?!\w)", text.casefold())
             for text in texts
@@ -55,7 +59,10 @@ def memories() -> list[Memory]:
     for path in sorted(DATA.glob("memory_*.json")):
         name = path.stem.removeprefix("memory_")
         said = tuple(
-            message["content"] for row in _rows(path) for turn in row["question"] for message in turn
+            message["content"]
+            for row in _rows(path)
+            for turn in row["question"]
+            for message in turn
         )
         found.append(Memory(name, said, tuple(asked[name])))
     return found

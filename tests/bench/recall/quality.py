@@ -1,7 +1,8 @@
-"""How many answers are in the context that a server assembles, and in the messages that its Search finds first.
+"""How many answers are in the context that a server assembles, and in the messages that its Search
+finds first.
 
-Each session is stored whole, compacted in the background by the extractive summarizer until nothing is owed, and assembled. Only
-what messages and summaries say counts: no header, no footer.
+Each session is stored whole, compacted in the background by the extractive summarizer until nothing
+is owed, and assembled. Only what messages and summaries say counts: no header, no footer.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ SHARES = (10, 25, 50)
 """The budgets, in percent of the session's tokens."""
 FIRST = 5
 """How many hits of a search count."""
-FITTED: dict[str, object] = {"freshTailTurns": 1, "contextThreshold": 0.95, "leafTargetTokens": 5_000}
-"""Options of the dag for sessions much longer than their budget: a tail of one step, and leaves as large as the room beside it. The
-defaults are made for windows of 100,000 tokens and more."""
+FITTED: dict[str, object] = {
+    "freshTailTurns": 1,
+    "contextThreshold": 0.95,
+    "leafTargetTokens": 5_000,
+}
+"""Options of the dag for sessions much longer than their budget: a tail of one step, and leaves as
+large as the room beside it. The defaults are made for windows of 100,000 tokens and more."""
 _BODY = re.compile(r"<<<untrusted (\w+)\n(.*)\n\1 untrusted>>>", re.DOTALL)
 
 
@@ -59,7 +64,9 @@ class Answered:
                 mine[share] = mine.get(share, 0) + number
 
 
-async def measure(house: House, memory: Memory, options: dict[str, object] | None = FITTED) -> Answered:
+async def measure(
+    house: House, memory: Memory, options: dict[str, object] | None = FITTED
+) -> Answered:
     """Measures one session. `options`: what an operator chose; None: the defaults."""
     count = TokenCounter().count_text
     tokens = sum(map(count, memory.said))
@@ -72,7 +79,11 @@ async def measure(house: House, memory: Memory, options: dict[str, object] | Non
     revision = (await house.client.get_status(whole)).revision
     for question in memory.questions:
         hits = await house.client.recall.search(
-            whole, query=question.text, limit=100, scope=t.SEARCH_SCOPE_MESSAGES, at_least_revision=revision
+            whole,
+            query=question.text,
+            limit=100,
+            scope=t.SEARCH_SCOPE_MESSAGES,
+            at_least_revision=revision,
         )
         said = [memory.said[hit.origin.sequence - 1] for hit in hits.hits]
         result.found += question.answered(said[:FIRST])
@@ -91,7 +102,9 @@ async def measure(house: House, memory: Memory, options: dict[str, object] | Non
         kept = newest(memory.said, size, count)
         asked = memory.questions
         result.context[share] = sum(question.answered(shown) for question in asked)
-        result.context_by_words[share] = sum(question.answered_by_words(shown) for question in asked)
+        result.context_by_words[share] = sum(
+            question.answered_by_words(shown) for question in asked
+        )
         result.newest[share] = sum(question.answered(kept) for question in asked)
     return result
 

@@ -1,4 +1,5 @@
-"""`make bench-recall`: answers in the context and in Search, and the share that stays cached, with the goal beside each figure.
+"""`make bench-recall`: answers in the context and in Search, and the share that stays cached, with
+the goal beside each figure.
 
 python tests/bench/recall/run.py [--only quality,cache] [--json]
 """
@@ -32,7 +33,9 @@ GOAL_STEPS_AN_EPOCH = 40
 def main() -> int:
     """Runs what was asked for. A goal that is missed is shown and no failure."""
     parser = argparse.ArgumentParser(prog="make bench-recall", description=__doc__)
-    parser.add_argument("--only", default=",".join(PARTS), help=f"parts, by commas: {', '.join(PARTS)}")
+    parser.add_argument(
+        "--only", default=",".join(PARTS), help=f"parts, by commas: {', '.join(PARTS)}"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON in place of the tables")
     given = parser.parse_args()
     wanted = given.only.split(",")
@@ -68,7 +71,9 @@ async def _run(directory: Path, wanted: list[str]) -> dict[str, dict]:
 
 
 def _quality(results: dict[str, Answered]) -> Table:
-    table = Table(title="Answers to 155 questions about five long sessions: budgets in % of the session")
+    table = Table(
+        title="Answers to 155 questions about five long sessions: budgets in % of the session"
+    )
     table.add_column("session")
     for name in (
         "verbatim",
@@ -97,7 +102,16 @@ def _quality(results: dict[str, Answered]) -> Table:
 
 def _cache(results: dict[int, Cached]) -> Table:
     table = Table(title="The coding session, step by step: what begins as the step before did")
-    names = ("budget", "steps", "tokens sent", "cached", "goal", "new epochs", "steps an epoch", "goal")
+    names = (
+        "budget",
+        "steps",
+        "tokens sent",
+        "cached",
+        "goal",
+        "new epochs",
+        "steps an epoch",
+        "goal",
+    )
     for name in names:
         table.add_column(name, justify="right")
     for size, one in results.items():

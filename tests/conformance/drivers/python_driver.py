@@ -1,4 +1,5 @@
-"""The driver of the Python client; see tests/conformance/protocol.md. `--asyncio` drives the asyncio client instead."""
+"""The driver of the Python client; see tests/conformance/protocol.md. `--asyncio` drives the
+asyncio client instead."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ class Driver:
 
     async def do_call(self, rpc: str, request: str) -> Json:
         call = next(call for call in CALLS if call.name == rpc)
-        return {"response": written(await done(self.client.send(call, read(call.request, request))))}
+        return {
+            "response": written(await done(self.client.send(call, read(call.request, request))))
+        }
 
     async def do_traced(self, traceparent: str, tracestate: str, rpc: str, request: str) -> Json:
         _, trace_id, span_id, flags = traceparent.split("-")
@@ -108,7 +111,9 @@ class Driver:
     async def do_project_codex(self, session: Json, request: str) -> Json:
         asked = fields_of(read(t.AssembleRequest, request))
         options = asked.pop("projection")
-        return {"response": written(await done(self.handle(session).project_codex(options, **asked)))}
+        return {
+            "response": written(await done(self.handle(session).project_codex(options, **asked)))
+        }
 
     async def do_flush(self, session: Json | None = None) -> Json:
         await done(self.client.flush() if session is None else self.handle(session).flush())
@@ -128,7 +133,9 @@ class Driver:
 
     async def do_export(self, session: Json) -> Json:
         rows = [row async for row in each(self.handle(session).export())]
-        return {"messages": [written(row.message.message) for row in rows if row.HasField("message")]}
+        return {
+            "messages": [written(row.message.message) for row in rows if row.HasField("message")]
+        }
 
     async def do_watch(self, session: Json, resume_position: str, count: int) -> Json:
         stream = self.handle(session).watch(resume_position=resume_position)
@@ -172,7 +179,9 @@ class Driver:
             await self.lending
         return {"jobs": self.jobs}
 
-    async def do_fallback(self, request: str, held: list[str], last: str | None, later: list[str]) -> Json:
+    async def do_fallback(
+        self, request: str, held: list[str], last: str | None, later: list[str]
+    ) -> Json:
         response = make_up(
             read(t.AssembleRequest, request),
             [read(t.Item, item) for item in held],

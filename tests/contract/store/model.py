@@ -1,4 +1,5 @@
-"""A store as plain as can be: dictionaries, whole-list scans, no speed. What the real ones are compared with."""
+"""A store as plain as can be: dictionaries, whole-list scans, no speed. What the real ones are
+compared with."""
 
 from __future__ import annotations
 
@@ -41,27 +42,36 @@ class Session:
         """The atom that begins at a sequence."""
         step = self.messages[first].step
         own = [
-            row for row in self.live() if row.step == step and row.late_of is None and row.sequence >= first
+            row
+            for row in self.live()
+            if row.step == step and row.late_of is None and row.sequence >= first
         ]
         return own + [row for row in self.live() if row.late_of == first]
 
     def atoms(self) -> dict[int, list[MessageRow]]:
         """Every live atom by the sequence that it begins at."""
-        return {row.sequence: self.atom(row.sequence) for row in self.live() if row.start is not None}
+        return {
+            row.sequence: self.atom(row.sequence) for row in self.live() if row.start is not None
+        }
 
 
 def alive(row: MessageRow | SummaryRow, as_of: int | None) -> bool:
     if as_of is None:
         return row.retired_revision == 0
-    return row.created_revision <= as_of and (row.retired_revision == 0 or row.retired_revision > as_of)
+    return row.created_revision <= as_of and (
+        row.retired_revision == 0 or row.retired_revision > as_of
+    )
 
 
 def ordered(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
-    return sorted(rows, key=lambda row: (row.first_sequence, row.depth, row.created_revision, row.id))
+    return sorted(
+        rows, key=lambda row: (row.first_sequence, row.depth, row.created_revision, row.id)
+    )
 
 
 class Model:
-    """The store. A refused commit changes nothing, because everything is checked before anything is written."""
+    """The store. A refused commit changes nothing, because everything is checked before anything is
+    written."""
 
     def __init__(self) -> None:
         self.sessions: dict[Scope, Session] = {}
@@ -109,7 +119,11 @@ class Model:
 
     def _check(self, change: Commit, there: Session | None) -> None:
         scope = change.head.scope
-        if there is not None and change.reply is not None and change.reply.request_id in there.replies:
+        if (
+            there is not None
+            and change.reply is not None
+            and change.reply.request_id in there.replies
+        ):
             raise DuplicateRequest(there.replies[change.reply.request_id])
         actual = None if there is None else there.head.revision
         if (actual or 0) != change.expected_revision:

@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Commit, Debt, MessageRow, SessionHead, Store, SummaryRow
+from contextengine_server.store.interface import (
+    Commit,
+    Debt,
+    MessageRow,
+    SessionHead,
+    Store,
+    SummaryRow,
+)
 
 SCOPE = Scope("acme", "main", "s1")
 
@@ -69,7 +76,9 @@ class Pen:
             last_sequence=max([last, *(row.sequence for row in new)]),
             **{"updated_ms": self.head.updated_ms + 1, **(head or {})},
         )
-        return Commit(after, change.pop("expected_revision", self.head.revision), messages=new, **change)
+        return Commit(
+            after, change.pop("expected_revision", self.head.revision), messages=new, **change
+        )
 
     async def write(self, **change: Any) -> Commit:
         """Writes the next commit."""

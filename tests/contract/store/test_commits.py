@@ -70,7 +70,9 @@ async def test_a_commit_is_read_back_as_it_was_written(store: Store, backend: Ba
         start=2**40,
         late_of=3,
     )
-    bare = message(2, body=b"", host_id="", time_ms=None, pinned=False, step=None, start=None, late_of=None)
+    bare = message(
+        2, body=b"", host_id="", time_ms=None, pinned=False, step=None, start=None, late_of=None
+    )
     note = summary(
         "sum 1",
         1,
@@ -85,7 +87,9 @@ async def test_a_commit_is_read_back_as_it_was_written(store: Store, backend: Ba
         generation=3,
         origin="host",
     )
-    owed = debt(SCOPE, cause="00-trace", payload=b"\x00\x01", not_before_ms=5, last_error="x", held=True)
+    owed = debt(
+        SCOPE, cause="00-trace", payload=b"\x00\x01", not_before_ms=5, last_error="x", held=True
+    )
     pen = Pen(store)
     change = replace(pen.next(), head=head, messages=[full, bare], summaries=[note], debt=owed)
     reply = StoredReply("r1", b"\x00digest", b"\xffreply")
@@ -128,7 +132,11 @@ async def test_a_commit_for_another_revision_is_refused(store: Store, expected: 
     before = await everything(store)
     with pytest.raises(RevisionConflict) as refused:
         await pen.write(count=1, expected_revision=expected)
-    assert (refused.value.scope, refused.value.expected, refused.value.actual) == (SCOPE, expected, 2)
+    assert (refused.value.scope, refused.value.expected, refused.value.actual) == (
+        SCOPE,
+        expected,
+        2,
+    )
     assert await everything(store) == before
 
 
@@ -163,7 +171,9 @@ async def test_stored_host_ids_are_named_and_nothing_is_written(store: Store, ba
     new[-1] = replace(new[-1], host_id="h2")
     new.append(message(4 + batch, 2, host_id="h1"))
     with pytest.raises(DuplicateHostIds) as refused:
-        await pen.write(messages=new, summaries=[summary("s", 1, 2, 2)], reply=StoredReply("r1", b"", b""))
+        await pen.write(
+            messages=new, summaries=[summary("s", 1, 2, 2)], reply=StoredReply("r1", b"", b"")
+        )
     assert refused.value.ids == ("h2", "h1")
     assert await everything(store) == before
 
@@ -226,12 +236,21 @@ BROKEN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", BROKEN, ids=[str(n) for n in range(len(BROKEN))])
-async def test_a_commit_at_odds_with_the_rows_is_refused_whole(store: Store, wrong: dict[str, Any]) -> None:
+async def test_a_commit_at_odds_with_the_rows_is_refused_whole(
+    store: Store, wrong: dict[str, Any]
+) -> None:
     pen = Pen(store)
-    await pen.write(count=2, summaries=[summary("kept", 1, 1), summary("gone", 2, 2)], debt=debt(SCOPE))
+    await pen.write(
+        count=2, summaries=[summary("kept", 1, 1), summary("gone", 2, 2)], debt=debt(SCOPE)
+    )
     await pen.write(retire_summaries=["gone"])
     before = await everything(store)
-    change = {"retire_after": 1, "settle_debt": "compact", "reply": StoredReply("r1", b"", b""), **wrong}
+    change = {
+        "retire_after": 1,
+        "settle_debt": "compact",
+        "reply": StoredReply("r1", b"", b""),
+        **wrong,
+    }
     with pytest.raises(StoreError) as refused:
         await pen.write(**change)
     assert type(refused.value) is StoreError
@@ -252,15 +271,21 @@ async def test_retiring_leaves_the_rows(store: Store) -> None:
     await pen.write(retire_after=2, retire_summaries=["b"])
     await pen.write(count=1)
     assert await pen.sequences() == [1, 2, 5]
-    retired = [(row.sequence, row.retired_revision) for row in await store.messages(SCOPE, retired=True)]
+    retired = [
+        (row.sequence, row.retired_revision) for row in await store.messages(SCOPE, retired=True)
+    ]
     assert retired == [(1, 0), (2, 0), (3, 2), (4, 2), (5, 0)]
-    assert [(row.id, row.retired_revision) for row in await store.summaries(SCOPE, retired=True)] == [
+    assert [
+        (row.id, row.retired_revision) for row in await store.summaries(SCOPE, retired=True)
+    ] == [
         ("a", 0),
         ("b", 2),
     ]
     await pen.write(retire_after=0)
     assert await pen.sequences() == []
-    retired = [(row.sequence, row.retired_revision) for row in await store.messages(SCOPE, retired=True)]
+    retired = [
+        (row.sequence, row.retired_revision) for row in await store.messages(SCOPE, retired=True)
+    ]
     assert retired == [(1, 4), (2, 4), (3, 2), (4, 2), (5, 4)]
 
 
@@ -276,7 +301,9 @@ async def test_facts_are_worked_out_again(store: Store) -> None:
 async def test_shifts_move_what_is_live_and_begins_behind_them(store: Store) -> None:
     pen = Pen(store)
     rows = [message(1), message(2), message(3, step=1, start=None), message(4), message(5)]
-    await pen.write(messages=rows, summaries=[summary("a", 1, 2), summary("b", 4, 4), summary("c", 5, 5)])
+    await pen.write(
+        messages=rows, summaries=[summary("a", 1, 2), summary("b", 4, 4), summary("c", 5, 5)]
+    )
     await pen.write(retire_after=4, retire_summaries=["c"])
     await pen.write(
         shifts=[(1, 9), (2, -2)],
@@ -286,7 +313,9 @@ async def test_shifts_move_what_is_live_and_begins_behind_them(store: Store) -> 
     )
     starts = {row.sequence: row.start for row in await store.messages(SCOPE, retired=True)}
     assert starts == {1: 0, 2: 19, 3: None, 4: 1000, 5: 40, 6: 50}
-    spans = {row.id: (row.span_start, row.span_end) for row in await store.summaries(SCOPE, retired=True)}
+    spans = {
+        row.id: (row.span_start, row.span_end) for row in await store.summaries(SCOPE, retired=True)
+    }
     assert spans == {"a": (0, 20), "b": (37, 47), "c": (40, 50), "d": (50, 60)}
 
 
@@ -342,7 +371,9 @@ async def test_one_of_many_racing_writers_wins(store: Store) -> None:
     pen = Pen(store)
     await pen.write(count=1)
     racers = [pen.next(messages=[message(2, 2, body=b"%d" % n)]) for n in range(20)]
-    outcomes = await asyncio.gather(*(store.commit(racer) for racer in racers), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(store.commit(racer) for racer in racers), return_exceptions=True
+    )
     won = [n for n, outcome in enumerate(outcomes) if outcome is None]
     lost = [outcome for outcome in outcomes if outcome is not None]
     assert len(won) == 1
@@ -368,7 +399,9 @@ async def test_a_cancelled_caller_breaks_nothing(store: Store) -> None:
         assert await pen.sequences() == [1]
 
 
-async def test_closing_writes_what_is_queued_and_then_nothing(store: Store, backend: Backend) -> None:
+async def test_closing_writes_what_is_queued_and_then_nothing(
+    store: Store, backend: Backend
+) -> None:
     pens = [Pen(store, Scope("acme", "main", f"s{n}")) for n in range(30)]
     tasks = [asyncio.create_task(pen.write(count=1)) for pen in pens]
     await asyncio.sleep(0)

@@ -68,7 +68,10 @@ async def test_one_job_at_a_time_per_session(store: Store) -> None:
     await store.add_debt(debt(SCOPE, "b", queued_ms=2))
     await store.add_debt(debt(OTHER, "a", queued_ms=3))
     claims = await asyncio.gather(*(store.claim_debt(f"w{n}", 10, 5) for n in range(5)))
-    assert sorted((one.scope.session, one.kind) for one in claims if one) == [("s1", "a"), ("s2", "a")]
+    assert sorted((one.scope.session, one.kind) for one in claims if one) == [
+        ("s1", "a"),
+        ("s2", "a"),
+    ]
     mine = next(one for one in claims if one and one.scope == SCOPE)
     await store.release_debt(mine, done=True)
     following = await store.claim_debt("w", 10, 5)

@@ -1,4 +1,5 @@
-"""What the guards of a tenant's summarizers remember: changed one after the other, and there after a restart."""
+"""What the guards of a tenant's summarizers remember: changed one after the other, and there after
+a restart."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ async def test_a_step_that_raises_changes_nothing_and_nobody_else(store: Store) 
         with pytest.raises(ValueError, match="no"):
             await store.guards.change("acme", fails)
 
-    await asyncio.gather(failing(), store.guards.change("other", lambda state: (b"written", None)), failing())
+    await asyncio.gather(
+        failing(), store.guards.change("other", lambda state: (b"written", None)), failing()
+    )
     assert await store.guards.state("acme") == b"kept"
     assert await store.guards.state("other") == b"written"
 

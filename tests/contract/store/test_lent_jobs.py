@@ -1,4 +1,5 @@
-"""The work that harnesses do: one job for the same work, leased to one at a time, answered once, and there after a restart."""
+"""The work that harnesses do: one job for the same work, leased to one at a time, answered once,
+and there after a restart."""
 
 from __future__ import annotations
 
@@ -104,7 +105,9 @@ async def test_a_result_is_accepted_once_and_only_where_there_is_a_job(store: St
     await claim(store, 0)
     assert await store.lent.answer("other", "j1", "l1", b"x", 10) is Outcome.UNKNOWN
     assert await store.lent.answer("acme", "none", "l1", b"x", 10) is Outcome.UNKNOWN
-    answers = await asyncio.gather(*(store.lent.answer("acme", "j1", "l1", b"%d" % n, 10) for n in range(5)))
+    answers = await asyncio.gather(
+        *(store.lent.answer("acme", "j1", "l1", b"%d" % n, 10) for n in range(5))
+    )
     assert answers == [Outcome.ACCEPTED, *[Outcome.TWICE] * 4]
     found = await store.lent.find("acme", "j1")
     assert found is not None

@@ -1,4 +1,5 @@
-"""Random operations on sessions that share their names, each store beside the model: after every one, both say the same."""
+"""Random operations on sessions that share their names, each store beside the model: after every
+one, both say the same."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from .rows import debt, message, summary
 EXAMPLE = itertools.count()
 SCOPES = [(tenant, agent, session) for tenant in "tu" for agent in "ab" for session in "xy"]
 
-# What a new message is to the atoms: it begins one, joins the last, is shown nowhere, or comes late to an earlier one.
+# What a new message is to the atoms: it begins one, joins the last, is shown nowhere, or comes late
+# to an earlier one.
 PLACES = st.sampled_from(["begins", "begins", "joins", "hidden", "late"])
 NEW = st.tuples(PLACES, st.integers(0, 6), st.booleans())
 WRITE = st.fixed_dictionaries(
@@ -99,7 +101,8 @@ def prepared(model: Model, scope: Scope, op: dict[str, Any], time: int) -> Commi
         last_sequence=last,
         updated_ms=time // 2,
         session_key=op["key"] or was.session_key,
-        parent_session=was.parent_session or (op["parent"] if op["parent"] != scope.session else ""),
+        parent_session=was.parent_session
+        or (op["parent"] if op["parent"] != scope.session else ""),
         ended=bool(time % 3 == 0),
         state=b"state %d" % time,
         incarnation="a stranger" if op["stranger"] and session else was.incarnation,
@@ -108,14 +111,20 @@ def prepared(model: Model, scope: Scope, op: dict[str, Any], time: int) -> Commi
     facts: tuple[Facts, ...] = ()
     if op["fact"] is not None and session is not None and op["fact"] in session.messages:
         row = session.messages[op["fact"]]
-        facts = (Facts(row.sequence, row.step, None if row.start is None else row.start + 1, row.late_of),)
+        facts = (
+            Facts(
+                row.sequence, row.step, None if row.start is None else row.start + 1, row.late_of
+            ),
+        )
     return Commit(
         head,
         max(0, was.revision + op["skew"]),
         messages=new,
         retire_after=op["retire"],
         retire_summaries=[note.id for note in notes[: op["unsummarize"]]],
-        summaries=[summary(f"s{time}", max(1, last - 3), max(1, last), revision)] if op["summarize"] else (),
+        summaries=[summary(f"s{time}", max(1, last - 3), max(1, last), revision)]
+        if op["summarize"]
+        else (),
         facts=facts,
         shifts=() if op["shift"] is None else (op["shift"], (op["shift"][0] + 1, 2)),
         reply=None
@@ -128,7 +137,9 @@ def prepared(model: Model, scope: Scope, op: dict[str, Any], time: int) -> Commi
 
 
 def outcome_of(error: StoreError) -> tuple[type[StoreError], object]:
-    return type(error), {name: value for name, value in vars(error).items() if not name.startswith("__")}
+    return type(error), {
+        name: value for name, value in vars(error).items() if not name.startswith("__")
+    }
 
 
 async def same(store: Store, model: Model, scope: Scope) -> None:
@@ -145,7 +156,9 @@ async def same(store: Store, model: Model, scope: Scope) -> None:
     assert await store.head(scope) == session.head
     assert await store.messages(scope, retired=True) == rows
     assert await store.messages(scope) == session.live()
-    assert await store.messages(scope, 3, 7) == [row for row in session.live() if 3 <= row.sequence <= 7]
+    assert await store.messages(scope, 3, 7) == [
+        row for row in session.live() if 3 <= row.sequence <= 7
+    ]
     notes = list(session.summaries.values())
     for revision in range(session.head.revision + 1):
         assert await store.messages(scope, as_of=revision) == session.live(revision)
@@ -154,19 +167,26 @@ async def same(store: Store, model: Model, scope: Scope) -> None:
         assert changes is not None
         assert changes.head == session.head
         assert list(changes.messages) == [
-            row for row in rows if revision < row.created_revision or revision < row.retired_revision
+            row
+            for row in rows
+            if revision < row.created_revision or revision < row.retired_revision
         ]
         assert {note.id for note in changes.summaries} == {
-            note.id for note in notes if revision < note.created_revision or revision < note.retired_revision
+            note.id
+            for note in notes
+            if revision < note.created_revision or revision < note.retired_revision
         }
     ids = [f"h{n}" for n in range(1, 7)]
-    assert await store.messages_by_host_id(scope, ids) == [row for row in session.live() if row.host_id]
+    assert await store.messages_by_host_id(scope, ids) == [
+        row for row in session.live() if row.host_id
+    ]
     for name in range(7):
         assert await store.reply(scope, f"r{name}") == session.replies.get(f"r{name}")
     assert {owed.kind: owed for owed in await store.debts(scope)} == session.debts
     assert await store.dependents(scope) == model.dependents(scope)
     begins = sorted(
-        (row for row in session.live() if row.start is not None), key=lambda row: (row.start, row.sequence)
+        (row for row in session.live() if row.start is not None),
+        key=lambda row: (row.start, row.sequence),
     )
     for start in {0, 7, 40, *(row.start or 0 for row in begins)}:
         found = next((row for row in begins if (row.start or 0) >= start), None)
@@ -187,7 +207,9 @@ async def same(store: Store, model: Model, scope: Scope) -> None:
 async def same_lists(store: Store, model: Model, tenant: str) -> None:
     sessions = [one for scope, one in model.sessions.items() if scope.tenant == tenant]
     heads = sorted(
-        (one.head for one in sessions), key=lambda head: (head.updated_ms, *head.scope[1:]), reverse=True
+        (one.head for one in sessions),
+        key=lambda head: (head.updated_ms, *head.scope[1:]),
+        reverse=True,
     )
     listed = await store.list_sessions(tenant, limit=2)
     while listed and (
@@ -198,13 +220,20 @@ async def same_lists(store: Store, model: Model, tenant: str) -> None:
         listed += page
     assert listed == heads
     assert [
-        head.scope for head in await store.list_sessions(tenant, agent="a", session_key="k1", limit=99)
+        head.scope
+        for head in await store.list_sessions(tenant, agent="a", session_key="k1", limit=99)
     ] == [head.scope for head in heads if head.scope.agent == "a" and head.session_key == "k1"]
-    idle = [head.scope for head in await store.idle_sessions(9, 10**6) if head.scope.tenant == tenant]
-    assert sorted(idle) == sorted(head.scope for head in heads if not head.ended and head.updated_ms < 9)
+    idle = [
+        head.scope for head in await store.idle_sessions(9, 10**6) if head.scope.tenant == tenant
+    ]
+    assert sorted(idle) == sorted(
+        head.scope for head in heads if not head.ended and head.updated_ms < 9
+    )
     for agent in "ab":
         for key in ("k1", "k2"):
-            assert await store.current_session(tenant, agent, key) == model.keys.get((tenant, agent, key))
+            assert await store.current_session(tenant, agent, key) == model.keys.get(
+                (tenant, agent, key)
+            )
     assert await store.counts(tenant) == {
         "sessions": len(sessions),
         "messages": sum(len(one.messages) for one in sessions),
@@ -214,7 +243,9 @@ async def same_lists(store: Store, model: Model, tenant: str) -> None:
 
 
 @given(OPERATIONS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 async def test_the_store_is_the_model(store: Store, operations: list[dict[str, Any]]) -> None:
     example, model = next(EXAMPLE), Model()
     scopes = [Scope(f"{tenant}{example}", agent, session) for tenant, agent, session in SCOPES]
@@ -239,7 +270,9 @@ async def test_the_store_is_the_model(store: Store, operations: list[dict[str, A
                 except StoreError as error:
                     expected = outcome_of(error)
                 try:
-                    actual = await store.delete(scope, expected_revision=None, cascade=op["cascade"])
+                    actual = await store.delete(
+                        scope, expected_revision=None, cascade=op["cascade"]
+                    )
                 except StoreError as error:
                     actual = outcome_of(error)
             assert actual == expected

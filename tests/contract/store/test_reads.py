@@ -1,4 +1,5 @@
-"""What is read: ranges, revisions, atoms, summaries, changes, lists. And that nothing of another scope ever is."""
+"""What is read: ranges, revisions, atoms, summaries, changes, lists. And that nothing of another
+scope ever is."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ async def test_no_read_stops_short(store: Store) -> None:
     await pen.write(messages=rows, summaries=[summary(f"s{n:05}", n, n) for n in range(1, 3001)])
     assert await store.messages(SCOPE) == rows
     assert len(await store.messages(SCOPE, as_of=1)) == many
-    assert len(await store.messages_by_host_id(SCOPE, [f"h{n}" for n in range(1, many + 1)])) == many
+    assert (
+        len(await store.messages_by_host_id(SCOPE, [f"h{n}" for n in range(1, many + 1)])) == many
+    )
     assert len(await store.summaries(SCOPE)) == 3000
     assert len(await store.pinned_atoms(SCOPE, 2001)) == 1000
     await pen.write(retire_after=0)
@@ -62,7 +65,12 @@ async def test_messages_by_host_id(store: Store) -> None:
     pen = Pen(store)
     odd = 'quo"te\\ é\U0001f600'
     await pen.write(
-        messages=[message(1, host_id="a"), message(2, host_id=odd), message(3), message(4, host_id="d")]
+        messages=[
+            message(1, host_id="a"),
+            message(2, host_id=odd),
+            message(3),
+            message(4, host_id="d"),
+        ]
     )
     await pen.write(retire_after=3)
     assert sequences(await store.messages_by_host_id(SCOPE, [odd, "a", "d", "zz", ""])) == [1, 2]
@@ -83,8 +91,8 @@ async def test_where_a_running_sum_is_reached(store: Store) -> None:
 
 
 def atoms() -> list[MessageRow]:
-    """Six atoms: a call with two results, the second late; a plain one; one pinned; an abandoned call; a note between a call
-    and its result, a step before them."""
+    """Six atoms: a call with two results, the second late; a plain one; one pinned; an abandoned
+    call; a note between a call and its result, a step before them."""
     return [
         message(1, step=0, start=0),
         message(2, step=0, start=None),
@@ -166,7 +174,8 @@ async def test_summaries_in_order_and_as_of_a_revision(store: Store) -> None:
     pen = Pen(store)
     await pen.write(count=8, summaries=[summary("c", 5, 6), summary("b", 1, 4)])
     await pen.write(
-        retire_summaries=["b", "c"], summaries=[summary("top", 1, 6, 2, depth=1, children=("b", "c"))]
+        retire_summaries=["b", "c"],
+        summaries=[summary("top", 1, 6, 2, depth=1, children=("b", "c"))],
     )
     await pen.write(retire_summaries=["top"])
 
@@ -183,7 +192,9 @@ async def test_what_changed_since_a_revision(store: Store) -> None:
     pen = Pen(store)
     await pen.write(count=3, summaries=[summary("a", 1, 2)])
     await pen.write(count=2)
-    await pen.write(retire_after=2, count=1, retire_summaries=["a"], summaries=[summary("b", 1, 1, 3)])
+    await pen.write(
+        retire_after=2, count=1, retire_summaries=["a"], summaries=[summary("b", 1, 1, 3)]
+    )
     await pen.write()
     expected = {
         0: ([1, 2, 3, 4, 5, 6], ["b", "a"]),
@@ -208,11 +219,16 @@ async def test_sessions_that_share_names_share_nothing(store: Store) -> None:
     pens = {scope: Pen(store, scope, session_key="key") for scope in scopes}
     for n, (scope, pen) in enumerate(pens.items(), 1):
         own = [
-            message(k, body=f"{scope} {k}".encode(), host_id=f"h{k}", pinned=True) for k in range(1, n + 1)
+            message(k, body=f"{scope} {k}".encode(), host_id=f"h{k}", pinned=True)
+            for k in range(1, n + 1)
         ]
         reply = StoredReply("r1", b"", str(scope).encode())
         await pen.write(
-            messages=own, summaries=[summary("sum", 1, n)], reply=reply, bind_key=True, debt=debt(scope)
+            messages=own,
+            summaries=[summary("sum", 1, n)],
+            reply=reply,
+            bind_key=True,
+            debt=debt(scope),
         )
     for n, scope in enumerate(scopes, 1):
         rows = await store.messages(scope)
@@ -225,9 +241,9 @@ async def test_sessions_that_share_names_share_nothing(store: Store) -> None:
         assert await store.reply(scope, "r1") == StoredReply("r1", b"", str(scope).encode())
         assert [owed.scope for owed in await store.debts(scope)] == [scope]
         assert await store.current_session(scope.tenant, scope.agent, "key") == "s2"
-        assert {head.scope.tenant for head in await store.list_sessions(scope.tenant, limit=99)} == {
-            scope.tenant
-        }
+        assert {
+            head.scope.tenant for head in await store.list_sessions(scope.tenant, limit=99)
+        } == {scope.tenant}
     await pens[scopes[0]].write(retire_after=0)
     await store.delete(scopes[1], expected_revision=None, cascade=True)
     assert (await store.counts("t2"))["messages"] == 5 + 6 + 7 + 8
@@ -269,7 +285,9 @@ async def test_idle_sessions_of_every_tenant_oldest_first(store: Store) -> None:
     for n, (tenant, time, ended) in enumerate(
         [("a", 5, False), ("b", 3, False), ("a", 1, True), ("c", 2, False)]
     ):
-        await Pen(store, Scope(tenant, "main", f"s{n}")).write(head={"updated_ms": time, "ended": ended})
+        await Pen(store, Scope(tenant, "main", f"s{n}")).write(
+            head={"updated_ms": time, "ended": ended}
+        )
     assert [head.updated_ms for head in await store.idle_sessions(99, 99)] == [2, 3, 5]
     assert [head.updated_ms for head in await store.idle_sessions(5, 99)] == [2, 3]
     assert [head.updated_ms for head in await store.idle_sessions(99, 1)] == [2]

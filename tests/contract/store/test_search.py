@@ -1,4 +1,5 @@
-"""The search index: what is found, in which order, what a deletion leaves, and that no session sees another's."""
+"""The search index: what is found, in which order, what a deletion leaves, and that no session sees
+another's."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def span(scope: Scope = SCOPE, **more: Any) -> Span:
     return replace(Span(scope, Kind.MESSAGE, 1, WHOLE, WHOLE), **more)
 
 
-async def fill(pen: Pen, *texts: str, kind: Kind = Kind.MESSAGE, first: int | None = None) -> Progress:
+async def fill(
+    pen: Pen, *texts: str, kind: Kind = Kind.MESSAGE, first: int | None = None
+) -> Progress:
     """Indexes texts, one for each place, behind what is there."""
     progress = await pen.store.index.progress(pen.scope)
     assert progress is not None
@@ -43,7 +46,9 @@ async def fill(pen: Pen, *texts: str, kind: Kind = Kind.MESSAGE, first: int | No
     first = before.sequence + 1 if first is None else first
     documents = [Document(kind, first + n, 0, text) for n, text in enumerate(texts)]
     after = replace(before, sequence=before.sequence + len(texts), revision=progress.revision)
-    await pen.store.index.advance([Advance(pen.scope, progress.incarnation, before, after, documents)])
+    await pen.store.index.advance(
+        [Advance(pen.scope, progress.incarnation, before, after, documents)]
+    )
     return progress
 
 
@@ -129,8 +134,10 @@ async def test_parts_of_words_are_found_in_any_case(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["", " ", '"', '""', "'", "*", "a*", "^a", "NEAR(a b)", "a AND", "OR", "NOT a", "text:a", "{text}: a", "-a", "(", ")",
-     "a\0b", "\0", "+", "a + b", "→", "\ud7ff", "'; DROP TABLE messages", "%", "_", "\\", "a" * 5000, "气" * 2000],
+    ["", " ", '"', '""', "'", "*", "a*", "^a", "NEAR(a b)", "a AND", "OR", "NOT a", "text:a",
+    "{text}: a", "-a", "(", ")",
+     "a\0b", "\0", "+", "a + b", "→", "\ud7ff", "'; DROP TABLE messages", "%", "_", "\\",
+     "a" * 5000, "气" * 2000],
 )  # fmt: skip
 async def test_no_query_is_an_error(store: Store, query: str) -> None:
     await written(store, "a b text near")
@@ -160,7 +167,8 @@ async def test_the_heaviest_comes_first_and_of_equals_the_newest(store: Store) -
 async def test_rows_are_chosen_by_range_role_time_and_life(store: Store) -> None:
     pen = Pen(store)
     rows = [
-        message(n, role=1 + n % 2, time_ms=n * 100 if n != 4 else None, host_id=f"h{n}") for n in range(1, 7)
+        message(n, role=1 + n % 2, time_ms=n * 100 if n != 4 else None, host_id=f"h{n}")
+        for n in range(1, 7)
     ]
     await pen.write(messages=rows)
     await pen.write(retire_after=5)
@@ -183,7 +191,8 @@ async def test_a_message_of_many_passages_is_found_once_by_its_best(store: Store
     progress = await store.index.progress(SCOPE)
     assert progress is not None
     passages = [
-        Document(Kind.MESSAGE, 1, part, text) for part, text in enumerate(["red", "red blue", "blue"])
+        Document(Kind.MESSAGE, 1, part, text)
+        for part, text in enumerate(["red", "red blue", "blue"])
     ]
     step = Advance(SCOPE, progress.incarnation, Cursor(), Cursor(2, 0, 0, 1), passages)
     await store.index.advance([step])
@@ -204,7 +213,12 @@ async def test_going_through_passages_from_the_newest(store: Store) -> None:
     assert seen == [6, 5, 4, 3, 2, 1]
     assert places((await store.index.scan(span(), 9, containing="odd"))[0]) == [5, 3, 1]
     assert places((await store.index.scan(span(), 9, below=4, containing="odd"))[0]) == [3, 1]
-    assert places((await store.index.scan(span(first=2, last=5, retired=True), 9))[0]) == [5, 4, 3, 2]
+    assert places((await store.index.scan(span(first=2, last=5, retired=True), 9))[0]) == [
+        5,
+        4,
+        3,
+        2,
+    ]
 
 
 async def test_summaries_are_places_of_their_own(store: Store) -> None:
@@ -228,15 +242,21 @@ async def test_a_cursor_moves_only_from_where_it_stands(store: Store) -> None:
     pen = await written(store, "one", "two")
     progress = await store.index.progress(SCOPE)
     assert progress == Progress(Cursor(2, 0, 0, 1), "first life", 1, 1, 2, 0)
-    stale = Advance(SCOPE, "first life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")])
-    strange = Advance(SCOPE, "another life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")])
+    stale = Advance(
+        SCOPE, "first life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")]
+    )
+    strange = Advance(
+        SCOPE, "another life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")]
+    )
     unknown = Advance(Scope("acme", "main", "none"), "x", Cursor(), Cursor(9), [])
     await store.index.advance([stale, strange, unknown])
     assert await store.index.progress(SCOPE) == progress
     assert await found(store, "stale") == []
     await pen.write(count=1)
     await fill(pen, "three")
-    assert (await store.index.progress(SCOPE)) == Progress(Cursor(3, 0, 0, 2), "first life", 2, 1, 3, 0)
+    assert (await store.index.progress(SCOPE)) == Progress(
+        Cursor(3, 0, 0, 2), "first life", 2, 1, 3, 0
+    )
     assert await store.index.progress(Scope("acme", "main", "none")) is None
 
 
@@ -297,7 +317,10 @@ async def test_an_incomplete_scope_finds_nothing(store: Store) -> None:
 async def test_what_lies_behind_the_last_place_is_left_out(store: Store) -> None:
     pen = Pen(store)
     await pen.write(count=1)
-    documents = [Document(Kind.MESSAGE, MAX_PLACE + 1, 0, "far"), Document(Kind.MESSAGE, 1, MAX_PARTS, "far")]
+    documents = [
+        Document(Kind.MESSAGE, MAX_PLACE + 1, 0, "far"),
+        Document(Kind.MESSAGE, 1, MAX_PARTS, "far"),
+    ]
     step = Advance(
         SCOPE, "first life", Cursor(), Cursor(1), [*documents, Document(Kind.MESSAGE, 1, 0, "near")]
     )
@@ -323,13 +346,18 @@ SCOPES = [Scope(t, a, s) for t in ("t1", "t2") for a in ("a1", "a2") for s in ("
 
 @given(
     writes=st.lists(
-        st.tuples(st.sampled_from(SCOPES), st.sampled_from(["write", "delete", "rewind"]), st.integers(1, 4)),
+        st.tuples(
+            st.sampled_from(SCOPES),
+            st.sampled_from(["write", "delete", "rewind"]),
+            st.integers(1, 4),
+        ),
         max_size=14,
     )
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_no_session_finds_what_another_holds(backend, writes) -> None:
-    """Whatever is written, erased and written again under shared names: a session finds its own rows and no others."""
+    """Whatever is written, erased and written again under shared names: a session finds its own
+    rows and no others."""
     store = backend.store()
     await store.open()
     try:
@@ -351,7 +379,9 @@ async def test_no_session_finds_what_another_holds(backend, writes) -> None:
             await fill(pen, *(f"shared owner{own} place{first + n}" for n in range(count)))
         for scope in SCOPES:
             expected = await pens[scope].sequences() if scope in pens else []
-            matches = await store.index.find([span(scope)], [Lane("shared"), Lane("owner", True)], 999)
+            matches = await store.index.find(
+                [span(scope)], [Lane("shared"), Lane("owner", True)], 999
+            )
             assert sorted(places(matches)) == expected
             own = "".join(filter(str.isalnum, "".join(scope)))
             assert all(f"owner{own} " in match.text for match in matches)
@@ -362,7 +392,9 @@ async def test_no_session_finds_what_another_holds(backend, writes) -> None:
 
 @given(
     words=st.lists(
-        st.text(string.ascii_lowercase + "天气模型é_./-\"'*", min_size=1, max_size=8), min_size=1, max_size=6
+        st.text(string.ascii_lowercase + "天气模型é_./-\"'*", min_size=1, max_size=8),
+        min_size=1,
+        max_size=6,
     )
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,4 +1,5 @@
-"""Children: prepared with their session or not at all, at most so many live, over once, and there after a restart."""
+"""Children: prepared with their session or not at all, at most so many live, over once, and there
+after a restart."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def born(child: Scope = CHILD, **more: Any) -> Commit:
 
 def spawn(number: int, **more: Any) -> Spawn:
     return replace(
-        SPAWN, **{"token": f"t{number}", "session": f"child{number}", "request_id": f"r{number}", **more}
+        SPAWN,
+        **{"token": f"t{number}", "session": f"child{number}", "request_id": f"r{number}", **more},
     )
 
 
@@ -60,7 +62,9 @@ async def parent(store: Store) -> Pen:
     return pen
 
 
-async def test_a_spawn_comes_with_its_child_and_stays(backend: Backend, parent: Pen, store: Store) -> None:
+async def test_a_spawn_comes_with_its_child_and_stays(
+    backend: Backend, parent: Pen, store: Store
+) -> None:
     assert await prepared(store) == SPAWN
     await store.close()
     again = backend.store()
@@ -115,7 +119,9 @@ async def test_one_too_many_is_refused_with_its_child(parent: Pen, store: Store)
     assert await prepared(store, spawn(7), most=2)
 
 
-async def test_a_child_that_is_there_or_a_parent_that_is_gone_refuses_both(parent: Pen, store: Store) -> None:
+async def test_a_child_that_is_there_or_a_parent_that_is_gone_refuses_both(
+    parent: Pen, store: Store
+) -> None:
     await prepared(store)
     with pytest.raises(RevisionConflict):
         await prepared(store, replace(SPAWN, token="t2", request_id="r2"))
@@ -140,7 +146,9 @@ async def test_taken_back_the_child_is_gone_and_its_key_names_what_it_named(
     assert await store.current_session("acme", "main", "key") == "old"
     known = await store.spawns.find("acme", "t1")
     assert (
-        known == ended.spawn == replace(SPAWN, previous_session="old", ended_ms=200, end_reason="rolled_back")
+        known
+        == ended.spawn
+        == replace(SPAWN, previous_session="old", ended_ms=200, end_reason="rolled_back")
     )
     assert await store.spawns.live_children(SCOPE) == 0
     assert await store.spawns.end("acme", "t1", "swept", 300, take_back=True) is None
@@ -159,7 +167,9 @@ async def test_what_a_child_stored_stays(parent: Pen, store: Store) -> None:
     await prepared(store)
     head = await store.head(CHILD)
     assert head is not None
-    await store.commit(Commit(replace(head, revision=3, last_sequence=3), 2, messages=[message(3, 3)]))
+    await store.commit(
+        Commit(replace(head, revision=3, last_sequence=3), 2, messages=[message(3, 3)])
+    )
     ended = await store.spawns.end("acme", "t1", "rolled_back", 200, take_back=True)
     assert ended is not None
     assert not ended.erased
@@ -197,7 +207,9 @@ async def test_tokens_are_spent_to_the_last_and_no_further(parent: Pen, store: S
     assert not await store.spawns.spend("acme", "t1", 0)
 
 
-async def test_what_never_started_is_taken_back_when_its_time_has_passed(parent: Pen, store: Store) -> None:
+async def test_what_never_started_is_taken_back_when_its_time_has_passed(
+    parent: Pen, store: Store
+) -> None:
     await prepared(store, spawn(1))
     await prepared(store, spawn(2, expire_ms=5_000))
     assert await store.spawns.expire(1_099, 9) == []
@@ -244,7 +256,9 @@ async def test_a_child_that_lives_gets_its_time_anew(parent: Pen, store: Store, 
 async def test_what_is_over_is_known_for_a_while(parent: Pen, store: Store) -> None:
     await prepared(store)
     await store.spawns.end("acme", "t1", "completed", 200, take_back=False)
-    assert await prepared(store, replace(SPAWN, token="t2")) == await store.spawns.find("acme", "t1")
+    assert await prepared(store, replace(SPAWN, token="t2")) == await store.spawns.find(
+        "acme", "t1"
+    )
     await store.spawns.expire(200 + KEPT_MS - 1, 9)
     assert await store.spawns.find("acme", "t1") is not None
     await store.spawns.expire(200 + KEPT_MS, 9)
@@ -252,7 +266,9 @@ async def test_what_is_over_is_known_for_a_while(parent: Pen, store: Store) -> N
 
 
 @pytest.mark.parametrize("gone", ["s1", "child"])
-async def test_a_spawn_goes_with_its_parent_and_with_its_child(parent: Pen, store: Store, gone: str) -> None:
+async def test_a_spawn_goes_with_its_parent_and_with_its_child(
+    parent: Pen, store: Store, gone: str
+) -> None:
     await prepared(store)
     await store.delete(SCOPE._replace(session=gone), expected_revision=None, cascade=True)
     assert await store.spawns.find("acme", "t1") is None
@@ -260,7 +276,9 @@ async def test_a_spawn_goes_with_its_parent_and_with_its_child(parent: Pen, stor
 
 
 async def test_a_child_of_its_own_outlives_its_parent(parent: Pen, store: Store) -> None:
-    await prepared(store, replace(SPAWN, fork=False), parent_session="", parent_sequence=0, last_sequence=0)
+    await prepared(
+        store, replace(SPAWN, fork=False), parent_session="", parent_sequence=0, last_sequence=0
+    )
     await store.delete(SCOPE, expected_revision=None, cascade=False)
     assert await store.spawns.find("acme", "t1") is None
     assert await store.head(CHILD) is not None

@@ -21,10 +21,20 @@ async def test_jobs_are_counted_by_state_over_all_tenants(store: Store) -> None:
     await store.add_debt(debt(OTHER, queued_ms=5))
     await store.add_debt(debt(SCOPE, "memory", queued_ms=2, held=True))
     found = await store.workload.now(100)
-    assert (found.debts_waiting, found.debts_running, found.debts_held, found.oldest_ms) == (2, 0, 1, 5)
+    assert (found.debts_waiting, found.debts_running, found.debts_held, found.oldest_ms) == (
+        2,
+        0,
+        1,
+        5,
+    )
     assert await store.claim_debt("w", 100, 10) is not None
     found = await store.workload.now(109)
-    assert (found.debts_waiting, found.debts_running, found.debts_held, found.oldest_ms) == (1, 1, 1, 7)
+    assert (found.debts_waiting, found.debts_running, found.debts_held, found.oldest_ms) == (
+        1,
+        1,
+        1,
+        7,
+    )
     found = await store.workload.now(110)  # the lease ran out
     assert (found.debts_waiting, found.debts_running) == (2, 0)
 

@@ -156,7 +156,9 @@ class House:
 
     async def raw(self, method: str, body: bytes = b"", **options: Any) -> bytes:
         """Calls a unary method with bytes, past any stub."""
-        reply: bytes = await self.channel.unary_unary(f"/contextengine.v1.{method}")(body, **options)
+        reply: bytes = await self.channel.unary_unary(f"/contextengine.v1.{method}")(
+            body, **options
+        )
         return reply
 
 
@@ -210,7 +212,11 @@ async def failure(call: Any) -> Failure:
 def failure_of(error: grpc.aio.AioRpcError) -> Failure:
     status: status_pb2.Status | None = rpc_status.from_call(cast(grpc.Call, error))
     found: dict[str, Any] = {}
-    for kind in (error_details_pb2.ErrorInfo, error_details_pb2.BadRequest, error_details_pb2.RetryInfo):
+    for kind in (
+        error_details_pb2.ErrorInfo,
+        error_details_pb2.BadRequest,
+        error_details_pb2.RetryInfo,
+    ):
         for detail in status.details if status else ():
             if detail.Is(kind.DESCRIPTOR):
                 detail.Unpack(found.setdefault(kind.__name__, kind()))

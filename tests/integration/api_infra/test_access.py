@@ -104,11 +104,19 @@ async def test_reflection_lists_the_services_and_knows_their_files():
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(h.channel)
         asked = [
             reflection_pb2.ServerReflectionRequest(list_services=""),
-            reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall"),
-            reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall.Search"),
-            reflection_pb2.ServerReflectionRequest(file_containing_symbol="contextengine.v1.Recall.Nothing"),
+            reflection_pb2.ServerReflectionRequest(
+                file_containing_symbol="contextengine.v1.Recall"
+            ),
+            reflection_pb2.ServerReflectionRequest(
+                file_containing_symbol="contextengine.v1.Recall.Search"
+            ),
+            reflection_pb2.ServerReflectionRequest(
+                file_containing_symbol="contextengine.v1.Recall.Nothing"
+            ),
         ]
-        listed, file, of_rpc, none = [reply async for reply in stub.ServerReflectionInfo(iter(asked))]
+        listed, file, of_rpc, none = [
+            reply async for reply in stub.ServerReflectionInfo(iter(asked))
+        ]
     names = {service.name for service in listed.list_services_response.service}
     assert names == {
         *contract.services(),
@@ -121,7 +129,9 @@ async def test_reflection_lists_the_services_and_knows_their_files():
 
 
 def openssl(*arguments: str | Path) -> str:
-    done = subprocess.run(["openssl", *arguments], check=True, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        ["openssl", *arguments], check=True, capture_output=True, text=True, timeout=30
+    )
     return done.stdout
 
 
@@ -166,7 +176,9 @@ async def test_tls_from_files(certificate):
 
 async def test_a_client_shows_its_certificate_where_an_authority_is_set(certificate):
     own, key = certificate.certificate.read_bytes(), certificate.key.read_bytes()
-    tls = TlsFiles(certificate.certificate, certificate.key, client_authority=certificate.certificate)
+    tls = TlsFiles(
+        certificate.certificate, certificate.key, client_authority=certificate.certificate
+    )
     options = ServerOptions(address="127.0.0.1:0", tls=tls, tokens=TOKENS)
     shown = grpc.ssl_channel_credentials(own, key, own)
     async with house(options=options, credentials=shown, host="localhost") as h:
@@ -197,7 +209,11 @@ async def start(options: ServerOptions) -> None:
         (None, "key", "cert.pem: cannot be read: No such file"),
         ("cert", None, "key.pem: cannot be read: No such file"),
         ("", "key", "cert.pem: is not a PEM file"),
-        ("cert", "-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n", "cannot be used"),
+        (
+            "cert",
+            "-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n",
+            "cannot be used",
+        ),
         ("cert", "other", "does not belong to the certificate"),
         ("cert", "encrypted", "is encrypted"),
     ],
@@ -222,7 +238,9 @@ async def test_a_bad_certificate_is_named(certificate, tmp_path, certificate_tex
 async def test_an_address_that_cannot_be_had_is_named_with_the_cause(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(ConfigurationError, match=f"cannot listen on {address}: the port is in use"):
+        with pytest.raises(
+            ConfigurationError, match=f"cannot listen on {address}: the port is in use"
+        ):
             await start(ServerOptions(address=address))
     with pytest.raises(ConfigurationError, match="no interface of this machine"):
         await start(ServerOptions(address="192.0.2.7:0", insecure=True))

@@ -1,4 +1,5 @@
-"""A call from bytes to bytes: what is refused before a servicer sees it, and how replies of each kind come back."""
+"""A call from bytes to bytes: what is refused before a servicer sees it, and how replies of each
+kind come back."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ async def test_a_reply_that_is_too_large_is_not_sent():
     async def much(request, call):
         return b"x" * 1_001
 
-    async with house(much, options=ServerOptions(address="127.0.0.1:0", max_message_bytes=1_000)) as h:
+    async with house(
+        much, options=ServerOptions(address="127.0.0.1:0", max_message_bytes=1_000)
+    ) as h:
         failed = await failure(h.engine.Assemble(REQUEST))
     assert failed.reason == "TOO_LARGE"
     assert "reply" in failed.text
@@ -101,7 +104,10 @@ async def test_every_rpc_that_is_still_to_come_says_what_completes_it():
             failed = await failure(call)
             assert failed.code is grpc.StatusCode.UNIMPLEMENTED, rpc.method
             assert failed.reason == "NOT_YET_SERVED"
-            assert failed.metadata == {"rpc": rpc.method, "completed_by": unserved.UNSERVED[rpc.method]}
+            assert failed.metadata == {
+                "rpc": rpc.method,
+                "completed_by": unserved.UNSERVED[rpc.method],
+            }
 
 
 ALL_ERRORS = [
@@ -194,7 +200,9 @@ async def test_errors_from_below_have_their_reason(error, reason):
 @pytest.mark.parametrize("letter", ["x", "字", "\n", "\x00", "\ud800", "é"])
 async def test_huge_and_hostile_error_texts_still_arrive(letter):
     async def fail(request, call):
-        wrong = [domain.Violation(f"field{index}{letter * 500}", letter * 5_000) for index in range(200)]
+        wrong = [
+            domain.Violation(f"field{index}{letter * 500}", letter * 5_000) for index in range(200)
+        ]
         raise domain.SessionNotFound(
             letter * 1_000_000,
             violations=wrong,

@@ -28,7 +28,9 @@ class Collector(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.got: dict[str, list[bytes]] = {}
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any]:
         method = handler_call_details.method
 
         async def keep(raw: bytes, context: Any) -> bytes:
@@ -63,7 +65,10 @@ async def test_a_collector_gets_a_call_whole():
     (raw,) = kept.got[TRACES]
     (resource,) = trace_service_pb2.ExportTraceServiceRequest.FromString(raw).resource_spans
     attributes = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
-    assert (attributes["service.name"], attributes["service.instance.id"]) == ("contextengine", "one")
+    assert (attributes["service.name"], attributes["service.instance.id"]) == (
+        "contextengine",
+        "one",
+    )
     child, served = resource.scope_spans[0].spans
     assert (child.name, served.name) == ("plan", "contextengine.v1.ContextEngine/Assemble")
     assert child.parent_span_id == served.span_id
@@ -87,7 +92,9 @@ async def test_a_collector_gets_the_counts():
 async def test_a_collector_gets_what_a_server_does(tmp_path):
     """The same as Prometheus sees: histograms by rpc and status, and gauges of the store."""
     async with collector() as (kept, options):
-        async with whole_house(tmp_path, **{"telemetry.metrics.endpoint": options.endpoint}) as running:
+        async with whole_house(
+            tmp_path, **{"telemetry.metrics.endpoint": options.endpoint}
+        ) as running:
             await running.client.engines.list()
             await running.client.engines.list()
         request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(kept.got[METRICS][-1])

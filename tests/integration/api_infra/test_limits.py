@@ -41,7 +41,11 @@ async def test_beyond_the_limit_callers_are_told_when_to_come_back():
             await asyncio.sleep(0.01)
         assert (await h.engine.GetStatus(lifecycle_pb2.GetStatusRequest())).revision == 7
     assert refused.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert (refused.reason, refused.retry_ms, refused.metadata) == ("OVERLOADED", 350, {"limit": "1"})
+    assert (refused.reason, refused.retry_ms, refused.metadata) == (
+        "OVERLOADED",
+        350,
+        {"limit": "1"},
+    )
 
 
 async def test_watchers_do_not_use_up_the_places_of_calls():
@@ -63,7 +67,10 @@ async def test_a_client_that_goes_away_cancels_the_work():
         await soon(h.seen)
         await asyncio.sleep(0.05)
         found = h.metrics.snapshot()
-    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=CANCELLED,rpc.system.name=grpc"
+    key = (
+        "rpc.method=contextengine.v1.ContextEngine/Assemble,"
+        "rpc.response.status_code=CANCELLED,rpc.system.name=grpc"
+    )
     assert found[f"rpc.server.call.duration{{{key}}}.count"] == 1
     assert not h.seen.finished.is_set()
 
@@ -97,7 +104,10 @@ async def test_the_deadline_reaches_the_work():
         found = h.metrics.snapshot()
     assert failed.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert call.remaining() == 0
-    key = "rpc.method=contextengine.v1.ContextEngine/Assemble,rpc.response.status_code=DEADLINE_EXCEEDED,rpc.system.name=grpc"
+    key = (
+        "rpc.method=contextengine.v1.ContextEngine/Assemble,"
+        "rpc.response.status_code=DEADLINE_EXCEEDED,rpc.system.name=grpc"
+    )
     assert found[f"rpc.server.call.duration{{{key}}}.count"] == 1
 
 
@@ -105,7 +115,9 @@ async def test_work_knows_how_long_it_may_take():
     times = []
 
     async def look(request, call):
-        times.append((call.remaining(), call.deadline and call.deadline - asyncio.get_running_loop().time()))
+        times.append(
+            (call.remaining(), call.deadline and call.deadline - asyncio.get_running_loop().time())
+        )
         return await nothing(request, call)
 
     async with house(look) as h:

@@ -38,7 +38,9 @@ class Scrape:
 
     def value(self, name: str, **labels: str) -> float:
         """The sum of the samples with these labels; there must be one."""
-        found = [s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items()]
+        found = [
+            s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items()
+        ]
         assert found, (name, labels)
         return sum(found)
 
@@ -75,7 +77,9 @@ async def test_what_was_done_is_what_is_scraped(tmp_path: Path) -> None:
         assert again.cache.reused_count == 3
         with pytest.raises(InvalidField):
             await running.client.assemble(ref("s"), budget=budget(-1))
-        usage = t.Usage(input_tokens=30, output_tokens=7, cache_read_tokens=60, cache_write_tokens=10)
+        usage = t.Usage(
+            input_tokens=30, output_tokens=7, cache_read_tokens=60, cache_write_tokens=10
+        )
         report = t.ReportUsageRequest(session=ref("s"), usage=usage, request_id="r1")
         await stub.ReportUsage(report)
         await stub.ReportUsage(report)  # the same once more: billed once
@@ -111,7 +115,9 @@ async def test_what_was_done_is_what_is_scraped(tmp_path: Path) -> None:
     assert seen.families["contextengine_messages_stored"].type == "counter"
 
 
-async def test_a_compaction_and_what_waits_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compaction_and_what_waits_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sampling, "INTERVAL_S", 0.1)
     async with house(tmp_path, **ON) as running:
         store = running.app.store
@@ -142,8 +148,10 @@ async def test_no_label_names_a_tenant_an_agent_or_a_session(tmp_path: Path) -> 
     values = {value for sample in seen.samples for value in sample.labels.values()}
     assert not values & {"alice", "bob", "an-agent", "a-session", "a-message"}
     assert {name for sample in seen.samples for name in sample.labels} <= {
-        *("rpc_system_name", "rpc_method", "rpc_response_status_code", "le", "outcome", "reason", "state", "window", "kind"),
-        *("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type", "error_type"),
+        *("rpc_system_name", "rpc_method", "rpc_response_status_code", "le", "outcome", "reason",
+        "state", "window", "kind"),
+        *("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model",
+        "gen_ai_token_type", "error_type"),
         *("version", "generation", "implementation", "major", "minor", "patchlevel"),
     }  # fmt: skip
 
@@ -163,7 +171,10 @@ async def test_the_port_of_grpc_answers_no_scrape(tmp_path: Path) -> None:
 async def test_the_endpoint_ends_with_the_server(tmp_path: Path) -> None:
     async with house(tmp_path, **ON) as running:
         where = running.app.scraped.split(":")
-    with pytest.raises(OSError, match="refused"), socket.create_connection((where[0], int(where[1])), 5):
+    with (
+        pytest.raises(OSError, match="refused"),
+        socket.create_connection((where[0], int(where[1])), 5),
+    ):
         pass
 
 

@@ -1,4 +1,5 @@
-"""What a running server answers UNIMPLEMENTED is what belongs to engines that are to come, and nothing else."""
+"""What a running server answers UNIMPLEMENTED is what belongs to engines that are to come, and
+nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from contextengine_server.api.contract import Rpc
 from tests.integration.harness import House, budget, ref
 
 TO_COME = {"ContextEngine/ShouldCompact"}
-"""Of the compressor and layered engines. Search over all sessions, the preamble and the Hermes form of Compact are fields."""
+"""Of the compressor and layered engines. Search over all sessions, the preamble and the Hermes form
+of Compact are fields."""
 
 LONGEST_S = 2.0
 """Streams that last as long as their client likes are left then."""
@@ -25,12 +27,15 @@ async def test_every_call_is_served_but_those_to_come(house: House) -> None:
     codes = dict(await asyncio.gather(*(answered(rpc) for rpc in contract.rpcs())))
     assert len(codes) == len(contract.rpcs()) > 30
     assert {method for method, code in codes.items() if code == "UNIMPLEMENTED"} == TO_COME
-    assert not {method for method, code in codes.items() if code in ("UNKNOWN", "INTERNAL", "UNAVAILABLE")}
+    assert not {
+        method for method, code in codes.items() if code in ("UNKNOWN", "INTERNAL", "UNAVAILABLE")
+    }
 
 
 async def test_the_fields_to_come_are_refused_by_name(house: House) -> None:
     await house.stub.Ingest(
-        t.IngestRequest(session=ref("s"), message=t.Message(role=t.Role.ROLE_USER, parts=[t.Part(text=t.TextPart(text="x"))]))
+        t.IngestRequest(session=ref("s"), message=t.Message(role=t.Role.ROLE_USER,
+        parts=[t.Part(text=t.TextPart(text="x"))]))
     )  # fmt: skip
     asked = {
         "preamble": (
@@ -39,14 +44,22 @@ async def test_the_fields_to_come_are_refused_by_name(house: House) -> None:
         ),
         "memory_sections": (
             "ContextEngine/Assemble",
-            t.AssembleRequest(session=ref("s"), budget=budget(1000), memory_sections=[t.MemorySection()]),
+            t.AssembleRequest(
+                session=ref("s"), budget=budget(1000), memory_sections=[t.MemorySection()]
+            ),
         ),
-        "live": ("ContextEngine/Compact", t.CompactRequest(session=ref("s"), live=t.LiveCompaction())),
+        "live": (
+            "ContextEngine/Compact",
+            t.CompactRequest(session=ref("s"), live=t.LiveCompaction()),
+        ),
         "scope": (
             "Recall/Search",
             t.SearchRequest(session=ref("s"), query="x", scope=t.SearchScope.SEARCH_SCOPE_MEMORY),
         ),
-        "all_sessions": ("Recall/Search", t.SearchRequest(session=ref("s"), query="x", all_sessions=True)),
+        "all_sessions": (
+            "Recall/Search",
+            t.SearchRequest(session=ref("s"), query="x", all_sessions=True),
+        ),
     }
     rpcs = {rpc.method.removeprefix("contextengine.v1."): rpc for rpc in contract.rpcs()}
     for field, (method, request) in asked.items():

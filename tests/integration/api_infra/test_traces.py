@@ -1,4 +1,5 @@
-"""One rpc, one server span and its children; whether there are any is the caller's decision, or the ratio's."""
+"""One rpc, one server span and its children; whether there are any is the caller's decision, or the
+ratio's."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ async def test_a_sampled_caller_sees_the_whole_call(exported):
     assert served.attributes["network.peer.address"] == "127.0.0.1"
     assert served.status.status_code is StatusCode.UNSET
     assert plan.attributes["contextengine.steps"] == 12
-    assert served.start_time <= load.start_time <= load.end_time <= plan.start_time <= served.end_time
+    assert (
+        served.start_time <= load.start_time <= load.end_time <= plan.start_time <= served.end_time
+    )
 
 
 @pytest.mark.parametrize(

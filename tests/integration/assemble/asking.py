@@ -1,4 +1,5 @@
-"""Short ways to ask for assemblies and to say messages, and what the tests of several rooms share."""
+"""Short ways to ask for assemblies and to say messages, and what the tests of several rooms
+share."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ Kind = t.Decision.Kind
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    """One service for all tests of a module; each has a session of its own. Tests that use it run in the module's loop."""
+    """One service for all tests of a module; each has a session of its own. Tests that use it run
+    in the module's loop."""
     async with living(tmp_path_factory.mktemp("shared")) as house:
         yield house
 
@@ -44,13 +46,17 @@ def session(request: pytest.FixtureRequest) -> t.SessionRef:
 
 async def ask(house: House, session: t.SessionRef, **fields: Any) -> t.AssembleResponse:
     """An assembly, asked for without a client's help: no ids are set, nothing is held."""
-    reply: t.AssembleResponse = await house.stub.Assemble(t.AssembleRequest(session=session, **fields))
+    reply: t.AssembleResponse = await house.stub.Assemble(
+        t.AssembleRequest(session=session, **fields)
+    )
     return reply
 
 
 async def ask_bytes(house: House, session: t.SessionRef, **fields: Any) -> bytes:
     """The reply as it is on the wire."""
-    invoke: Any = house.channel.unary_unary(ASSEMBLE, request_serializer=t.AssembleRequest.SerializeToString)
+    invoke: Any = house.channel.unary_unary(
+        ASSEMBLE, request_serializer=t.AssembleRequest.SerializeToString
+    )
     reply: bytes = await invoke(t.AssembleRequest(session=session, **fields))
     return reply
 
@@ -64,7 +70,8 @@ async def store(house: House, session: t.SessionRef, messages: Sequence[t.Messag
 async def judged(
     house: House, reply: t.AssembleResponse, session: t.SessionRef, tail: int | None = None
 ) -> list[tuple[int, str]]:
-    """The laws that a reply breaks, held against the session as it was then. `tail`: the steps it declares, if not the default."""
+    """The laws that a reply breaks, held against the session as it was then. `tail`: the steps it
+    declares, if not the default."""
     return Judge.of(await house.export(session, as_of_revision=reply.revision), tail).verdict(reply)
 
 
@@ -72,19 +79,23 @@ async def assign(house: House, session: t.SessionRef, engine: str = "", **option
     """An operator's choice of the engine, or of its options, for one session."""
     await house.engine_stub.Assign(
         t.AssignRequest(
-            scope=session, engine_id=engine, options_json=json.dumps(options).encode() if options else b""
+            scope=session,
+            engine_id=engine,
+            options_json=json.dumps(options).encode() if options else b"",
         )
     )
 
 
 async def scope_of(house: House, session: t.SessionRef) -> Scope:
     """The session as the service knows it."""
-    return (await house.app.core.address("default", Ref(session.agent_id, session.session_id))).scope
+    return (
+        await house.app.core.address("default", Ref(session.agent_id, session.session_id))
+    ).scope
 
 
 async def quiet(house: House, session: t.SessionRef) -> None:
-    """From now on nothing is compacted in the background: a debt that is held stands in the way of any other. It may also be
-    evicted from the cache, and the service restarted."""
+    """From now on nothing is compacted in the background: a debt that is held stands in the way of
+    any other. It may also be evicted from the cache, and the service restarted."""
     debt = Debt(await scope_of(house, session), "compact", queued_ms=0, held=True)
     await house.app.store.add_debt(debt)
 
@@ -146,7 +157,10 @@ def talk(turns: int, words: int = 20, prefix: str = "m") -> list[t.Message]:
     """A conversation: a user's message and the answer, as many times."""
     messages = []
     for turn in range(turns):
-        messages += [say(f"{prefix}{2 * turn + 1}", words), reply_with(f"{prefix}{2 * turn + 2}", words)]
+        messages += [
+            say(f"{prefix}{2 * turn + 1}", words),
+            reply_with(f"{prefix}{2 * turn + 2}", words),
+        ]
     return messages
 
 
@@ -196,7 +210,8 @@ def epoch(reply: t.AssembleResponse) -> str:
 
 
 def transcripts(path: str, every: int = 1) -> dict[str, list[t.Message]]:
-    """The sessions of a file, or each so-manieth of them, by id. A message without an id of its own gets one."""
+    """The sessions of a file, or each so-manieth of them, by id. A message without an id of its own
+    gets one."""
     found: dict[str, list[t.Message]] = {}
     for number, transcript in enumerate(read_transcript(path)):
         if number % every:

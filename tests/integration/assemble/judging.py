@@ -58,12 +58,14 @@ class Judge:
     def broken(
         self, items: Sequence[t.Item], budget: int, engine: str, *, over: bool = False
     ) -> list[tuple[int, str]]:
-        """The laws that a list breaks, with the reason of each. `budget`: for items, in reference tokens."""
+        """The laws that a list breaks, with the reason of each. `budget`: for items, in reference
+        tokens."""
         return broken(self._known(budget, engine), Sent(items, over=over))
 
     def _known(self, budget: int, engine: str) -> Known:
         costs = {
-            group.first: sum(self._cost(shown) for shown in group.shown) for group in self.listing.groups
+            group.first: sum(self._cost(shown) for shown in group.shown)
+            for group in self.listing.groups
         }
         return Known(
             rows=self.rows,
@@ -77,7 +79,8 @@ class Judge:
         )
 
     def _cost(self, shown: Shown) -> int:
-        """What showing this costs: a message as it came what its row says, all else what it is shown as."""
+        """What showing this costs: a message as it came what its row says, all else what it is
+        shown as."""
         if shown.kind == "whole":
             return self.tokens[shown.sequence]
         row = next(row for row in self.rows if row.sequence == shown.sequence)
@@ -90,7 +93,8 @@ class Judge:
     def verdict(self, reply: t.AssembleResponse) -> list[tuple[int, str]]:
         """The laws that a full reply breaks, its outcome included.
 
-        The engine plans with the budget's cell, which the laws hold it to; the outcome speaks of the budget itself.
+        The engine plans with the budget's cell, which the laws hold it to; the outcome speaks of
+        the budget itself.
         """
         assert not reply.cache.reused_count, "only a full list can be judged"
         tokens, planned = tokens_of(reply.items), planned_of(reply)
@@ -100,7 +104,8 @@ class Judge:
         return found
 
     def stays(self) -> int:
-        """What no law lets go, in reference tokens: leading, pinned, the last user message and the last step, at least."""
+        """What no law lets go, in reference tokens: leading, pinned, the last user message and the
+        last step, at least."""
         groups = self.listing.groups
         kept = self._known(0, "dag").stays | {len(groups) - 1}
         return sum(self._cost(shown) for index in kept for shown in groups[index].shown)

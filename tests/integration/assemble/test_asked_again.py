@@ -1,4 +1,5 @@
-"""A question asked again is answered from memory, and only while nothing has changed that decides the answer."""
+"""A question asked again is answered from memory, and only while nothing has changed that decides
+the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Change = Callable[[House, t.SessionRef], Awaitable[object]]
 
 
 async def asked(house: House, session: t.SessionRef) -> bytes:
-    """The answer to the question, which came three times: the third time it can come from memory."""
+    """The answer to the question, which came three times: the third time it can come from
+    memory."""
     answers = {await ask_bytes(house, session, **QUESTION) for _ in range(3)}
     assert len(answers) == 1
     return answers.pop()
@@ -43,10 +45,14 @@ CHANGES: dict[str, Change] = {
     "more messages": lambda house, session: store(house, session, [say("new")]),
     "a rewind": _rewind,
     "a reset": lambda house, session: house.client.reset_session(session),
-    "a compaction": lambda house, session: house.client.compact(session, force=True, budget=budget(2_000)),
+    "a compaction": lambda house, session: house.client.compact(
+        session, force=True, budget=budget(2_000)
+    ),
     "another model": lambda house, session: house.client.update_model(session, model="gpt-4o"),
     "what the provider refused": lambda house, session: house.stub.ReportUsage(
-        t.ReportUsageRequest(session=session, overflow=t.ReportUsageRequest.Overflow(limit_tokens=4_000))
+        t.ReportUsageRequest(
+            session=session, overflow=t.ReportUsageRequest.Overflow(limit_tokens=4_000)
+        )
     ),
     "another engine": lambda house, session: assign(house, session, "legacy"),
     "other options": lambda house, session: assign(house, session, freshTailTurns=3),
@@ -78,7 +84,9 @@ async def test_a_key_that_names_another_session_by_now(house: House) -> None:
 async def test_a_list_that_is_stored_is_stored_once_for_each_time_it_comes(house: House) -> None:
     session, question = ref("s1"), {"live": live([say("a")], store_new=True), **QUESTION}
     first = t.AssembleResponse.FromString(await ask_bytes(house, session, **question))
-    again = [t.AssembleResponse.FromString(await ask_bytes(house, session, **question)) for _ in range(3)]
+    again = [
+        t.AssembleResponse.FromString(await ask_bytes(house, session, **question)) for _ in range(3)
+    ]
     assert [item.disposition for item in first.stored] == [t.StoredMessage.DISPOSITION_STORED]
     assert [list(one.stored) for one in again] == [[], [], []]
     assert len(await house.rows(session)) == 1

@@ -1,4 +1,5 @@
-"""A message over its cap is shown head and tail, the same in every assembly, and is stored whole."""
+"""A message over its cap is shown head and tail, the same in every assembly, and is stored
+whole."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def lines(name: str, count: int) -> str:
     """So many lines of 50 characters, ten tokens or so each."""
     return "".join(
-        f"{name[:6]:6} says that the build of part {number:07d} is fine.\n" for number in range(count)
+        f"{name[:6]:6} says that the build of part {number:07d} is fine.\n"
+        for number in range(count)
     )
 
 
@@ -51,7 +53,9 @@ def forms(reply: t.AssembleResponse) -> dict[str, str]:
 
 def shown(reply: t.AssembleResponse, name: str) -> str:
     return next(
-        text for item, text in zip(reply.items, texts(reply.items), strict=True) if item.message.id == name
+        text
+        for item, text in zip(reply.items, texts(reply.items), strict=True)
+        if item.message.id == name
     )
 
 
@@ -76,7 +80,9 @@ async def test_the_cap_follows_the_budget(
 
 async def test_the_tail_keeps_its_steps(shared: House, session: t.SessionRef) -> None:
     await store(shared, session, [say("ask"), calls("a", "c"), big("huge", "c")])
-    steps = [message for n in range(5) for message in (calls(f"a{n}", f"c{n}"), result(f"r{n}", f"c{n}"))]
+    steps = [
+        message for n in range(5) for message in (calls(f"a{n}", f"c{n}"), result(f"r{n}", f"c{n}"))
+    ]
     await store(shared, session, steps)
     reply = await ask(shared, session, budget=budget(6_000), explain=True)
     assert [item.message.id for item in reply.items][:3] == ["ask", "a", "huge"]
@@ -92,13 +98,17 @@ async def test_what_must_be_verbatim_is(shared: House, session: t.SessionRef) ->
     pinned.labels["pinned"] = "true"
     sealed = assistant(lines("sealed", 2_500), id="sealed")
     sealed.parts.add().reasoning.signature = b"x"
-    await store(shared, session, [user(lines("user", 2_500), id="user"), sealed, calls("a", "c"), pinned])
+    await store(
+        shared, session, [user(lines("user", 2_500), id="user"), sealed, calls("a", "c"), pinned]
+    )
     reply = await ask(shared, session, budget=budget(1_000_000))
     assert forms(reply) == {}
     assert await judged(shared, reply, session) == []
 
 
-async def test_open_calls_are_verbatim_until_they_are_answered(shared: House, session: t.SessionRef) -> None:
+async def test_open_calls_are_verbatim_until_they_are_answered(
+    shared: House, session: t.SessionRef
+) -> None:
     asked = {"budget": budget(60_000)}
     await store(shared, session, [say("ask"), calls("a", "c1", "c2"), big("huge", "c1", 2_500)])
     waiting = await ask(shared, session, **asked)
@@ -115,9 +125,13 @@ async def test_the_list_stays_a_prefix(shared: House, session: t.SessionRef) -> 
     before, known = list[bytes](), ""
     for number in range(6):
         await store(
-            shared, session, [say(f"u{number}"), calls(f"a{number}", "c"), big(f"huge{number}", "c", 500)]
+            shared,
+            session,
+            [say(f"u{number}"), calls(f"a{number}", "c"), big(f"huge{number}", "c", 500)],
         )
-        reply = await ask(shared, session, budget=budget(100_000), known_epoch=known, known_context_hash=b"")
+        reply = await ask(
+            shared, session, budget=budget(100_000), known_epoch=known, known_context_hash=b""
+        )
         assert hashes(reply)[: len(before)] == before
         assert not known or epoch(reply) == known
         before, known = hashes(reply), epoch(reply)
@@ -140,7 +154,11 @@ async def _cold_and_warm(house: House, tokens: int) -> None:
         await store(
             house,
             session,
-            [*talk(2, 30, f"t{number}"), calls(f"a{number}", "c"), big(f"huge{number}", "c", 3_000)],
+            [
+                *talk(2, 30, f"t{number}"),
+                calls(f"a{number}", "c"),
+                big(f"huge{number}", "c", 3_000),
+            ],
         )
     await store(house, session, talk(3, 20, "end"))
     await quiet(house, session)

@@ -1,4 +1,5 @@
-"""Contract §3: the budget. `message_tokens` is final, `window` runs the algebra, every part is named in the reply."""
+"""Contract §3: the budget. `message_tokens` is final, `window` runs the algebra, every part is
+named in the reply."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ from .asking import (
 from .judging import tokens_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TOOL = t.ToolDefinition(name="run", description="Runs a command.", input_schema_json=b'{"type": "object"}')
+TOOL = t.ToolDefinition(
+    name="run", description="Runs a command.", input_schema_json=b'{"type": "object"}'
+)
 PARTS = ("system_prompt", "tools", "output_reserve", "safety_margin", "rot_buffer")
 OVER = t.AssembleResponse.OUTCOME_OVER_BUDGET
 
@@ -104,9 +107,13 @@ async def test_the_algebra_by_texts_and_definitions(shared: House, session: t.Se
     # Definitions of the request count where the budget has none, and once.
     by_request = (await ask(shared, session, budget=window(10_000), tools=[TOOL, TOOL])).budget
     assert by_request.tools == 2 * tools
-    both = (await ask(shared, session, budget=window(10_000, tools=[TOOL]), tools=[TOOL, TOOL])).budget
+    both = (
+        await ask(shared, session, budget=window(10_000, tools=[TOOL]), tools=[TOOL, TOOL])
+    ).budget
     assert both.tools == tools
-    by_count = (await ask(shared, session, budget=window(10_000, tool_tokens=7), tools=[TOOL])).budget
+    by_count = (
+        await ask(shared, session, budget=window(10_000, tool_tokens=7), tools=[TOOL])
+    ).budget
     assert by_count.tools == 7
     # What was counted in the reference encoding is the model's tokens by its factor.
     other = await ask(
@@ -118,13 +125,20 @@ async def test_the_algebra_by_texts_and_definitions(shared: House, session: t.Se
 async def test_parts_that_are_not_given_are_kept_free_all_the_same(
     shared: House, session: t.SessionRef
 ) -> None:
-    large = (await ask(shared, session, budget=t.Budget(window=t.WindowBudget(window=200_000)))).budget
+    large = (
+        await ask(shared, session, budget=t.Budget(window=t.WindowBudget(window=200_000)))
+    ).budget
     assert parts_of(large) == [0, 0, 8_192, 10_000, 50_000]
-    small = (await ask(shared, session, budget=t.Budget(window=t.WindowBudget(window=20_000)))).budget
+    small = (
+        await ask(shared, session, budget=t.Budget(window=t.WindowBudget(window=20_000)))
+    ).budget
     assert parts_of(small) == [0, 0, 8_192, 2_048, 5_000]
     # The model's own maximum output, where that is less.
     model = await ask(
-        shared, session, budget=t.Budget(window=t.WindowBudget(window=200_000)), model="claude-3-opus-latest"
+        shared,
+        session,
+        budget=t.Budget(window=t.WindowBudget(window=200_000)),
+        model="claude-3-opus-latest",
     )
     assert model.budget.output_reserve == 4_096
 
@@ -149,11 +163,17 @@ async def test_reserves_that_reach_the_window_are_refused(shared: House) -> None
     )
 
 
-@pytest.mark.parametrize("name", ["output_reserve", "safety_margin", "rot_buffer", "tool_tokens", "window"])
+@pytest.mark.parametrize(
+    "name", ["output_reserve", "safety_margin", "rot_buffer", "tool_tokens", "window"]
+)
 async def test_negative_tokens_are_refused(shared: House, name: str) -> None:
     given = window(**{"size": 1_000, name: -1} if name != "window" else {"size": -1})
     code, reason, fields = await refused(shared, ref(f"negative-{name}"), budget=given)
-    assert (code, reason, fields) == ("INVALID_ARGUMENT", "INVALID_FIELD", [f"budget.window.{name}"])
+    assert (code, reason, fields) == (
+        "INVALID_ARGUMENT",
+        "INVALID_FIELD",
+        [f"budget.window.{name}"],
+    )
 
 
 async def test_tools_are_given_by_count_or_by_definitions(shared: House) -> None:
@@ -163,10 +183,16 @@ async def test_tools_are_given_by_count_or_by_definitions(shared: House) -> None
     assert fields == ["budget.window.tool_tokens", "budget.window.tools"]
 
 
-async def test_an_absent_window_is_the_sessions_or_assumed(shared: House, session: t.SessionRef) -> None:
+async def test_an_absent_window_is_the_sessions_or_assumed(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(1))
     nobody = (await ask(shared, session)).budget
-    assert (nobody.window, nobody.window_assumed, nobody.window_source) == (128_000, True, "default")
+    assert (nobody.window, nobody.window_assumed, nobody.window_source) == (
+        128_000,
+        True,
+        "default",
+    )
     await shared.client.update_model(session, window=50_000)
     mine = (await ask(shared, session)).budget
     assert (mine.window, mine.window_assumed, mine.window_source) == (50_000, False, "model")
@@ -188,7 +214,9 @@ async def test_the_model_of_the_request_wins(shared: House, session: t.SessionRe
     assert (await ask(shared, session)).budget == own
 
 
-async def test_a_long_session_in_the_window_of_its_model(shared: House, session: t.SessionRef) -> None:
+async def test_a_long_session_in_the_window_of_its_model(
+    shared: House, session: t.SessionRef
+) -> None:
     """A window that no request names must be reached back into all the same, warm or cold."""
     await store(shared, session, talk(35, 2_000))
     status = await shared.client.get_status(session)
@@ -221,7 +249,9 @@ async def test_the_smallest_window_binds(capped: House) -> None:
     assert await bound() == (40_000, "cap")
     assert await bound(100_000) == (40_000, "cap")
     assert await bound(39_000) == (39_000, "request")
-    await capped.client.report_usage(session, overflow=t.ReportUsageRequest.Overflow(limit_tokens=30_000))
+    await capped.client.report_usage(
+        session, overflow=t.ReportUsageRequest.Overflow(limit_tokens=30_000)
+    )
     assert await bound() == (30_000, "served")
     assert await bound(39_000) == (30_000, "served")
     assert await bound(20_000) == (20_000, "request")
@@ -279,13 +309,20 @@ async def test_a_stored_prompt_must_be_stored(shared: House, session: t.SessionR
             await ask(shared, session, current_message_id="nobody", **fields)
         assert missing.value.code() == grpc.StatusCode.NOT_FOUND
     with pytest.raises(grpc.aio.AioRpcError) as both:
-        await ask(shared, session, current_message_id="m1", prompt=[t.Part(text=t.TextPart(text="or this"))])
+        await ask(
+            shared,
+            session,
+            current_message_id="m1",
+            prompt=[t.Part(text=t.TextPart(text="or this"))],
+        )
     assert both.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     reply = await ask(shared, session, ingest=[say("m9")], current_message_id="m9")
     assert ids_of(reply.items)[-1] == "m9"
 
 
-async def test_a_measured_count_moves_triggers_and_nothing_else(shared: House, session: t.SessionRef) -> None:
+async def test_a_measured_count_moves_triggers_and_nothing_else(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(20))
     async with held_back(shared, session):
         plain = await ask_bytes(shared, session, budget=budget(5_000))
@@ -315,13 +352,17 @@ async def test_thresholds_are_shares_of_what_is_left_for_messages(
     await settled(shared, session)
 
 
-async def test_a_learned_factor_below_one_reaches_further_back(shared: House, session: t.SessionRef) -> None:
+async def test_a_learned_factor_below_one_reaches_further_back(
+    shared: House, session: t.SessionRef
+) -> None:
     """A model that needs half the tokens has room for twice the history, whatever was in memory."""
     await store(shared, session, talk(200, 60))
     sent = await ask(shared, session)
     for _ in range(25):
         await shared.client.report_usage(
-            session, assembly_id=sent.assembly_id, usage=t.Usage(input_tokens=sent.estimated_tokens // 2)
+            session,
+            assembly_id=sent.assembly_id,
+            usage=t.Usage(input_tokens=sent.estimated_tokens // 2),
         )
     changed = await shared.client.update_model(session)
     assert changed.model_factor < 0.52
@@ -341,7 +382,14 @@ async def test_the_engine_is_told_the_cell(shared: House, session: t.SessionRef)
     cells = [reply.budget.cell for reply in replies]
     assert len(set(cells)) == 2
     assert (
-        len({(cell, epoch(reply), reply.context_hash) for cell, reply in zip(cells, replies, strict=True)})
+        len(
+            {
+                (cell, epoch(reply), reply.context_hash)
+                for cell, reply in zip(cells, replies, strict=True)
+            }
+        )
         == 2
     )
-    assert all(tokens_of(reply.items) <= reply.budget.cell <= reply.budget.available for reply in replies)
+    assert all(
+        tokens_of(reply.items) <= reply.budget.cell <= reply.budget.available for reply in replies
+    )

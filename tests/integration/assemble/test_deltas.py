@@ -1,4 +1,5 @@
-"""Contract §3: delta replies. The chain of hashes tells what the caller holds; nothing that was sent is remembered."""
+"""Contract §3: delta replies. The chain of hashes tells what the caller holds; nothing that was
+sent is remembered."""
 
 from __future__ import annotations
 
@@ -7,7 +8,19 @@ import pytest
 from contextengine import types as t
 from tests.integration.harness import House, budget
 
-from .asking import ask, calls, hashes, ids_of, live, reply_with, result, say, store, talk, without_ids
+from .asking import (
+    ask,
+    calls,
+    hashes,
+    ids_of,
+    live,
+    reply_with,
+    result,
+    say,
+    store,
+    talk,
+    without_ids,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SMALL = budget(1_200)
@@ -19,7 +32,12 @@ async def test_a_delta_is_what_follows_the_list_held(shared: House, session: t.S
     reply = await ask(shared, session, ingest=step, known_context_hash=first.context_hash)
     assert ids_of(reply.items) == ["u9", "a9", "r9"]
     cache = reply.cache
-    assert (cache.delta, cache.reused_count, cache.total_count, cache.first_changed_index) == (True, 6, 9, 6)
+    assert (cache.delta, cache.reused_count, cache.total_count, cache.first_changed_index) == (
+        True,
+        6,
+        9,
+        6,
+    )
     assert cache.reused_tokens == first.estimated_tokens
     whole = await ask(shared, session)
     assert whole.context_hash == reply.context_hash
@@ -57,14 +75,20 @@ async def test_an_unknown_hash_gets_the_full_list(shared: House, session: t.Sess
     assert (await ask(shared, session)).cache.delta is False
 
 
-async def test_a_list_that_the_new_one_does_not_begin_with(shared: House, session: t.SessionRef) -> None:
+async def test_a_list_that_the_new_one_does_not_begin_with(
+    shared: House, session: t.SessionRef
+) -> None:
     first = await ask(shared, session, ingest=talk(3))
-    await shared.client.record_host_change(session, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=4))
+    await shared.client.record_host_change(
+        session, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=4)
+    )
     shorter = await ask(shared, session, known_context_hash=first.context_hash)
     assert (shorter.cache.delta, ids_of(shorter.items)) == (False, ["m1", "m2", "m3", "m4"])
     edited = await ask(shared, session, ingest=[say("edit")], known_context_hash=first.context_hash)
     assert (edited.cache.delta, len(edited.items)) == (False, 5)
-    after = await ask(shared, session, ingest=[say("more")], known_context_hash=shorter.context_hash)
+    after = await ask(
+        shared, session, ingest=[say("more")], known_context_hash=shorter.context_hash
+    )
     assert ids_of(after.items) == ["edit", "more"]
 
 
@@ -96,7 +120,9 @@ async def test_lists_put_together_are_the_full_replies(
         while True:
             full = await ask(shared, session, budget=SMALL)
             assembly = await handle.assemble(budget=SMALL)
-            if full.revision == assembly.response.revision:  # no compaction was committed in between
+            if (
+                full.revision == assembly.response.revision
+            ):  # no compaction was committed in between
                 break
         assert [i.SerializeToString(deterministic=True) for i in assembly.items] == [
             i.SerializeToString(deterministic=True) for i in full.items
@@ -121,12 +147,17 @@ async def test_deltas_of_a_list_that_is_not_stored(shared: House, session: t.Ses
     first = await ask(shared, session, live=live([*talk(3), say("u8")]))
     known = first.context_hash
     more = await ask(
-        shared, session, live=live([*talk(3), say("u8"), reply_with("a8")]), known_context_hash=known
+        shared,
+        session,
+        live=live([*talk(3), say("u8"), reply_with("a8")]),
+        known_context_hash=known,
     )
     assert (ids_of(more.items), more.cache.reused_count) == (["a8"], 7)
     other = await ask(shared, session, live=live([*talk(3), say("u7")]), known_context_hash=known)
     assert (other.cache.delta, len(other.items)) == (False, 7)
-    stored = await ask(shared, session, ingest=[say("u8"), reply_with("a8")], known_context_hash=known)
+    stored = await ask(
+        shared, session, ingest=[say("u8"), reply_with("a8")], known_context_hash=known
+    )
     assert (ids_of(stored.items), stored.cache.reused_count) == (["a8"], 7)
 
 
@@ -134,11 +165,15 @@ async def test_equal_contents_have_equal_hashes(shared: House, session: t.Sessio
     """So a list without ids is known by the hash of one with ids."""
     first = await ask(shared, session, ingest=talk(2))
     other = t.SessionRef(agent_id="agent", session_id="without ids")
-    reply = await ask(shared, other, ingest=without_ids(talk(2)), known_context_hash=first.context_hash)
+    reply = await ask(
+        shared, other, ingest=without_ids(talk(2)), known_context_hash=first.context_hash
+    )
     assert (reply.cache.delta, len(reply.items)) == (True, 0)
 
 
-async def test_the_addition_comes_whole_with_every_delta(shared: House, session: t.SessionRef) -> None:
+async def test_the_addition_comes_whole_with_every_delta(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(30, 100))
     await shared.client.compact(session, force=True, budget=budget(1_500))
     first = await ask(shared, session, budget=budget(4_000))

@@ -1,4 +1,5 @@
-"""Law 9 over the wire: the same request at the same revision gets the same bytes, after a restart and an eviction too."""
+"""Law 9 over the wire: the same request at the same revision gets the same bytes, after a restart
+and an eviction too."""
 
 from __future__ import annotations
 
@@ -52,7 +53,13 @@ async def _all(house: House, session: t.SessionRef) -> dict[str, bytes]:
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
 async def test_the_same_bytes(shared: House, session: t.SessionRef, engine: str) -> None:
     await shared.engine_stub.Assign(t.AssignRequest(scope=session, engine_id=engine))
-    late = [calls("a", "c1", "c2"), result("r", "c1"), say("u"), result("l", "c2"), result("o", "nobody")]
+    late = [
+        calls("a", "c1", "c2"),
+        result("r", "c1"),
+        say("u"),
+        result("l", "c2"),
+        result("o", "nobody"),
+    ]
     await store(shared, session, [say("pinned by law"), *late, *talk(30, 60)])
     await shared.client.compact(session, force=True, budget=budget(6_000))
     await quiet(shared, session)
@@ -75,7 +82,8 @@ async def test_the_same_bytes(shared: House, session: t.SessionRef, engine: str)
 
 
 async def test_what_was_in_memory_does_not_show(shared: House, session: t.SessionRef) -> None:
-    """A window that was loaded for a small budget, for a large one, or for all: the same list for each budget."""
+    """A window that was loaded for a small budget, for a large one, or for all: the same list for
+    each budget."""
     await store(shared, session, transcripts(CODING)["d703a1a9-1b7b-4fb1-b512-c9738b1fe617"])
     await quiet(shared, session)
     sizes = (500, 5_000, 30_000, 90_000, 200_000)
@@ -104,7 +112,8 @@ async def test_no_clock_in_a_reply(session: t.SessionRef, tmp_path: Path, clock:
 
 
 async def test_two_services_agree(shared: House, session: t.SessionRef, tmp_path: Path) -> None:
-    """Hashes and lists of the same messages are the same on another machine; ids and revisions are the session's own."""
+    """Hashes and lists of the same messages are the same on another machine; ids and revisions are
+    the session's own."""
     await store(shared, session, talk(30, 60))
     async with living(tmp_path) as other:
         await store(other, session, talk(30, 60))

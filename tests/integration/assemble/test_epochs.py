@@ -1,4 +1,5 @@
-"""Contract §3: the epoch is derived from all that decides how an assembly begins, and a change of it is named."""
+"""Contract §3: the epoch is derived from all that decides how an assembly begins, and a change of
+it is named."""
 
 from __future__ import annotations
 
@@ -37,14 +38,22 @@ async def cause(house: House, session: t.SessionRef, known: t.AssembleResponse, 
     fields.setdefault("budget", WIDE)
     reply = await ask(house, session, known_epoch=epoch(known), **fields)
     assert (epoch(reply) == epoch(known)) == (reply.cache.epoch_cause == 0)
-    return Cause.Name(reply.cache.epoch_cause).removeprefix("EPOCH_CAUSE_").replace("UNSPECIFIED", "")
+    return (
+        Cause.Name(reply.cache.epoch_cause).removeprefix("EPOCH_CAUSE_").replace("UNSPECIFIED", "")
+    )
 
 
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
 async def test_appends_change_nothing(shared: House, session: t.SessionRef, engine: str) -> None:
     await assign(shared, session, engine)
     first = await ask(shared, session, ingest=[say("u0")], budget=WIDE)
-    for message in [*talk(10), calls("a8", "c1", "c2"), result("r8", "c1"), say("u9"), reply_with("a9")]:
+    for message in [
+        *talk(10),
+        calls("a8", "c1", "c2"),
+        result("r8", "c1"),
+        say("u9"),
+        reply_with("a9"),
+    ]:
         assert await cause(shared, session, first, ingest=[message]) == ""
 
 
@@ -77,7 +86,11 @@ def _long() -> list[t.Message]:
     """Turns with steps, abandoned calls and a late result."""
     messages: list[t.Message] = []
     for turn in range(30):
-        messages += [say(f"u{turn}", 12), calls(f"a{turn}", f"c{turn}"), result(f"r{turn}", f"c{turn}", 30)]
+        messages += [
+            say(f"u{turn}", 12),
+            calls(f"a{turn}", f"c{turn}"),
+            result(f"r{turn}", f"c{turn}", 30),
+        ]
         if turn % 7 == 3:
             messages += [calls(f"x{turn}", f"late{turn}"), say(f"y{turn}")]
         if turn % 14 == 5:
@@ -94,7 +107,9 @@ async def test_budgets_of_one_cell_share_an_epoch(shared: House, session: t.Sess
     assert await cause(shared, session, first, budget=budget(2_300)) == "BUDGET"
 
 
-async def test_another_model_in_between_changes_nothing(shared: House, session: t.SessionRef) -> None:
+async def test_another_model_in_between_changes_nothing(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(30))
     async with held_back(shared, session):
         first = await ask(shared, session, budget=budget(1_000))
@@ -104,7 +119,10 @@ async def test_another_model_in_between_changes_nothing(shared: House, session: 
         again = await ask(shared, session, ingest=[say("u2")], budget=budget(1_000))
         assert epoch(other) != epoch(first) == epoch(again)
         assert hashes(again)[: len(hashes(first))] == hashes(first)
-        assert await cause(shared, session, other, model="claude-sonnet-4-5", budget=budget(1_000)) == ""
+        assert (
+            await cause(shared, session, other, model="claude-sonnet-4-5", budget=budget(1_000))
+            == ""
+        )
 
 
 async def test_cut(shared: House, session: t.SessionRef) -> None:
@@ -112,7 +130,8 @@ async def test_cut(shared: House, session: t.SessionRef) -> None:
     async with held_back(shared, session):
         first = await ask(shared, session, budget=budget(1_000))
         found = [
-            await cause(shared, session, first, ingest=[m], budget=budget(1_000)) for m in talk(30, 20, "n")
+            await cause(shared, session, first, ingest=[m], budget=budget(1_000))
+            for m in talk(30, 20, "n")
         ]
     assert (found[0], found[-1]) == ("", "CUT")
     assert found == sorted(found)
@@ -216,7 +235,9 @@ async def test_no_epoch_known_is_no_cause(shared: House, session: t.SessionRef) 
     assert (await ask(shared, session, ingest=[say("u1")])).cache.epoch_cause == 0
 
 
-async def test_lists_that_differ_have_epochs_that_differ(shared: House, session: t.SessionRef) -> None:
+async def test_lists_that_differ_have_epochs_that_differ(
+    shared: House, session: t.SessionRef
+) -> None:
     """Of lists that are not stored, one may go on otherwise than the other, or begin otherwise."""
     await store(shared, session, talk(4))
     await assign(shared, session, "legacy")
@@ -233,14 +254,19 @@ async def test_lists_that_differ_have_epochs_that_differ(shared: House, session:
     replies = [await ask(shared, session, live=live(sent), budget=WIDE) for sent in lists]
     assert len({epoch(reply) for reply in replies}) == len(lists)
     # A list that begins late goes on within its epoch.
-    longer = await ask(shared, session, live=live([*talk(4)[2:], say("new")], store_new=True), budget=WIDE)
+    longer = await ask(
+        shared, session, live=live([*talk(4)[2:], say("new")], store_new=True), budget=WIDE
+    )
     assert epoch(longer) == epoch(replies[2])
     assert hashes(longer)[:6] == hashes(replies[2])
 
 
 async def test_nothing_behind_a_summary(shared: House, session: t.SessionRef) -> None:
-    """Where the newest messages are covered too, the epoch is the same in another life, and what is appended goes on in it."""
-    await store(shared, session, [calls("a1", "c1"), result("r1", "c1", 200), reply_with("a2", 200)])
+    """Where the newest messages are covered too, the epoch is the same in another life, and what is
+    appended goes on in it."""
+    await store(
+        shared, session, [calls("a1", "c1"), result("r1", "c1", 200), reply_with("a2", 200)]
+    )
     await shared.client.record_host_change(
         session,
         compacted=t.RecordHostChangeRequest.HostCompaction(
@@ -257,7 +283,8 @@ async def test_nothing_behind_a_summary(shared: House, session: t.SessionRef) ->
 
 
 async def test_a_range_that_ends_before_the_newest(shared: House, session: t.SessionRef) -> None:
-    """What followed the newest user message is covered by a summary that has no room: the list is shorter than it was."""
+    """What followed the newest user message is covered by a summary that has no room: the list is
+    shorter than it was."""
     await quiet(shared, session)
 
     async def compacted(first: int, last: int, summary: str) -> None:

@@ -1,4 +1,5 @@
-"""Design §4: with `explain`, one decision for every message of the session. The decisions partition the input exactly."""
+"""Design §4: with `explain`, one decision for every message of the session. The decisions partition
+the input exactly."""
 
 from __future__ import annotations
 
@@ -29,14 +30,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def kinds(reply: t.AssembleResponse) -> dict[str, str]:
-    return {d.id or str(d.sequence): Kind.Name(d.kind).removeprefix("KIND_") for d in reply.decisions}
+    return {
+        d.id or str(d.sequence): Kind.Name(d.kind).removeprefix("KIND_") for d in reply.decisions
+    }
 
 
 async def whole(house: House, session: t.SessionRef, reply: t.AssembleResponse) -> None:
     """The decisions cover every message once, in order, and agree with the list."""
     rows = await house.rows(session, as_of_revision=reply.revision)
     assert [d.sequence for d in reply.decisions] == [row.sequence for row in rows]
-    assert [(d.id, d.role) for d in reply.decisions] == [(row.message.id, row.message.role) for row in rows]
+    assert [(d.id, d.role) for d in reply.decisions] == [
+        (row.message.id, row.message.role) for row in rows
+    ]
     shown = {d.item_index: d for d in reply.decisions if d.HasField("item_index")}
     for index, item in enumerate(reply.items):
         if item.origin.WhichOneof("kind") == "sequence":
@@ -48,7 +53,9 @@ async def whole(house: House, session: t.SessionRef, reply: t.AssembleResponse) 
             )
             assert decision.kind in (Kind.KIND_KEPT, Kind.KIND_PINNED)
     assert shown == {}
-    summaries = {i.origin.summary_id for i in reply.items if i.origin.WhichOneof("kind") == "summary_id"}
+    summaries = {
+        i.origin.summary_id for i in reply.items if i.origin.WhichOneof("kind") == "summary_id"
+    }
     for decision in reply.decisions:
         assert decision.rule
         if not decision.HasField("item_index"):
@@ -68,7 +75,13 @@ async def test_the_decisions_partition_the_session(
     shared: House, session: t.SessionRef, engine: str, size: int
 ) -> None:
     await assign(shared, session, engine)
-    odd = [result("o1", "nobody"), calls("a1", "c1", "c2"), result("r1", "c1"), say("u2"), result("r2", "c2")]
+    odd = [
+        result("o1", "nobody"),
+        calls("a1", "c1", "c2"),
+        result("r1", "c1"),
+        say("u2"),
+        result("r2", "c2"),
+    ]
     messages = [*talk(20, 40), *odd, calls("a3", "c3"), reply_with("a4"), result("o2", "c1")]
     await store(shared, session, messages)
     await quiet(shared, session)
@@ -86,14 +99,21 @@ async def test_every_airline_session(shared: House) -> None:
         await store(shared, session, messages)
         await quiet(shared, session)
         for size in (1_000, 2_500):
-            await whole(shared, session, await ask(shared, session, budget=budget(size), explain=True))
+            await whole(
+                shared, session, await ask(shared, session, budget=budget(size), explain=True)
+            )
 
 
 async def test_what_is_decided(shared: House, session: t.SessionRef) -> None:
     pin = reply_with("pin")
     pin.labels["pinned"] = "yes"
     policy = t.Message(id="policy", role=t.ROLE_SYSTEM, parts=say("policy").parts)
-    step = [result("orphan", "nobody"), calls("open", "c1", "c2"), result("r1", "c1"), result("again", "c1")]
+    step = [
+        result("orphan", "nobody"),
+        calls("open", "c1", "c2"),
+        result("r1", "c1"),
+        result("again", "c1"),
+    ]
     await store(shared, session, [policy, pin, *talk(20, 60), *step, say("u9"), reply_with("a9")])
     await quiet(shared, session)
     reply = await ask(shared, session, budget=budget(1_100), explain=True)
@@ -115,7 +135,8 @@ async def test_what_is_decided(shared: House, session: t.SessionRef) -> None:
 
 
 async def test_a_list_that_is_not_stored(shared: House, session: t.SessionRef) -> None:
-    """Messages of the call alone have no sequence; their decisions come behind those of the session."""
+    """Messages of the call alone have no sequence; their decisions come behind those of the
+    session."""
     await store(shared, session, talk(2))
     reply = await ask(shared, session, live=live([*talk(2), say("new")]), explain=True)
     assert [(d.sequence, d.id) for d in reply.decisions] == [
@@ -136,7 +157,9 @@ async def test_a_message_with_results_for_several_steps(
     await assign(shared, session, engine)
     await quiet(shared, session)
     results = [result("", "c1"), result("", "c2"), result("", "c3"), say("")]
-    mixed = t.Message(id="mixed", role=say("").role, parts=[p for each in results for p in each.parts])
+    mixed = t.Message(
+        id="mixed", role=say("").role, parts=[p for each in results for p in each.parts]
+    )
     abandoned = [calls("a1", "c1", "c2"), say("u1", 40), *talk(10, 40), calls("a3", "c3")]
     await store(shared, session, [say("u0"), *abandoned, mixed])
     for size in (20_000, 300):

@@ -1,5 +1,5 @@
-"""What the engines that `dag` stands for promise of what is stored and shown, fact by fact, over a real channel. The numbers are
-those of the collected facts."""
+"""What the engines that `dag` stands for promise of what is stored and shown, fact by fact, over a
+real channel. The numbers are those of the collected facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ import pytest
 from contextengine import types as t
 from tests.integration.harness import House, budget
 
-from .asking import ask, calls, hashes, ids_of, judged, live, origins, result, say, store, talk, without_ids
+from .asking import (
+    ask,
+    calls,
+    hashes,
+    ids_of,
+    judged,
+    live,
+    origins,
+    result,
+    say,
+    store,
+    talk,
+    without_ids,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EVERYTHING = budget(100_000)

@@ -1,5 +1,5 @@
-"""More of the collected facts, by their numbers: what is taken for new, and what is shown of it. Where the reference trims, bounds or
-guesses, what our contract says instead is held."""
+"""More of the collected facts, by their numbers: what is taken for new, and what is shown of it.
+Where the reference trims, bounds or guesses, what our contract says instead is held."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ async def test_comis_87_a_tool_step_in_the_tail_is_what_was_sent(
 async def test_comis_89_a_call_without_a_result_gets_one_that_says_so(
     shared: House, session: t.SessionRef
 ) -> None:
-    await store(shared, session, [say("u1"), calls("a1", "c1", "c2"), result("r2", "c2"), say("u2")])
+    await store(
+        shared, session, [say("u1"), calls("a1", "c1", "c2"), result("r2", "c2"), say("u2")]
+    )
     reply = await ask(shared, session, budget=EVERYTHING)
     assert origins(reply) == ["1", "2", "3", "synthetic", "4"]
     made = reply.items[3].message.parts[0].tool_result
@@ -115,13 +117,16 @@ async def test_lossless_claw_21_an_unchanged_session_is_not_read_again(
 async def test_lossless_claw_23_a_transcript_that_shrank_is_a_new_epoch_and_imports_nothing(
     shared: House, session: t.SessionRef
 ) -> None:
-    """A shorter list alone deletes nothing; that the harness went back, it says, and that begins an epoch."""
+    """A shorter list alone deletes nothing; that the harness went back, it says, and that begins an
+    epoch."""
     history = talk(10)
     await store(shared, session, history)
     before = await ask(shared, session, budget=EVERYTHING)
     shorter = await ask(shared, session, live=live(history[:8], store_new=True), budget=EVERYTHING)
     assert (shorter.revision, len(shorter.items)) == (before.revision, 20)
-    await shared.client.record_host_change(session, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=8))
+    await shared.client.record_host_change(
+        session, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=8)
+    )
     after = await ask(
         shared,
         session,
@@ -129,7 +134,10 @@ async def test_lossless_claw_23_a_transcript_that_shrank_is_a_new_epoch_and_impo
         budget=EVERYTHING,
         known_epoch=before.context_projection.epoch,
     )
-    assert (ids_of(after.items), after.cache.epoch_cause) == (ids_of(history[:8]), Cause.EPOCH_CAUSE_REWOUND)
+    assert (ids_of(after.items), after.cache.epoch_cause) == (
+        ids_of(history[:8]),
+        Cause.EPOCH_CAUSE_REWOUND,
+    )
     assert len(await shared.rows(session, include_retired=True)) == 20
 
 
@@ -186,7 +194,8 @@ async def test_lossless_claw_35_over_budget_the_oldest_go_and_the_order_stays(
 async def test_lossless_claw_43_blank_messages_are_kept_and_a_provider_is_sent_none(
     shared: House, session: t.SessionRef
 ) -> None:
-    """Nothing of what was said is removed from a view; what a provider would refuse its renderer leaves out."""
+    """Nothing of what was said is removed from a view; what a provider would refuse its renderer
+    leaves out."""
     blank = [
         assistant("", id="blank"),
         assistant([_reasoning("thinking of it")], id="thought"),
@@ -219,7 +228,8 @@ async def test_lossless_claw_47_what_a_provider_counts_bounds_what_our_count_wou
     assert len(before.items) == 200
     limit = before.estimated_tokens // 2
     await shared.client.report_usage(
-        session, overflow=t.ReportUsageRequest.Overflow(limit_tokens=limit, observed_tokens=2 * limit)
+        session,
+        overflow=t.ReportUsageRequest.Overflow(limit_tokens=limit, observed_tokens=2 * limit),
     )
     after = await ask(shared, session)
     assert after.outcome == FITS
@@ -230,7 +240,8 @@ async def test_lossless_claw_47_what_a_provider_counts_bounds_what_our_count_wou
 async def test_lossless_claw_49_a_key_in_a_prompt_changes_no_list_and_is_found(
     shared: House, session: t.SessionRef
 ) -> None:
-    """No cue: the beginning must not change with each prompt. The model has a tool to look, and finds the fact at once."""
+    """No cue: the beginning must not change with each prompt. The model has a tool to look, and
+    finds the fact at once."""
     await store(shared, session, [user("RELEASE_CODENAME is heron", id="fact"), *talk(60, 60)])
     await quiet(shared, session)
     size = budget(3_000)

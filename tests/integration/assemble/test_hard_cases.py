@@ -1,4 +1,5 @@
-"""Contract §4 over the wire: pending, abandoned, late, orphaned, doubled; pins, leading messages, the tail."""
+"""Contract §4 over the wire: pending, abandoned, late, orphaned, doubled; pins, leading messages,
+the tail."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ async def shown(
     await store(house, session, messages)
     reply = await ask(house, session, budget=budget(size))
     assert await judged(house, reply, session) == []
-    one_by_one = t.SessionRef(agent_id=session.agent_id, session_id=f"{session.session_id} one by one")
+    one_by_one = t.SessionRef(
+        agent_id=session.agent_id, session_id=f"{session.session_id} one by one"
+    )
     await assign(house, one_by_one, engine)
     for message in messages:
         step = await ask(house, one_by_one, ingest=[message], budget=budget(size))
@@ -54,14 +57,18 @@ async def shown(
     return reply
 
 
-async def test_pending_calls_are_shown_as_they_are(shared: House, session: t.SessionRef, engine: str) -> None:
+async def test_pending_calls_are_shown_as_they_are(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
     messages = [say("u1"), calls("a1", "c1", "c2", "c3"), result("r2", "c2")]
     reply = await shown(shared, session, engine, messages)
     assert ids_of(reply.items) == ["u1", "a1", "r2"]
     assert (await shared.client.get_status(session)).pending_calls == 2
 
 
-async def test_abandoned_calls_get_a_result(shared: House, session: t.SessionRef, engine: str) -> None:
+async def test_abandoned_calls_get_a_result(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
     messages = [say("u1"), calls("a1", "c1", "c2"), result("r2", "c2"), say("u2")]
     reply = await shown(shared, session, engine, messages)
     assert origins(reply) == ["1", "2", "3", "synthetic", "4"]
@@ -115,16 +122,21 @@ async def test_after_its_call_was_summarized_it_is_a_note(
     sent = [item.message for item in reply.items]
     for message in sent:
         message.ClearField("id")
-    again = await ask(shared, session, live=t.LiveList(messages=sent, store_new=True), budget=budget(5_000))
+    again = await ask(
+        shared, session, live=t.LiveList(messages=sent, store_new=True), budget=budget(5_000)
+    )
     assert (hashes(again), again.revision) == (hashes(reply), reply.revision)
 
 
 async def test_a_late_note_beside_results_in_their_place(
     shared: House, session: t.SessionRef, engine: str
 ) -> None:
-    """One message answers the newest call and one that was summarized: from the store it reads as from memory."""
+    """One message answers the newest call and one that was summarized: from the store it reads as
+    from memory."""
     await assign(shared, session, engine)
-    await store(shared, session, [say("u0"), calls("a0", "c0"), say("u1"), *talk(30, 40), calls("a9", "c9")])
+    await store(
+        shared, session, [say("u0"), calls("a0", "c0"), say("u1"), *talk(30, 40), calls("a9", "c9")]
+    )
     reply = await shared.client.compact(session, force=True, budget=budget(600))
     assert reply.compacted
     mixed = t.Message(id="mixed", role=result("", "c9").role)
@@ -157,17 +169,27 @@ async def test_orphans_and_second_results_are_dropped(
 async def test_ids_are_reused_and_paired_by_position(
     shared: House, session: t.SessionRef, engine: str
 ) -> None:
-    messages = [say("u1"), calls("a1", "c"), result("r1", "c"), calls("a2", "c"), say("u2"), calls("a3", "c")]
+    messages = [
+        say("u1"),
+        calls("a1", "c"),
+        result("r1", "c"),
+        calls("a2", "c"),
+        say("u2"),
+        calls("a3", "c"),
+    ]
     messages += [result("r3", "c"), result("late", "c"), reply_with("a4")]
     reply = await shown(shared, session, engine, messages)
     assert ids_of(reply.items) == ["u1", "a1", "r1", "a2", "late", "u2", "a3", "r3", "a4"]
 
 
 async def test_results_among_other_parts(shared: House, session: t.SessionRef, engine: str) -> None:
-    """The user's message carries an answer and words, and an answer to nothing, which alone is not shown."""
+    """The user's message carries an answer and words, and an answer to nothing, which alone is not
+    shown."""
     carrier = user("and words", id="u2")
     for call_id in ("c1", "nobody"):
-        carrier.parts.add().tool_result.CopyFrom(t.ToolResultPart(call_id=call_id, parts=say("x").parts))
+        carrier.parts.add().tool_result.CopyFrom(
+            t.ToolResultPart(call_id=call_id, parts=say("x").parts)
+        )
     carrier.native.CopyFrom(t.Native(format="mine", json=b"{}"))
     messages = [say("u1"), calls("a1", "c1"), carrier, reply_with("a2")]
     reply = await shown(shared, session, engine, messages)
@@ -177,7 +199,9 @@ async def test_results_among_other_parts(shared: House, session: t.SessionRef, e
     assert (await shared.rows(session))[2].message == carrier
 
 
-async def test_sixteen_abandoned_calls_of_the_coding_session(shared: House, session: t.SessionRef) -> None:
+async def test_sixteen_abandoned_calls_of_the_coding_session(
+    shared: House, session: t.SessionRef
+) -> None:
     messages = next(iter(transcripts(CODING).values()))
     await store(shared, session, messages)
     await quiet(shared, session)
@@ -199,7 +223,9 @@ async def test_leading_and_pinned_messages_are_always_there(
     pin.labels["pinned"], unpinned.labels["pinned"] = "", "false"
     step = [calls("a1", "c1"), result("r1", "c1", 40)]
     step[1].labels["pinned"] = "true"
-    await store(shared, session, [policy, rules, say("u1"), later, pin, unpinned, *step, *talk(20, 60)])
+    await store(
+        shared, session, [policy, rules, say("u1"), later, pin, unpinned, *step, *talk(20, 60)]
+    )
     await quiet(shared, session)
     stays = ["policy", "rules", "pin", "a1", "r1"]
     for size in (20, 1_200, 100_000):
@@ -221,7 +247,8 @@ async def test_leading_and_pinned_messages_are_always_there(
 
 
 async def test_the_tail_is_verbatim(shared: House, session: t.SessionRef) -> None:
-    """Eight steps, each a message with its round trip; a tail that cannot fit gives up its oldest."""
+    """Eight steps, each a message with its round trip; a tail that cannot fit gives up its
+    oldest."""
     messages = talk(10, 60)
     for number in range(10):
         messages += [calls(f"a{number}", f"c{number}"), result(f"r{number}", f"c{number}", 30)]
@@ -239,7 +266,9 @@ async def test_the_tail_is_verbatim(shared: House, session: t.SessionRef) -> Non
         assert await judged(shared, reply, session) == []
 
 
-async def test_a_step_larger_than_the_budget(shared: House, session: t.SessionRef, engine: str) -> None:
+async def test_a_step_larger_than_the_budget(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
     await assign(shared, session, engine)
     await store(shared, session, [*talk(3), calls("a9", "c9"), result("r9", "c9", 4_000)])
     reply = await ask(shared, session, budget=budget(1_000))
@@ -248,7 +277,9 @@ async def test_a_step_larger_than_the_budget(shared: House, session: t.SessionRe
     assert await judged(shared, reply, session) == []
 
 
-async def test_reasoning_is_sent_back_as_it_came(shared: House, session: t.SessionRef, engine: str) -> None:
+async def test_reasoning_is_sent_back_as_it_came(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
     """Signed, redacted, before a call, and in a message of its own."""
     sealed = t.ReasoningPart(text="let me think", signature=b"\x00\xffsigned")
     redacted = t.ReasoningPart(redacted_data=b"\x01\x02 only the provider reads this")

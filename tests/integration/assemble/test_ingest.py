@@ -61,7 +61,9 @@ async def test_items_say_what_the_rows_say(shared: House, session: t.SessionRef)
     ]
     assert [i.message for i in reply.items] == [row.message for row in rows]
     assert reply.estimated_tokens == sum(row.tokens for row in rows)
-    assert [(s.content_hash, s.tokens) for s in reply.stored] == [(r.content_hash, r.tokens) for r in rows]
+    assert [(s.content_hash, s.tokens) for s in reply.stored] == [
+        (r.content_hash, r.tokens) for r in rows
+    ]
 
 
 async def test_the_same_again_is_a_duplicate(shared: House, session: t.SessionRef) -> None:

@@ -1,4 +1,5 @@
-"""Contract §3: the harness's own list is a view and not the truth. It is aligned, what follows is new, absence deletes nothing."""
+"""Contract §3: the harness's own list is a view and not the truth. It is aligned, what follows is
+new, absence deletes nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ async def test_else_it_is_only_shown_in_this_call(
     assert (hashes(again), epoch(again)) == (hashes(reply), epoch(reply))
 
 
-async def test_the_newest_run_counts_where_texts_repeat(shared: House, session: t.SessionRef) -> None:
+async def test_the_newest_run_counts_where_texts_repeat(
+    shared: House, session: t.SessionRef
+) -> None:
     hi, yes = user("hi", id=""), user("yes", id="")
     await store(shared, session, [hi, yes, hi, yes])
     reply = await ask(shared, session, live=live([hi, yes, hi, yes, hi, yes], store_new=True))
@@ -108,8 +111,11 @@ async def test_absence_deletes_nothing(
 async def test_a_repaired_list_is_aligned_by_what_it_kept(
     shared: House, session: t.SessionRef, engine: str
 ) -> None:
-    """The harness dropped an orphan, gave an abandoned call a result of its own, and left the beginning out."""
-    stored = without_ids([*talk(2), result("r0", "nobody"), calls("a3", "c1"), say("u4"), reply_with("a4")])
+    """The harness dropped an orphan, gave an abandoned call a result of its own, and left the
+    beginning out."""
+    stored = without_ids(
+        [*talk(2), result("r0", "nobody"), calls("a3", "c1"), say("u4"), reply_with("a4")]
+    )
     await store(shared, session, stored)
     mended = [*stored[2:4], stored[5], *without_ids([result("made up", "c1")]), *stored[6:]]
     new = without_ids([say("u5")])
@@ -132,7 +138,13 @@ async def test_a_list_that_meets_nothing_is_unaligned(
     shared: House, session: t.SessionRef, engine: str, with_ids: bool
 ) -> None:
     before = await store(shared, session, talk(2))
-    other = [say("x1"), calls("x2", "c1", "c2"), result("x3", "c1"), result("x4", "nobody"), say("x5")]
+    other = [
+        say("x1"),
+        calls("x2", "c1", "c2"),
+        result("x3", "c1"),
+        result("x4", "nobody"),
+        say("x5"),
+    ]
     other = other if with_ids else without_ids(other)
     reply = await ask(shared, session, live=live(other, store_new=True))
     assert (reply.outcome, reply.outcome_reason) == (DEGRADED, "UNALIGNED")
@@ -143,7 +155,9 @@ async def test_a_list_that_meets_nothing_is_unaligned(
     assert reply.items[3].message.parts[0].tool_result.call_id == "c2"
 
 
-async def test_an_unaligned_list_is_held_to_the_budget(shared: House, session: t.SessionRef) -> None:
+async def test_an_unaligned_list_is_held_to_the_budget(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(1))
     other = without_ids(talk(10, 100, "x"))
     reply = await ask(shared, session, live=live(other), budget=budget(600))
@@ -162,7 +176,9 @@ async def test_an_empty_session_takes_the_whole_list(
     assert (len(reply.stored), reply.outcome) == (4, FITS)
 
 
-async def test_an_empty_list_says_nothing(shared: House, session: t.SessionRef, engine: str) -> None:
+async def test_an_empty_list_says_nothing(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
     await store(shared, session, talk(2))
     reply = await ask(shared, session, live=live([], store_new=True))
     assert ids_of(await shared.rows(session)) == ids_of(talk(2))
@@ -182,7 +198,9 @@ async def test_own_items_that_come_back_are_not_stored(
     sent = sent if with_ids else without_ids(sent)
     new = [say("u9")] if with_ids else without_ids([say("u9")])
     rows = len(await shared.rows(session))
-    reply = await ask(shared, session, live=live([*sent, *new], store_new=True), budget=budget(4_000))
+    reply = await ask(
+        shared, session, live=live([*sent, *new], store_new=True), budget=budget(4_000)
+    )
     assert texts(reply.items) == texts([*sent, *new])
     assert origins(reply)[:-1] == origins(first)
     assert texts(await shared.rows(session))[rows:] == texts(new)
@@ -198,16 +216,23 @@ async def test_own_items_sent_as_new_are_not_stored(shared: House, session: t.Se
     assert len(await shared.rows(session)) == 3
 
 
-async def test_a_late_result_in_a_list_reaches_far_back(shared: House, session: t.SessionRef) -> None:
+async def test_a_late_result_in_a_list_reaches_far_back(
+    shared: House, session: t.SessionRef
+) -> None:
     """It belongs to a call that lies before what the service holds in memory."""
     long = [say("u0"), calls("a0", "c0"), *talk(80, 1800)]
     await store(shared, session, long)
     shared.forget()
-    reply = await ask(shared, session, live=live([*long[-3:], result("r0", "c0")]), budget=budget(12_000))
+    reply = await ask(
+        shared, session, live=live([*long[-3:], result("r0", "c0")]), budget=budget(12_000)
+    )
     assert reply.outcome == FITS
     assert ids_of(await shared.rows(session)) == ids_of(long)
     stored = await ask(
-        shared, session, live=live([*long[-3:], result("r0", "c0")], store_new=True), budget=budget(12_000)
+        shared,
+        session,
+        live=live([*long[-3:], result("r0", "c0")], store_new=True),
+        budget=budget(12_000),
     )
     assert [s.sequence for s in stored.stored] == [163]
     assert await judged(shared, stored, session) == []
@@ -216,9 +241,12 @@ async def test_a_late_result_in_a_list_reaches_far_back(shared: House, session: 
 async def test_a_list_of_old_messages_alone_is_no_alignment_of_new_ones(
     shared: House, session: t.SessionRef
 ) -> None:
-    """By contents a list must end its run at the last stored message: an older part of the session does not."""
+    """By contents a list must end its run at the last stored message: an older part of the session
+    does not."""
     whole = without_ids(talk(4))
     await store(shared, session, whole)
-    reply = await ask(shared, session, live=live([*whole[:3], *without_ids([say("new")])], store_new=True))
+    reply = await ask(
+        shared, session, live=live([*whole[:3], *without_ids([say("new")])], store_new=True)
+    )
     assert reply.outcome_reason == "UNALIGNED"
     assert len(await shared.rows(session)) == len(whole)

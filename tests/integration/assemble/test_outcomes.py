@@ -1,4 +1,5 @@
-"""Contract §3: FITS, OVER_BUDGET with the smallest lawful list and the biggest items, DEGRADED with a reason; engine failures."""
+"""Contract §3: FITS, OVER_BUDGET with the smallest lawful list and the biggest items, DEGRADED with
+a reason; engine failures."""
 
 from __future__ import annotations
 
@@ -70,7 +71,12 @@ async def test_the_smallest_lawful_list(shared: House, session: t.SessionRef) ->
     assert await judged(shared, reply, session) == []
     sizes = [item.tokens for item in reply.biggest]
     assert sizes == sorted((item.tokens for item in reply.items), reverse=True)
-    assert {item.rule for item in reply.biggest} == {"leading", "pinned", "last user message", "last step"}
+    assert {item.rule for item in reply.biggest} == {
+        "leading",
+        "pinned",
+        "last user message",
+        "last step",
+    }
     for item in reply.biggest:
         assert reply.items[item.index].tokens == item.tokens
         assert reply.items[item.index].origin == item.origin
@@ -93,7 +99,9 @@ async def test_legacy_never_evicts(shared: House, session: t.SessionRef) -> None
     await store(shared, session, talk(20))
     reply = await ask(shared, session, budget=budget(100))
     assert (reply.outcome, len(reply.items), len(reply.biggest)) == (OVER, 40, 10)
-    assert [b.tokens for b in reply.biggest] == sorted((b.tokens for b in reply.biggest), reverse=True)
+    assert [b.tokens for b in reply.biggest] == sorted(
+        (b.tokens for b in reply.biggest), reverse=True
+    )
     assert {b.rule for b in reply.biggest} <= {"never evicted", "last user message", "last step"}
     assert await judged(shared, reply, session) == []
 
@@ -110,7 +118,13 @@ async def test_a_session_of_users_alone(shared: House, session: t.SessionRef) ->
 @pytest.mark.parametrize("live_list", [False, True])
 async def test_without_an_agent_nothing_is_read(shared: House, live_list: bool) -> None:
     await store(shared, ref("s", agent="agent"), [say("secret")])
-    sent = [say("u1"), calls("a1", "c1", "c2"), result("r1", "c1"), result("r2", "nobody"), say("u2")]
+    sent = [
+        say("u1"),
+        calls("a1", "c1", "c2"),
+        result("r1", "c1"),
+        result("r2", "nobody"),
+        say("u2"),
+    ]
     nobody = t.SessionRef(session_id="s")
     fields: dict[str, Any] = {"live": live(sent, store_new=True)} if live_list else {"ingest": sent}
     reply = await ask(shared, nobody, **fields)
@@ -182,7 +196,10 @@ async def test_a_failing_engine_fails_closed(tmp_path: Path, engine: str) -> Non
         # What came with the call was stored before the engine ran.
         assert ids_of(await house.rows(ref())) == ids_of(SESSION)
         status = await house.client.get_status(ref())
-        assert (status.engine_failure.engine_id, status.engine_failure.operation) == (engine, "assemble")
+        assert (status.engine_failure.engine_id, status.engine_failure.operation) == (
+            engine,
+            "assemble",
+        )
         assert status.engine_failure.count == 2
 
 
@@ -201,4 +218,6 @@ async def test_or_legacy_answers(tmp_path: Path, engine: str) -> None:
         assert (unaligned.outcome_reason, ids_of(unaligned.items)) == ("UNALIGNED", ["other", "x"])
         assert unaligned.engine_id == "legacy"
         house.forget()
-        assert ids_of((await ask(house, ref(), live=live([*SESSION, say("x")]))).items) == ids_of(SESSION)
+        assert ids_of((await ask(house, ref(), live=live([*SESSION, say("x")]))).items) == ids_of(
+            SESSION
+        )

@@ -1,5 +1,5 @@
-"""Contract §3: an assembly's id and ReportUsage. Estimates are judged; what is learned comes into force only with a compaction or
-UpdateModel; a refusal's limit bounds the window."""
+"""Contract §3: an assembly's id and ReportUsage. Estimates are judged; what is learned comes into
+force only with a compaction or UpdateModel; a refusal's limit bounds the window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 Overflow = t.ReportUsageRequest.Overflow
 
 
-async def test_an_estimate_is_judged_by_what_was_billed(shared: House, session: t.SessionRef) -> None:
+async def test_an_estimate_is_judged_by_what_was_billed(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, talk(30, 60))
     sent = await ask(shared, session)
     billed = round(sent.estimated_tokens * 1.5)
@@ -34,7 +36,9 @@ async def test_an_estimate_is_judged_by_what_was_billed(shared: House, session: 
 async def test_the_estimate_is_of_the_assembly_named(shared: House, session: t.SessionRef) -> None:
     """Also of one that was sent as a delta, before later ones, and before a restart."""
     first = await ask(shared, session, ingest=talk(15, 60))
-    second = await ask(shared, session, ingest=talk(15, 60, "n"), known_context_hash=first.context_hash)
+    second = await ask(
+        shared, session, ingest=talk(15, 60, "n"), known_context_hash=first.context_hash
+    )
     assert first.assembly_id != second.assembly_id
     await shared.restart()
     for sent in (second, first):
@@ -50,7 +54,9 @@ async def test_what_is_learned_waits_for_a_compaction(shared: House, session: t.
     sent = await ask(shared, session, budget=budget(3_000))
     for _ in range(4):
         said = await shared.client.report_usage(
-            session, assembly_id=sent.assembly_id, usage=t.Usage(input_tokens=sent.estimated_tokens * 2)
+            session,
+            assembly_id=sent.assembly_id,
+            usage=t.Usage(input_tokens=sent.estimated_tokens * 2),
         )
     after = await ask(shared, session, budget=budget(3_000))
     assert (after.budget, hashes(after)) == (sent.budget, hashes(sent))

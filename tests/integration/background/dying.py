@@ -1,8 +1,10 @@
-"""A real server in a process of its own that dies by SIGKILL at a named point of a pass of its compactions.
+"""A real server in a process of its own that dies by SIGKILL at a named point of a pass of its
+compactions.
 
     python -m tests.integration.background.dying STORE POINT PASS
 
-It prints its address once it serves. Everything in it is the service's own, but for the deadly steps laid over it.
+It prints its address once it serves. Everything in it is the service's own, but for the deadly
+steps laid over it.
 """
 
 from __future__ import annotations

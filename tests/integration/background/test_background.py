@@ -1,5 +1,6 @@
-"""Compaction in the background: owed, not awaited; one job at a time for a session; what is appended meanwhile is all there; a drain
-loses nothing of what was committed, a restart nothing of what is owed."""
+"""Compaction in the background: owed, not awaited; one job at a time for a session; what is
+appended meanwhile is all there; a drain loses nothing of what was committed, a restart nothing of
+what is owed."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ async def test_what_is_appended_meanwhile_is_all_there(alone: House) -> None:
 
 @pytest.mark.parametrize("change", ["rewind", "reset", "late", "delete"])
 async def test_what_the_ground_is_taken_from_is_not_committed(alone: House, change: str) -> None:
-    """The host goes back, the session is emptied, a late result reopens it, or it is erased, while a summary is being made."""
+    """The host goes back, the session is emptied, a late result reopens it, or it is erased, while
+    a summary is being made."""
     await store(alone, ref(), [t.Message(id="a0", role=t.ROLE_ASSISTANT, parts=[_call("late")])])
     tokens = await long(alone, ref())
     gated = Gated(alone)
@@ -156,12 +158,17 @@ async def test_one_job_at_a_time_for_a_session(alone: House) -> None:
     tokens = await long(alone, ref(), turns=40)
     watched = Watched(alone)
     calls = [ask(alone, ref(), budget=budget(size)) for size in range(tokens // 4, tokens, 1_000)]
-    turns = [alone.client.after_turn(ref(), [say(f"n{n}")], budget=budget(tokens // 2)) for n in range(10)]
+    turns = [
+        alone.client.after_turn(ref(), [say(f"n{n}")], budget=budget(tokens // 2))
+        for n in range(10)
+    ]
     forced = [alone.client.compact(ref(), force=True, budget=budget(tokens // 2)) for _ in range(3)]
     await asyncio.gather(*calls, *turns, *forced)
     status = await settled(alone, ref())
     assert (peak, status.generation) == (1, len(watched.asked))
-    covered = [(s.info.first_sequence, s.info.last_sequence) for s in (await alone.export(ref())).summaries]
+    covered = [
+        (s.info.first_sequence, s.info.last_sequence) for s in (await alone.export(ref())).summaries
+    ]
     assert covered == sorted(covered)
     assert all(before[1] < after[0] for before, after in pairwise(covered))
     assert await judged(alone, await ask(alone, ref(), budget=budget(100_000)), ref()) == []
@@ -225,14 +232,17 @@ async def test_a_turn_may_wait_for_its_compaction(tmp_path: Path) -> None:
 
 
 async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
-    """One slow summary holds back its own session, and no one's Assemble, Ingest or Compact of another."""
+    """One slow summary holds back its own session, and no one's Assemble, Ingest or Compact of
+    another."""
     tokens = await long(alone, ref("slow"))
     await long(alone, ref("other"))
     async with held_back(alone, ref("slow")):
         waiting = asyncio.ensure_future(
             alone.client.compact(ref("slow"), force=True, budget=budget(tokens // 2))
         )
-        assert (await alone.client.compact(ref("other"), force=True, budget=budget(tokens // 2))).compacted
+        assert (
+            await alone.client.compact(ref("other"), force=True, budget=budget(tokens // 2))
+        ).compacted
         await store(alone, ref("slow"), [say("u9")])
         assert ids_of((await ask(alone, ref("slow"), budget=budget(100_000))).items)[-1] == "u9"
         assert not waiting.done()
@@ -259,7 +269,10 @@ async def test_events_tell_of_it(alone: House) -> None:
     [summary] = (await alone.export(ref())).summaries
     assert made.attributes["summary"] == summary.info.id
     assert made.counts["messages"] == summary.info.message_count
-    assert (made.counts["leaf_summaries_created"], made.counts["condensed_summaries_created"]) == (1, 0)
+    assert (made.counts["leaf_summaries_created"], made.counts["condensed_summaries_created"]) == (
+        1,
+        0,
+    )
     assert dict(started.attributes) == {"kind": "compact"}
     assert dict(ended.attributes) == {"kind": "compact", "outcome": "done"}
 
@@ -268,7 +281,9 @@ async def test_what_the_harness_measured_is_known_to_the_job(alone: House) -> No
     """By our own count there would be nothing to do."""
     tokens = await long(alone, ref())
     size = budget(2 * tokens)
-    turn = await alone.client.after_turn(ref(), [say("u9")], budget=size, current_token_count=2 * tokens)
+    turn = await alone.client.after_turn(
+        ref(), [say("u9")], budget=size, current_token_count=2 * tokens
+    )
     assert turn.compaction_queued
     assert (await settled(alone, ref())).generation == 1
     other = ref("other")
@@ -318,7 +333,11 @@ async def test_a_long_job_lets_others_have_their_turn(alone: House) -> None:
     background = alone.app.background
     await background.stop()
     background.workers = 1
-    small: dict[str, Any] = {"leafChunkTokens": 1_000, "leafTargetTokens": 200, "condensedMinFanout": 20}
+    small: dict[str, Any] = {
+        "leafChunkTokens": 1_000,
+        "leafTargetTokens": 200,
+        "condensedMinFanout": 20,
+    }
     for name in ("s1", "s2"):
         await assign(alone, ref(name), **small)
         await long(alone, ref(name), turns=40)
@@ -352,7 +371,8 @@ async def test_sessions_do_not_wait_for_each_others_summaries(alone: House) -> N
 
 
 async def test_a_long_tool_loop_is_compacted_in_the_middle_of_its_turn(alone: House) -> None:
-    """One request and hundreds of steps: the history of the turn itself is summarized, and the request stays in sight."""
+    """One request and hundreds of steps: the history of the turn itself is summarized, and the
+    request stays in sight."""
     await assign(alone, ref(), leafChunkTokens=4_000, leafTargetTokens=400)
     await store(alone, ref(), [say("u1", 30)])
     for step in range(60):

@@ -1,5 +1,5 @@
-"""SIGKILL at every point of a compaction: after the restart the view is the one before the pass or the one after it, never between;
-and what is owed is worked off."""
+"""SIGKILL at every point of a compaction: after the restart the view is the one before the pass or
+the one after it, never between; and what is owed is worked off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ async def test_a_kill_leaves_the_view_before_or_the_view_after(tmp_path: Path, p
         assert status.generation in ((1, 2) if point == "writing" else (made,))
         assert [job.kind for job in status.jobs] == ["compact"]
         exported = await house.export(ref())
-        assert [s.info.generation for s in exported.summaries] == list(range(1, status.generation + 1))
+        assert [s.info.generation for s in exported.summaries] == list(
+            range(1, status.generation + 1)
+        )
         assert status.summary_count == len(exported.summaries)
         reply = await ask(house, ref(), budget=budget(100_000))
         assert await judged(house, reply, ref()) == []
@@ -49,7 +51,8 @@ async def test_a_kill_leaves_the_view_before_or_the_view_after(tmp_path: Path, p
         assert shown == [s.info.id for s in exported.summaries]
         behind = exported.summaries[-1].info.last_sequence
         assert [i.origin.sequence for i in reply.items[len(shown) :]] == list(range(behind + 1, 81))
-        # The lease dies with its time; then the rest is done, and what was committed stays as it was.
+        # The lease dies with its time; then the rest is done, and what was committed stays as it
+        # was.
         clock.advance(2 * LEASE_MS / 1000)
         house.app.core.wake_background()
         status = await settled(house, ref())

@@ -1,4 +1,5 @@
-"""What has been tried in vain is not queued again and again: a session that stays above its threshold writes no debt at each step."""
+"""What has been tried in vain is not queued again and again: a session that stays above its
+threshold writes no debt at each step."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ async def alone(tmp_path: Path) -> AsyncIterator[House]:
 
 async def test_what_was_tried_in_vain_waits_for_more_history(alone: House) -> None:
     wordy = Wordy(alone)
-    assert (await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))).compaction_queued
+    assert (
+        await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))
+    ).compaction_queued
     await settled(alone, ref())
     tried = len(wordy.asked)
     assert tried
@@ -35,12 +38,16 @@ async def test_what_was_tried_in_vain_waits_for_more_history(alone: House) -> No
         await ask(alone, ref(), budget=budget(6_000))
         assert await owed(alone, ref()) == 0
     assert len(wordy.asked) == tried
-    assert (await alone.client.after_turn(ref(), talk(3, 100, "n"), budget=budget(6_000))).compaction_queued
+    assert (
+        await alone.client.after_turn(ref(), talk(3, 100, "n"), budget=budget(6_000))
+    ).compaction_queued
 
 
 async def test_a_smaller_budget_is_another_matter(alone: House) -> None:
     Wordy(alone)
-    assert (await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))).compaction_queued
+    assert (
+        await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))
+    ).compaction_queued
     await settled(alone, ref())
     assert not (await alone.client.after_turn(ref(), [], budget=budget(6_000))).compaction_queued
     assert (await alone.client.after_turn(ref(), [], budget=budget(5_000))).compaction_queued
@@ -48,7 +55,11 @@ async def test_a_smaller_budget_is_another_matter(alone: House) -> None:
 
 async def test_another_life_asks_once_more(alone: House) -> None:
     Wordy(alone)
-    assert (await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))).compaction_queued
+    assert (
+        await alone.client.after_turn(ref(), talk(20, 100), budget=budget(6_000))
+    ).compaction_queued
     await settled(alone, ref())
     await alone.client.dispose_session(ref())
-    assert (await alone.client.after_turn(ref(), talk(1, 3, "s"), budget=budget(6_000))).compaction_queued
+    assert (
+        await alone.client.after_turn(ref(), talk(1, 3, "s"), budget=budget(6_000))
+    ).compaction_queued

@@ -54,9 +54,14 @@ def later(what: str, request: Message, path: str, by: str) -> Case:
 
 def bad_messages(path: str, make: Callable[[t.Message], Message]) -> list[Case]:
     """What is wrong with a message is found wherever messages are written."""
-    call, answer = t.Part(tool_call=t.ToolCallPart(name="look")), t.Part(tool_result=t.ToolResultPart())
+    call, answer = (
+        t.Part(tool_call=t.ToolCallPart(name="look")),
+        t.Part(tool_result=t.ToolResultPart()),
+    )
     nameless = t.Part(tool_call=t.ToolCallPart(call_id="c1"))
-    inner = t.Part(tool_result=t.ToolResultPart(call_id="c1", parts=[t.Part(file=t.FilePart(size_bytes=-1))]))
+    inner = t.Part(
+        tool_result=t.ToolResultPart(call_id="c1", parts=[t.Part(file=t.FilePart(size_bytes=-1))])
+    )
     timed = user("x")
     timed.timestamp.seconds = MAX
     fine = user("x")
@@ -72,7 +77,9 @@ def bad_messages(path: str, make: Callable[[t.Message], Message]) -> list[Case]:
         "timestamp": timed,
         "native.format": native,
         "parts": t.Message(role=t.ROLE_USER, parts=parts_of(["x"] * 10_001)),
-        "parts[1].tool_call.call_id": t.Message(role=t.ROLE_ASSISTANT, parts=[*parts_of("x"), call]),
+        "parts[1].tool_call.call_id": t.Message(
+            role=t.ROLE_ASSISTANT, parts=[*parts_of("x"), call]
+        ),
         "parts[0].tool_call.name": t.Message(role=t.ROLE_ASSISTANT, parts=[nameless]),
         "parts[0].tool_result.call_id": t.Message(role=t.ROLE_TOOL, parts=[answer]),
         "parts[0].tool_result.parts[0].file.size_bytes": t.Message(role=t.ROLE_TOOL, parts=[inner]),
@@ -118,14 +125,28 @@ def bad_budgets(make: Callable[[t.Budget], Message]) -> list[Case]:
     )
     tools = t.Budget(window=t.WindowBudget(tool_tokens=1, tools=[t.ToolDefinition(name="look")]))
     return [
-        *(bad(f"{n} is {v}", window(**{n: v}), f"budget.window.{n}") for n in counts for v in (-1, MAX)),
+        *(
+            bad(f"{n} is {v}", window(**{n: v}), f"budget.window.{n}")
+            for n in counts
+            for v in (-1, MAX)
+        ),
         bad("less than no tokens", make(t.Budget(message_tokens=-1)), "budget.message_tokens"),
-        bad("more tokens than there are", make(t.Budget(message_tokens=MAX)), "budget.message_tokens"),
+        bad(
+            "more tokens than there are",
+            make(t.Budget(message_tokens=MAX)),
+            "budget.message_tokens",
+        ),
         bad("no window", window(window=0), "budget.window.window"),
         impossible("no tokens", make(t.Budget(message_tokens=0)), "budget.message_tokens"),
-        impossible("a reserve as large as the window", window(window=9, output_reserve=9), "budget.window"),
-        impossible("parts above the window", window(window=9, system_prompt_tokens=10), "budget.window"),
-        contradictory("counted and given", make(tools), "budget.window.tool_tokens", "budget.window.tools"),
+        impossible(
+            "a reserve as large as the window", window(window=9, output_reserve=9), "budget.window"
+        ),
+        impossible(
+            "parts above the window", window(window=9, system_prompt_tokens=10), "budget.window"
+        ),
+        contradictory(
+            "counted and given", make(tools), "budget.window.tool_tokens", "budget.window.tools"
+        ),
     ]
 
 

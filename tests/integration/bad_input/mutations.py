@@ -1,4 +1,5 @@
-"""Every field of a request, one at a time, with values that nobody should send. From the descriptors alone."""
+"""Every field of a request, one at a time, with values that nobody should send. From the
+descriptors alone."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ Path = tuple[FieldDescriptor, ...]
 
 
 def mutations(descriptor: Descriptor, pruned: set[str]) -> list[tuple[Path, Any]]:
-    """Every field by its path, with each value to be put there; nothing within types of these names."""
+    """Every field by its path, with each value to be put there; nothing within types of these
+    names."""
     return [(path, value) for path in paths(descriptor, pruned) for value in _values_at(path)]
 
 
@@ -74,7 +76,8 @@ def _values_at(path: Path) -> tuple[Any, ...]:
 
 
 def _put(message: Any, path: Path, value: Any) -> None:
-    """Sets the field at the path; of a list its first entry, of a message its presence and nothing more."""
+    """Sets the field at the path; of a list its first entry, of a message its presence and nothing
+    more."""
     for field in path[:-1]:
         message = getattr(message, field.name)
         if field.is_repeated:
@@ -99,8 +102,8 @@ def _put(message: Any, path: Path, value: Any) -> None:
 
 
 def resolves(rpc: Rpc, path: str) -> bool:
-    """Whether a path as errors name it, `messages[3].parts[0].text`, leads to a field of the request. In a stream the index is
-    the message's place."""
+    """Whether a path as errors name it, `messages[3].parts[0].text`, leads to a field of the
+    request. In a stream the index is the message's place."""
     inner: Descriptor = rpc.request.DESCRIPTOR
     for depth, step in enumerate(path.split(".")):
         name, bracket, index = step.partition("[")

@@ -47,7 +47,9 @@ GOOD: dict[str, Make] = {
         t.CommitCompactionRequest(session=s, proposal_id="p1", refuse_reason="later")
     ],
     "ContextEngine/AfterTurn": lambda s: [
-        t.AfterTurnRequest(session=s, messages=_full(), usage=t.Usage(input_tokens=1), budget=_window())
+        t.AfterTurnRequest(
+            session=s, messages=_full(), usage=t.Usage(input_tokens=1), budget=_window()
+        )
     ],
     "ContextEngine/RecordHostChange": lambda s: [
         t.RecordHostChangeRequest(
@@ -79,7 +81,9 @@ GOOD: dict[str, Make] = {
     "ContextEngine/RollbackSubagentSpawn": lambda s: [
         t.RollbackSubagentSpawnRequest(spawn_token="t", parent=s)
     ],
-    "ContextEngine/EndSubagent": lambda s: [t.EndSubagentRequest(child=ref(f"{s.session_id}-child"))],
+    "ContextEngine/EndSubagent": lambda s: [
+        t.EndSubagentRequest(child=ref(f"{s.session_id}-child"))
+    ],
     "Recall/Search": lambda s: [t.SearchRequest(session=s, query="q1")],
     "Recall/Inspect": lambda s: [t.InspectRequest(session=s, summary_id="s2-aa")],
     "Recall/Expand": lambda s: [t.ExpandRequest(session=s, sequences=[1])],
@@ -95,7 +99,9 @@ GOOD: dict[str, Make] = {
         )
     ],
     "Runtime/Attach": lambda s: [
-        t.AttachRequest(hello=t.AttachRequest.Hello(host_id="h", agent_id=s.agent_id, models=["m"])),
+        t.AttachRequest(
+            hello=t.AttachRequest.Hello(host_id="h", agent_id=s.agent_id, models=["m"])
+        ),
         t.AttachRequest(
             completion=t.AttachRequest.Completion(
                 job_id="j", lease_id="l", text="x", usage=t.Usage(output_tokens=1)

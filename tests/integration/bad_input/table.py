@@ -56,7 +56,11 @@ CASES: dict[str, list[Case]] = {
         bad("itself", t.BootstrapRequest(session=S, continues=S), "continues"),
         bad("window", t.BootstrapRequest(session=NONE, window=-1), "window"),
         bad("a huge window", t.BootstrapRequest(session=NONE, window=MAX), "window"),
-        bad("a huge host", t.BootstrapRequest(session=NONE, host=t.HostInfo(locator="x" * 70_000)), "host"),
+        bad(
+            "a huge host",
+            t.BootstrapRequest(session=NONE, host=t.HostInfo(locator="x" * 70_000)),
+            "host",
+        ),
         long_id("request_id", t.BootstrapRequest, session=NONE),
         long_id("model", t.BootstrapRequest, session=NONE),
         long_id("provider", t.BootstrapRequest, session=NONE),
@@ -77,7 +81,9 @@ CASES: dict[str, list[Case]] = {
     ],
     "ContextEngine/IngestBatch": [
         *refs_of("ContextEngine/IngestBatch"),
-        *bad_messages("messages[1]", lambda m: t.IngestBatchRequest(session=S, messages=[user("x"), m])),
+        *bad_messages(
+            "messages[1]", lambda m: t.IngestBatchRequest(session=S, messages=[user("x"), m])
+        ),
         bad("no messages", t.IngestBatchRequest(session=S), "messages"),
         long_id("request_id", t.IngestBatchRequest, session=S, messages=[user("x")]),
     ],
@@ -85,7 +91,8 @@ CASES: dict[str, list[Case]] = {
         *refs_of("ContextEngine/Assemble")[1:],
         *bad_messages("ingest[0]", lambda m: t.AssembleRequest(session=S, ingest=[m])),
         *bad_messages(
-            "live.messages[0]", lambda m: t.AssembleRequest(session=S, live=t.LiveList(messages=[m]))
+            "live.messages[0]",
+            lambda m: t.AssembleRequest(session=S, live=t.LiveList(messages=[m])),
         ),
         *bad_budgets(lambda b: t.AssembleRequest(session=S, budget=b, ingest=[user("x")])),
         contradictory(
@@ -107,9 +114,19 @@ CASES: dict[str, list[Case]] = {
             "NOT_FOUND",
             "ROW_NOT_FOUND",
         ),
-        bad("measured", t.AssembleRequest(session=S, current_token_count=-1), "current_token_count"),
-        bad("a revision below 0", t.AssembleRequest(session=S, at_least_revision=-1), "at_least_revision"),
-        bad("a revision above all", t.AssembleRequest(session=S, at_least_revision=MAX), "at_least_revision"),
+        bad(
+            "measured", t.AssembleRequest(session=S, current_token_count=-1), "current_token_count"
+        ),
+        bad(
+            "a revision below 0",
+            t.AssembleRequest(session=S, at_least_revision=-1),
+            "at_least_revision",
+        ),
+        bad(
+            "a revision above all",
+            t.AssembleRequest(session=S, at_least_revision=MAX),
+            "at_least_revision",
+        ),
         bad(
             "a file in the prompt",
             t.AssembleRequest(session=S, prompt=[t.Part(file=t.FilePart(size_bytes=MAX))]),
@@ -161,7 +178,11 @@ CASES: dict[str, list[Case]] = {
             t.CompactRequest(session=S, undo_to_generation=-1),
             "undo_to_generation",
         ),
-        bad("a generation to come", t.CompactRequest(session=S, undo_to_generation=1), "undo_to_generation"),
+        bad(
+            "a generation to come",
+            t.CompactRequest(session=S, undo_to_generation=1),
+            "undo_to_generation",
+        ),
         contradictory(
             "taken back and made",
             t.CompactRequest(session=S, undo_to_generation=0, force=True),
@@ -205,7 +226,11 @@ CASES: dict[str, list[Case]] = {
             t.AfterTurnRequest(session=S, pre_prompt_message_count=-1),
             "pre_prompt_message_count",
         ),
-        bad("measured", t.AfterTurnRequest(session=S, current_token_count=MAX), "current_token_count"),
+        bad(
+            "measured",
+            t.AfterTurnRequest(session=S, current_token_count=MAX),
+            "current_token_count",
+        ),
         long_id("request_id", t.AfterTurnRequest, session=S),
         long_id("advancement_key", t.AfterTurnRequest, session=S),
     ],
@@ -225,13 +250,17 @@ CASES: dict[str, list[Case]] = {
         bad(
             "a huge summary",
             change(
-                compacted=Change.HostCompaction(first_sequence=1, last_sequence=2, summary="x" * 1_100_000)
+                compacted=Change.HostCompaction(
+                    first_sequence=1, last_sequence=2, summary="x" * 1_100_000
+                )
             ),
             "compacted.summary",
         ),
         bad(
             "a range outside",
-            change(compacted=Change.HostCompaction(first_sequence=1, last_sequence=MAX, summary="x")),
+            change(
+                compacted=Change.HostCompaction(first_sequence=1, last_sequence=MAX, summary="x")
+            ),
             "compacted.first_sequence",
         ),
     ],
@@ -251,12 +280,16 @@ CASES: dict[str, list[Case]] = {
         ),
         bad(
             "a limit below 0",
-            t.ReportUsageRequest(session=S, overflow=t.ReportUsageRequest.Overflow(limit_tokens=-1)),
+            t.ReportUsageRequest(
+                session=S, overflow=t.ReportUsageRequest.Overflow(limit_tokens=-1)
+            ),
             "overflow.limit_tokens",
         ),
         bad(
             "observed below 0",
-            t.ReportUsageRequest(session=S, overflow=t.ReportUsageRequest.Overflow(observed_tokens=-1)),
+            t.ReportUsageRequest(
+                session=S, overflow=t.ReportUsageRequest.Overflow(observed_tokens=-1)
+            ),
             "overflow.observed_tokens",
         ),
         long_id("request_id", t.ReportUsageRequest, session=S, usage=t.Usage()),
@@ -265,7 +298,11 @@ CASES: dict[str, list[Case]] = {
         *refs_of("ContextEngine/UpdateModel"),
         bad("a window below 0", t.UpdateModelRequest(session=S, window=-1), "window"),
         bad("a huge window", t.UpdateModelRequest(session=S, window=MAX), "window"),
-        bad("output below 0", t.UpdateModelRequest(session=S, max_output_tokens=-1), "max_output_tokens"),
+        bad(
+            "output below 0",
+            t.UpdateModelRequest(session=S, max_output_tokens=-1),
+            "max_output_tokens",
+        ),
         long_id("model", t.UpdateModelRequest, session=S),
         long_id("provider", t.UpdateModelRequest, session=S),
         long_id("request_id", t.UpdateModelRequest, session=S),
@@ -273,7 +310,11 @@ CASES: dict[str, list[Case]] = {
     "ContextEngine/GetStatus": [
         *refs_of("ContextEngine/GetStatus"),
         absent(t.GetStatusRequest(session=NONE)),
-        bad("a revision below 0", t.GetStatusRequest(session=S, at_least_revision=-1), "at_least_revision"),
+        bad(
+            "a revision below 0",
+            t.GetStatusRequest(session=S, at_least_revision=-1),
+            "at_least_revision",
+        ),
     ],
     "ContextEngine/ResetSession": [
         *refs_of("ContextEngine/ResetSession"),
@@ -289,7 +330,9 @@ CASES: dict[str, list[Case]] = {
     "ContextEngine/ListTools": refs_of("ContextEngine/ListTools"),
     "ContextEngine/CallTool": [
         *refs_of("ContextEngine/CallTool"),
-        absent(t.CallToolRequest(session=NONE, name="ctx_search", arguments_json=b'{"query": "x"}')),
+        absent(
+            t.CallToolRequest(session=NONE, name="ctx_search", arguments_json=b'{"query": "x"}')
+        ),
         *table_subagents.CALL_TOOL,
     ],
     "Recall/Search": [
@@ -305,7 +348,11 @@ CASES: dict[str, list[Case]] = {
         bad("less than no hits", search("x", limit=-1), "limit"),
         bad("a sequence below none", search("x", first_sequence=-1), "first_sequence"),
         bad("a last sequence below none", search("x", last_sequence=-1), "last_sequence"),
-        bad("a range that ends first", search("x", first_sequence=3, last_sequence=2), "last_sequence"),
+        bad(
+            "a range that ends first",
+            search("x", first_sequence=3, last_sequence=2),
+            "last_sequence",
+        ),
         bad("times that end first", search("x", start_time=time(9), end_time=time(9)), "end_time"),
         bad("no time", search("x", start_time=time(2**40)), "start_time"),
         bad("a page of nobody's", search("x", page_token="AAAA"), "page_token"),
@@ -342,10 +389,26 @@ CASES: dict[str, list[Case]] = {
         bad("nothing to expand", t.ExpandRequest(session=S), "summary_ids"),
         bad("a long id", t.ExpandRequest(session=S, summary_ids=["x", LONG_ID]), "summary_ids[1]"),
         bad("a sequence below none", t.ExpandRequest(session=S, sequences=[1, -1]), "sequences[1]"),
-        bad("less than no tokens", t.ExpandRequest(session=S, sequences=[1], max_tokens=-1), "max_tokens"),
-        bad("hardly a token", t.ExpandRequest(session=S, sequences=[1], max_tokens=255), "max_tokens"),
-        bad("less than no depth", t.ExpandRequest(session=S, sequences=[1], max_depth=-1), "max_depth"),
-        bad("a page of nobody's", t.ExpandRequest(session=S, sequences=[1], page_token="x"), "page_token"),
+        bad(
+            "less than no tokens",
+            t.ExpandRequest(session=S, sequences=[1], max_tokens=-1),
+            "max_tokens",
+        ),
+        bad(
+            "hardly a token",
+            t.ExpandRequest(session=S, sequences=[1], max_tokens=255),
+            "max_tokens",
+        ),
+        bad(
+            "less than no depth",
+            t.ExpandRequest(session=S, sequences=[1], max_depth=-1),
+            "max_depth",
+        ),
+        bad(
+            "a page of nobody's",
+            t.ExpandRequest(session=S, sequences=[1], page_token="x"),
+            "page_token",
+        ),
         Case(
             "many sequences",
             [t.ExpandRequest(session=S, sequences=range(1, 1_002))],
@@ -360,7 +423,8 @@ CASES: dict[str, list[Case]] = {
     **table_subagents.CASES,
     **table_projection.CASES,
 }
-"""By the rpc's name below the package. An empty list: there is nothing in the request that could be wrong."""
+"""By the rpc's name below the package. An empty list: there is nothing in the request that could be
+wrong."""
 
 EMPTY: dict[str, str] = {
     **table_subagents.EMPTY,

@@ -37,7 +37,11 @@ def hello(what: str, *fields: str, **said: object) -> Case:
 def completion(what: str, *fields: str, **said: object) -> Case:
     """A harness that answers badly."""
     wrong = t.AttachRequest.Completion(**{"job_id": "j", "lease_id": "l", **said})  # type: ignore[arg-type]
-    return Case(what, [HELLO, t.AttachRequest(completion=wrong)], [f"completion.{field}" for field in fields])
+    return Case(
+        what,
+        [HELLO, t.AttachRequest(completion=wrong)],
+        [f"completion.{field}" for field in fields],
+    )
 
 
 def keeping(what: str, field: str, **said: str) -> Case:
@@ -60,7 +64,11 @@ CASES: dict[str, list[Case]] = {
         Case("no header", [t.ImportRequest(message=user("x"))], ["header"]),
         Case("two headers", [header(NONE), header(NONE)], ["header"]),
         Case("an empty part", [header(NONE), t.ImportRequest()], ["message[0]"]),
-        Case("a wrong message", [header(NONE), t.ImportRequest(message=t.Message())], ["message[0].role"]),
+        Case(
+            "a wrong message",
+            [header(NONE), t.ImportRequest(message=t.Message())],
+            ["message[0].role"],
+        ),
         Case("a long model", [header(NONE, model=LONG_ID)], ["header.model"]),
         Case("a long provider", [header(NONE, provider=LONG_ID)], ["header.provider"]),
         Case(
@@ -75,7 +83,11 @@ CASES: dict[str, list[Case]] = {
     "Sessions/Export": [
         *refs_of("Sessions/Export"),
         absent(t.ExportRequest(session=NONE)),
-        bad("a revision below 0", t.ExportRequest(session=S, at_least_revision=-1), "at_least_revision"),
+        bad(
+            "a revision below 0",
+            t.ExportRequest(session=S, at_least_revision=-1),
+            "at_least_revision",
+        ),
         bad("as of before all", t.ExportRequest(session=S, as_of_revision=-1), "as_of_revision"),
         Case(
             "as of later",
@@ -127,7 +139,9 @@ CASES: dict[str, list[Case]] = {
         completion("under a long lease", "lease_id", lease_id=LONG_ID),
         *(
             completion(
-                f"{field.name} is {value}", f"usage.{field.name}", usage=t.Usage(**{field.name: value})
+                f"{field.name} is {value}",
+                f"usage.{field.name}",
+                usage=t.Usage(**{field.name: value}),
             )
             for field in t.Usage.DESCRIPTOR.fields
             for value in (-1, MAX)
@@ -162,7 +176,10 @@ CASES: dict[str, list[Case]] = {
             "options_json",
         ),
         contradictory(
-            "made and removed", t.AssignRequest(scope=S, clear=True, engine_id="dag"), "clear", "engine_id"
+            "made and removed",
+            t.AssignRequest(scope=S, clear=True, engine_id="dag"),
+            "clear",
+            "engine_id",
         ),
         contradictory(
             "made and removed again",
@@ -182,4 +199,5 @@ CASES: dict[str, list[Case]] = {
         long_id("engine_id", t.AssignRequest),
     ],
 }
-"""By the rpc's name below the package. An empty list: there is nothing in the request that could be wrong."""
+"""By the rpc's name below the package. An empty list: there is nothing in the request that could be
+wrong."""

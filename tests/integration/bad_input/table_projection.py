@@ -1,4 +1,5 @@
-"""The table of bad requests for the service Projection, and for the projection that Assemble is asked for."""
+"""The table of bad requests for the service Projection, and for the projection that Assemble is
+asked for."""
 
 from __future__ import annotations
 
@@ -58,10 +59,16 @@ CASES: dict[str, list[Case]] = {
             for name in ("max_chars", "token_budget", "reserve_tokens")
             for value in (-1, MAX)
         ),
-        bad("fewer than no breakpoints", asked(max_cache_breakpoints=-1), "options.max_cache_breakpoints"),
+        bad(
+            "fewer than no breakpoints",
+            asked(max_cache_breakpoints=-1),
+            "options.max_cache_breakpoints",
+        ),
         bad("a long model", asked(model=LONG_ID), "options.model"),
         bad("a long product", asked(product_name=LONG_ID), "options.product_name"),
-        bad("an event of no kind", asked(host_events=[t.HostEvent()]), "options.host_events[0].kind"),
+        bad(
+            "an event of no kind", asked(host_events=[t.HostEvent()]), "options.host_events[0].kind"
+        ),
         bad("a state of another's", bound(state=b"{}"), "options.binding.state"),
         bad("a state that is no JSON", bound(state=b"\xff"), "options.binding.state"),
         bad("seen before all", bound(last_sequence=-1), "options.binding.last_sequence"),
@@ -76,12 +83,16 @@ CASES: dict[str, list[Case]] = {
         ),
         bad(
             "a revision below 0",
-            t.ProjectRequest(session=S, at_least_revision=-1, options=t.ProjectionOptions(target=CODEX)),
+            t.ProjectRequest(
+                session=S, at_least_revision=-1, options=t.ProjectionOptions(target=CODEX)
+            ),
             "at_least_revision",
         ),
         contradictory(
             "a session and a list",
-            t.ProjectRequest(session=S, messages=[user("x")], options=t.ProjectionOptions(target=CODEX)),
+            t.ProjectRequest(
+                session=S, messages=[user("x")], options=t.ProjectionOptions(target=CODEX)
+            ),
             "session",
             "messages",
         ),

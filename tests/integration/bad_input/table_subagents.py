@@ -64,7 +64,11 @@ CASES: dict[str, list[Case]] = {
         bad("for ever", prepare(ttl=Duration(seconds=MAX)), "ttl"),
         bad("no duration", prepare(ttl=Duration(seconds=1, nanos=1_000_000_000)), "ttl"),
         bad("a long objective", prepare(objective="x" * 16_385), "objective"),
-        bad("a long id", prepare(parent_transcript=t.TranscriptRef(id=LONG_ID)), "parent_transcript.id"),
+        bad(
+            "a long id",
+            prepare(parent_transcript=t.TranscriptRef(id=LONG_ID)),
+            "parent_transcript.id",
+        ),
         bad(
             "a long locator",
             prepare(child_transcript=t.TranscriptRef(file="x" * 4_097)),
@@ -83,10 +87,15 @@ CASES: dict[str, list[Case]] = {
             "grant.expire_time",
         ),
         bad("a long request id", prepare(request_id=LONG_ID), "request_id"),
-        bad("before all", prepare(context_mode=FORK, fork_after_sequence=-1), "fork_after_sequence"),
+        bad(
+            "before all", prepare(context_mode=FORK, fork_after_sequence=-1), "fork_after_sequence"
+        ),
         bad("behind all", prepare(context_mode=FORK, fork_after_sequence=4), "fork_after_sequence"),
         contradictory(
-            "a fork that is none", prepare(fork_after_sequence=1), "context_mode", "fork_after_sequence"
+            "a fork that is none",
+            prepare(fork_after_sequence=1),
+            "context_mode",
+            "fork_after_sequence",
         ),
         Case("no such parent", [prepare(parent=NONE)], (), "NOT_FOUND", "SESSION_NOT_FOUND"),
         Case(
@@ -101,7 +110,11 @@ CASES: dict[str, list[Case]] = {
     "ContextEngine/RollbackSubagentSpawn": [
         *refs_of("ContextEngine/RollbackSubagentSpawn", "parent"),
         bad("no token", t.RollbackSubagentSpawnRequest(parent=S), "spawn_token"),
-        bad("a long token", t.RollbackSubagentSpawnRequest(parent=S, spawn_token=LONG_ID), "spawn_token"),
+        bad(
+            "a long token",
+            t.RollbackSubagentSpawnRequest(parent=S, spawn_token=LONG_ID),
+            "spawn_token",
+        ),
     ],
     "ContextEngine/EndSubagent": [
         *refs_of("ContextEngine/EndSubagent", "child"),

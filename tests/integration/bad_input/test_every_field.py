@@ -1,4 +1,5 @@
-"""Every field of every request with hostile values: a precise status, the field named, and nothing changed."""
+"""Every field of every request with hostile values: a precise status, the field named, and nothing
+changed."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def state(home: House, session: t.SessionRef) -> tuple[object, ...]:
-    """What a refused call must not have changed, as the store has it: the session, the one written last, the choices."""
+    """What a refused call must not have changed, as the store has it: the session, the one written
+    last, the choices."""
     store = home.app.store
     held = await store.head(Scope("default", session.agent_id, session.session_id))
     newest = await store.list_sessions("default", agent="", session_key="", limit=1, after=None)
@@ -106,5 +108,7 @@ def faults(answer: Answer, rpc: Rpc) -> list[str]:
         fields = [violation.field for violation in answer.error.violations]
         if not fields:
             found.append(f"{answer.error.reason} names no field")
-        found += [f"names {field!r}, which is no field" for field in fields if not resolves(rpc, field)]
+        found += [
+            f"names {field!r}, which is no field" for field in fields if not resolves(rpc, field)
+        ]
     return found

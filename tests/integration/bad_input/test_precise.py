@@ -1,4 +1,5 @@
-"""Bad requests and exactly what they are answered, for every rpc of the contract; none of them changes anything."""
+"""Bad requests and exactly what they are answered, for every rpc of the contract; none of them
+changes anything."""
 
 from __future__ import annotations
 
@@ -48,14 +49,21 @@ async def narrow(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hous
 
 
 async def test_every_rpc_has_its_cases() -> None:
-    """An rpc that is new is neither unserved nor in the table until somebody has thought of what can be wrong with it."""
+    """An rpc that is new is neither unserved nor in the table until somebody has thought of what
+    can be wrong with it."""
     served = {short(rpc) for rpc in SERVED}
     assert set(CASES) == served
     assert set(EMPTY) <= served
-    assert {rpc.method for rpc in contract.rpcs()} == {rpc.method for rpc in SERVED} | set(unserved.UNSERVED)
+    assert {rpc.method for rpc in contract.rpcs()} == {rpc.method for rpc in SERVED} | set(
+        unserved.UNSERVED
+    )
     for name, cases in CASES.items():
-        assert len({(case.what, *case.fields) for case in cases}) == len(cases), f"{name} has a case twice"
-        assert cases or not next(rpc for rpc in SERVED if short(rpc) == name).request.DESCRIPTOR.fields
+        assert len({(case.what, *case.fields) for case in cases}) == len(cases), (
+            f"{name} has a case twice"
+        )
+        assert (
+            cases or not next(rpc for rpc in SERVED if short(rpc) == name).request.DESCRIPTOR.fields
+        )
 
 
 @pytest.mark.parametrize("rpc", SERVED, ids=short)
@@ -126,7 +134,9 @@ def _not_utf8(rpc: Rpc) -> bytes:
 @pytest.mark.parametrize("rpc", SERVED, ids=short)
 async def test_a_request_above_the_limit(narrow: House, rpc: Rpc) -> None:
     before = await state(narrow, S)
-    unknown = b"\xf2\x7f"  # field 2046, which no message has: any request may be as large as one likes
+    unknown = (
+        b"\xf2\x7f"  # field 2046, which no message has: any request may be as large as one likes
+    )
     for size in (LIMIT + 1, 4 * LIMIT):
         raw = unknown + _varint(size - 6) + b"x" * (size - 6)
         answer = await narrow.raw(rpc, raw, timeout=5)
@@ -140,7 +150,9 @@ async def test_a_request_above_the_limit(narrow: House, rpc: Rpc) -> None:
 
 
 def _varint(value: int) -> bytes:
-    return bytes([value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21])
+    return bytes(
+        [value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21]
+    )
 
 
 BULKY: dict[str, Callable[[list[t.Message]], list[Message]]] = {

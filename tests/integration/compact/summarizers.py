@@ -1,11 +1,17 @@
-"""Wrappers around the service's own summarizer: they wait, count, or say too much. What they hand on is real."""
+"""Wrappers around the service's own summarizer: they wait, count, or say too much. What they hand
+on is real."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
 
-from contextengine_server.summarize.request import Summarizer, SummarizerFailed, SummaryRequest, SummaryResult
+from contextengine_server.summarize.request import (
+    Summarizer,
+    SummarizerFailed,
+    SummaryRequest,
+    SummaryResult,
+)
 from tests.integration.harness import House
 
 
@@ -47,7 +53,9 @@ class Wordy(Counting):
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         result = await super().summarize(request)
-        return replace(result, text=f"{result.text}\n" + "and so on and on " * request.source_tokens)
+        return replace(
+            result, text=f"{result.text}\n" + "and so on and on " * request.source_tokens
+        )
 
 
 class Failing:

@@ -1,5 +1,5 @@
-"""Compactions, folds, undos, hosts' summaries, late results, rewinds and appends in any order: every assembly is lawful, what memory
-shows is what the store shows, and no message is lost."""
+"""Compactions, folds, undos, hosts' summaries, late results, rewinds and appends in any order:
+every assembly is lawful, what memory shows is what the store shows, and no message is lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class Player:
     async def step(self) -> str:
         """One thing that happens."""
         names = (
-            ["talk"] * 5 + ["work"] * 3 + ["late", "compact", "compact", "host", "undo", "rewind", "forget"]
+            ["talk"] * 5
+            + ["work"] * 3
+            + ["late", "compact", "compact", "host", "undo", "rewind", "forget"]
         )
         name = self.random.choice(names)
         await getattr(self, name)()
@@ -105,7 +107,9 @@ class Player:
                 last_sequence=self.random.randint(first + 2, self.rows),
                 summary=f"host {first}",
             )
-            request = t.RecordHostChangeRequest(session=self.session, change_id=self.name(), compacted=change)
+            request = t.RecordHostChangeRequest(
+                session=self.session, change_id=self.name(), compacted=change
+            )
             answer = await self.house.raw(_RECORD, request.SerializeToString())
             assert answer.code in ("OK", "INVALID_ARGUMENT")
 
@@ -123,13 +127,20 @@ class Player:
 _RECORD = next(rpc for rpc in rpcs() if rpc.name == "RecordHostChange")
 
 
-async def broken(house: House, session: t.SessionRef, reply: t.AssembleResponse) -> list[tuple[int, str]]:
-    """The laws that a reply breaks. A late result that came while a summary covered its call stays a note, also when that
-    summary was taken back since."""
+async def broken(
+    house: House, session: t.SessionRef, reply: t.AssembleResponse
+) -> list[tuple[int, str]]:
+    """The laws that a reply breaks. A late result that came while a summary covered its call stays
+    a note, also when that summary was taken back since."""
     judge = Judge.of(await house.export(session, as_of_revision=reply.revision))
     ever = (await house.export(session, include_retired=True)).summaries
     leaves = [
-        Leaf(s.info.first_sequence, s.info.last_sequence, s.info.created_revision, s.info.retired_revision)
+        Leaf(
+            s.info.first_sequence,
+            s.info.last_sequence,
+            s.info.created_revision,
+            s.info.retired_revision,
+        )
         for s in ever
         if not s.info.depth
     ]

@@ -1,4 +1,5 @@
-"""What was evicted stays evicted (contract §4: nothing flickers), over a running service: in memory and read again from the store."""
+"""What was evicted stays evicted (contract §4: nothing flickers), over a running service: in memory
+and read again from the store."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from tests.integration.assemble.asking import ask, assign, hashes, quiet, reply_
 from tests.integration.harness import House, budget
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-OPTIONS = {"freshTailTurns": 2, "leafChunkTokens": 1_000, "leafTargetTokens": 120, "condensedMinFanout": 20}
+OPTIONS = {
+    "freshTailTurns": 2,
+    "leafChunkTokens": 1_000,
+    "leafTargetTokens": 120,
+    "condensedMinFanout": 20,
+}
 
 
 async def summarize(house: House, session: t.SessionRef, first: int, last: int) -> None:
@@ -28,11 +34,16 @@ async def summarize(house: House, session: t.SessionRef, first: int, last: int) 
 
 def shown(reply: t.AssembleResponse) -> set[int]:
     """The messages shown, by sequence."""
-    return {item.origin.sequence for item in reply.items if item.origin.WhichOneof("kind") == "sequence"}
+    return {
+        item.origin.sequence for item in reply.items if item.origin.WhichOneof("kind") == "sequence"
+    }
 
 
-async def test_a_scrap_between_two_summaries_does_not_come_back(shared: House, session: t.SessionRef) -> None:
-    """Messages 21 and 22 are covered by neither summary and were evicted before the second made room."""
+async def test_a_scrap_between_two_summaries_does_not_come_back(
+    shared: House, session: t.SessionRef
+) -> None:
+    """Messages 21 and 22 are covered by neither summary and were evicted before the second made
+    room."""
     await assign(shared, session, "dag", **OPTIONS)
     turns = [m for n in range(30) for m in (say(f"u{n}", 50), reply_with(f"a{n}", 50))]
     await store(shared, session, turns[:40])
@@ -56,8 +67,8 @@ async def test_a_scrap_between_two_summaries_does_not_come_back(shared: House, s
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_whatever_is_summarized(shared: House, session: t.SessionRef, seed: int) -> None:
-    """Hosts' summaries over any range, the engine's own, and messages, at three budgets; while no user's message takes more than
-    an eighth of one."""
+    """Hosts' summaries over any range, the engine's own, and messages, at three budgets; while no
+    user's message takes more than an eighth of one."""
     await assign(shared, session, "dag", **OPTIONS)
     chance = random.Random(seed)
     sizes = (2_500, 4_000, 9_000)
@@ -84,7 +95,11 @@ async def test_whatever_is_summarized(shared: House, session: t.SessionRef, seed
                 if chance.random() < 0.3:
                     shared.forget()
                 reply = await ask(shared, session, budget=budget(size), explain=True)
-                now = {d.sequence for d in reply.decisions if d.kind == t.Decision.Kind.KIND_EVICTED}
-                newest_user = max((d.sequence for d in reply.decisions if "newest user" in d.rule), default=0)
+                now = {
+                    d.sequence for d in reply.decisions if d.kind == t.Decision.Kind.KIND_EVICTED
+                }
+                newest_user = max(
+                    (d.sequence for d in reply.decisions if "newest user" in d.rule), default=0
+                )
                 assert not (evicted[size] & shown(reply)) - {newest_user}, (size, seed)
                 evicted[size] |= now

@@ -1,5 +1,6 @@
-"""What the engines that `dag` stands for promise of compaction, fact by fact, over a real channel. The numbers are those of the
-collected facts: Comis's context DAG, and lossless-claw's telling behaviours and weaknesses (W)."""
+"""What the engines that `dag` stands for promise of compaction, fact by fact, over a real channel.
+The numbers are those of the collected facts: Comis's context DAG, and lossless-claw's telling
+behaviours and weaknesses (W)."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def own_summarizer(shared: House) -> Iterator[None]:
 
 
 class Saying:
-    """A model that says this, is taken by its word as every model is, and remembers what it was asked."""
+    """A model that says this, is taken by its word as every model is, and remembers what it was
+    asked."""
 
     name = "saying"
 
@@ -69,7 +71,8 @@ class Saying:
 
 
 def speaks(house: House, say: Callable[[SummaryRequest], str]) -> Saying:
-    """From now on every summary is asked of a model that says this; behind it stands the note that counts alone."""
+    """From now on every summary is asked of a model that says this; behind it stands the note that
+    counts alone."""
     count = house.app.core.counter.count_text
     model = Saying(say, count)
     house.app.core.summarizer = SummarizerChain([EscalatingSummarizer(model)], count)
@@ -96,14 +99,18 @@ async def test_comis_91_a_leaf_stands_in_the_middle_and_no_message_is_gone(
 ) -> None:
     await assign(shared, session, "legacy")
     await store(shared, session, [say(f"m{n}", 200) for n in range(1, 6)])
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=2, last_sequence=4, summary="the middle")
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=2, last_sequence=4, summary="the middle"
+    )
     await shared.client.record_host_change(session, compacted=change)
     reply = await ask(shared, session, budget=EVERYTHING)
     assert origins(reply) == ["1", "summary", "5"]
     assert len(await shared.rows(session)) == 5
 
 
-async def test_comis_95_a_leaf_of_one_session_changes_no_other(shared: House, session: t.SessionRef) -> None:
+async def test_comis_95_a_leaf_of_one_session_changes_no_other(
+    shared: House, session: t.SessionRef
+) -> None:
     others = [ref(f"{session.session_id} other"), ref(session.session_id, agent="another")]
     for each in others:
         await store(shared, each, talk(20, 100))
@@ -159,10 +166,13 @@ async def test_comis_99_what_no_summarizer_manages_the_note_that_counts_does(
 async def test_comis_101_a_tenant_over_its_cap_gets_summaries_without_its_model(
     shared: House, session: t.SessionRef
 ) -> None:
-    """What the request says of whose account it is; that the account binds is shown where the summarizers are."""
+    """What the request says of whose account it is; that the account binds is shown where the
+    summarizers are."""
     counting = Counting(shared)
     await compacted(
-        shared, session, summarizerSpend={"maxTokensPerTenantPerHour": 7, "maxTokensPerTenantPerDay": 9}
+        shared,
+        session,
+        summarizerSpend={"maxTokensPerTenantPerHour": 7, "maxTokensPerTenantPerDay": 9},
     )
     [request] = counting.asked
     assert request.tenant == "default"
@@ -171,7 +181,9 @@ async def test_comis_101_a_tenant_over_its_cap_gets_summaries_without_its_model(
     assert (spend.per_hour, spend.per_day) == (7, 9)
 
 
-async def test_comis_105_ingest_does_not_wait_for_a_slow_pass(shared: House, session: t.SessionRef) -> None:
+async def test_comis_105_ingest_does_not_wait_for_a_slow_pass(
+    shared: House, session: t.SessionRef
+) -> None:
     gated = Gated(shared)
     await store(shared, session, talk(20, 100))
     await ask(shared, session, budget=budget(4_000))
@@ -251,7 +263,9 @@ async def test_lossless_claw_53_far_over_the_target_it_is_cut_and_says_so(
     assert done.summaries[0].summarizer == "saying"
 
 
-async def test_lossless_claw_53_cjk_is_counted_as_it_costs(shared: House, session: t.SessionRef) -> None:
+async def test_lossless_claw_53_cjk_is_counted_as_it_costs(
+    shared: House, session: t.SessionRef
+) -> None:
     """A summary of many tokens in few characters does not pass for a small one."""
     speaks(shared, lambda request: "总结这段对话的内容" * request.source_tokens)
     done = await compacted(shared, session)
@@ -324,10 +338,14 @@ async def test_lossless_claw_w3_a_tight_budget_keeps_the_digest_of_the_past(
     assert reply.outcome == FITS
     assert origins(reply)[0] == "summary"
     assert len(reply.items) < 20
-    assert {i.origin.summary_id for i in reply.items if i.origin.summary_id} == {s.id for s in done.summaries}
+    assert {i.origin.summary_id for i in reply.items if i.origin.summary_id} == {
+        s.id for s in done.summaries
+    }
 
 
-async def test_lossless_claw_w17_a_debt_hides_no_summary(shared: House, session: t.SessionRef) -> None:
+async def test_lossless_claw_w17_a_debt_hides_no_summary(
+    shared: House, session: t.SessionRef
+) -> None:
     await compacted(shared, session)
     async with held_back(shared, session):
         await shared.app.store.release_debt(
@@ -350,7 +368,9 @@ async def test_lossless_claw_23_appends_while_it_runs_are_in_their_place(
     await assign(shared, session, "dag", **SMALL)
     await store(shared, session, talk(30, 100))
     gated = Gated(shared)
-    running = asyncio.ensure_future(shared.client.compact(session, force=True, budget=budget(3_000)))
+    running = asyncio.ensure_future(
+        shared.client.compact(session, force=True, budget=budget(3_000))
+    )
     await gated.reached.wait()
     written = [reply_with(f"w{n}", 30) for n in range(20)]
     for message in written:
@@ -364,7 +384,9 @@ async def test_lossless_claw_23_appends_while_it_runs_are_in_their_place(
     assert ids_of(reply.items)[-20:] == ids_of(written)
 
 
-async def test_the_summary_before_it_goes_with_each_pass(shared: House, session: t.SessionRef) -> None:
+async def test_the_summary_before_it_goes_with_each_pass(
+    shared: House, session: t.SessionRef
+) -> None:
     counting = Counting(shared)
     await assign(shared, session, "dag", **(SMALL | {"condensedMinFanout": 20}))
     await store(shared, session, talk(12, 100))

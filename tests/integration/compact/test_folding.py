@@ -1,4 +1,5 @@
-"""Condensed summaries over a real channel: runs of summaries are folded into deeper ones, and nothing below them is lost."""
+"""Condensed summaries over a real channel: runs of summaries are folded into deeper ones, and
+nothing below them is lost."""
 
 from __future__ import annotations
 
@@ -106,7 +107,11 @@ async def test_everything_below_can_be_reached(shared: House, session: t.Session
             max_tokens=50_000,
             page_token=page,
         )
-        found += [item.origin.sequence for item in part.items if item.origin.WhichOneof("kind") == "sequence"]
+        found += [
+            item.origin.sequence
+            for item in part.items
+            if item.origin.WhichOneof("kind") == "sequence"
+        ]
         page = part.next_page_token
         if not page:
             break
@@ -116,8 +121,8 @@ async def test_everything_below_can_be_reached(shared: House, session: t.Session
 async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
     shared: House, session: t.SessionRef
 ) -> None:
-    """Through leaves and folds in the background: within an epoch the earlier list begins the later, and what was evicted or
-    summarized never comes back as a message."""
+    """Through leaves and folds in the background: within an epoch the earlier list begins the
+    later, and what was evicted or summarized never comes back as a message."""
     await assign(shared, session, "dag", **SMALL)
     known: dict[str, list[bytes]] = {}
     gone: set[int] = set()
@@ -151,15 +156,17 @@ async def test_with_a_wide_fan_out_nothing_is_folded(shared: House, session: t.S
 async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_below_another(
     shared: House, session: t.SessionRef
 ) -> None:
-    """The view was full when the first leaf was made. By now there is room for what was evicted then, and no summary that is
-    shown says how full it had been."""
+    """The view was full when the first leaf was made. By now there is room for what was evicted
+    then, and no summary that is shown says how full it had been."""
     await assign(shared, session, "dag", **SMALL)
     await store(shared, session, [*talk(14, 100), say("last", 20)])
     await quiet(shared, session)
     before = await ask(shared, session, budget=budget(4_000))
     for _ in range(3):
         assert (await shared.client.compact(session, force=True, budget=budget(50_000))).passes == 1
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=12, summary="all of it")
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=12, summary="all of it"
+    )
     host = await shared.client.record_host_change(session, compacted=change)
     assert len(host.summary.children) == 3
     warm = await ask(shared, session, budget=budget(4_000))
@@ -171,7 +178,9 @@ async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_belo
     assert hashes(await ask(shared, session, budget=budget(4_001))) == hashes(warm)
 
 
-async def test_what_a_session_inherits_is_folded_with_its_own(shared: House, session: t.SessionRef) -> None:
+async def test_what_a_session_inherits_is_folded_with_its_own(
+    shared: House, session: t.SessionRef
+) -> None:
     """And the session that it continues keeps what it had; taken back, both are as they were."""
     await assign(shared, session, "dag", **SMALL)
     await store(shared, session, talk(12, 100))
@@ -186,15 +195,23 @@ async def test_what_a_session_inherits_is_folded_with_its_own(shared: House, ses
     await store(shared, child, talk(12, 100, "n"))
     done = await shared.client.compact(child, force=True, budget=budget(900))
     parents = [s for s in done.summaries if s.depth]
-    assert {s.id for s in first.summaries} & {below for parent in parents for below in parent.children}
+    assert {s.id for s in first.summaries} & {
+        below for parent in parents for below in parent.children
+    }
     reply = await ask(shared, child, budget=budget(50_000))
     assert reply.items[0].summary.depth >= 1
     shared.forget()
     assert hashes(await ask(shared, child, budget=budget(50_001))) == hashes(reply)
     page = await shared.client.recall.expand(
-        child, summary_ids=[reply.items[0].summary.id], max_depth=10, include_messages=True, max_tokens=50_000
+        child,
+        summary_ids=[reply.items[0].summary.id],
+        max_depth=10,
+        include_messages=True,
+        max_tokens=50_000,
     )
-    found = [item.origin.sequence for item in page.items if item.origin.WhichOneof("kind") == "sequence"]
+    found = [
+        item.origin.sequence for item in page.items if item.origin.WhichOneof("kind") == "sequence"
+    ]
     assert found[0] == 1
     assert (await shared.client.get_status(session)).generation == first.generation
     await shared.client.compact(child, undo_to_generation=0)

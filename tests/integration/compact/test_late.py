@@ -1,11 +1,22 @@
-"""Late results in a long session: what an assembly or a compaction reads is in proportion to what it needs, wherever they lie."""
+"""Late results in a long session: what an assembly or a compaction reads is in proportion to what
+it needs, wherever they lie."""
 
 from __future__ import annotations
 
 import pytest
 
 from contextengine import types as t
-from tests.integration.assemble.asking import ask, assign, calls, hashes, quiet, result, say, store, talk
+from tests.integration.assemble.asking import (
+    ask,
+    assign,
+    calls,
+    hashes,
+    quiet,
+    result,
+    say,
+    store,
+    talk,
+)
 from tests.integration.harness import House, budget
 
 from .test_evicted import summarize
@@ -16,10 +27,13 @@ ROWS, PART = 1_200, 100
 
 
 async def given_up(house: House, session: t.SessionRef, *, together: bool) -> None:
-    """Two calls at the beginning of a long session, given up, and answered at its end: each by itself, or in one message. What
-    they stand in is covered by no summary and was never evicted; what follows was summarized as it came."""
+    """Two calls at the beginning of a long session, given up, and answered at its end: each by
+    itself, or in one message. What they stand in is covered by no summary and was never evicted;
+    what follows was summarized as it came."""
     await assign(house, session, "dag", freshTailTurns=2, leafChunkTokens=1_000)
-    await store(house, session, [say("u0"), calls("a0", "c0"), say("u1"), calls("a1", "c1"), say("u2")])
+    await store(
+        house, session, [say("u0"), calls("a0", "c0"), say("u1"), calls("a1", "c1"), say("u2")]
+    )
     for first in range(6, ROWS, PART):
         await store(house, session, talk(PART // 2, 20, prefix=f"{first}-"))
         await summarize(house, session, first, first + PART - 1)
@@ -31,7 +45,8 @@ async def given_up(house: House, session: t.SessionRef, *, together: bool) -> No
 
 
 async def cold(house: House, session: t.SessionRef, size: int) -> tuple[int, list[str]]:
-    """How many messages are read for an assembly, which shows the same as in memory; and the ids that it shows."""
+    """How many messages are read for an assembly, which shows the same as in memory; and the ids
+    that it shows."""
     warm = await ask(house, session, budget=budget(size))
     house.forget()
     reads = Reads(house)
@@ -50,9 +65,11 @@ async def test_results_that_came_each_by_itself(shared: House, session: t.Sessio
     assert rows < ROWS // 2
 
 
-async def test_results_for_several_steps_in_one_message(shared: House, session: t.SessionRef) -> None:
-    """Its row tells one place: those steps cannot be read by themselves, so the session is read whole where they are shown, and as
-    long as the message itself is in the window."""
+async def test_results_for_several_steps_in_one_message(
+    shared: House, session: t.SessionRef
+) -> None:
+    """Its row tells one place: those steps cannot be read by themselves, so the session is read
+    whole where they are shown, and as long as the message itself is in the window."""
     await given_up(shared, session, together=True)
     rows, ids = await cold(shared, session, 12_000)
     assert ids[:7] == ["u0", "a0", "r", "u1", "a1", "r", "u2"]

@@ -1,4 +1,5 @@
-"""Contract §6: the core stores before any engine runs, legacy included; so falling back to it, or leaving it, loses nothing."""
+"""Contract §6: the core stores before any engine runs, legacy included; so falling back to it, or
+leaving it, loses nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ async def test_its_own_ingest_is_a_no_op_and_says_so(shared: House, session: t.S
     assert noticed.ingested
 
 
-async def test_it_shows_the_list_or_else_the_whole_view(shared: House, session: t.SessionRef) -> None:
+async def test_it_shows_the_list_or_else_the_whole_view(
+    shared: House, session: t.SessionRef
+) -> None:
     await assign(shared, session, "legacy")
     await store(shared, session, talk(20, 60))
     assert ids_of((await ask(shared, session)).items) == ids_of(talk(20))
@@ -96,7 +99,8 @@ async def test_switching_engines_keeps_the_history(
 async def test_a_harness_that_takes_over_the_compacted_list(
     shared: House, session: t.SessionRef, with_ids: bool
 ) -> None:
-    """It goes on with what it was given: the summary stands in its list as it stood in ours, with its id or without."""
+    """It goes on with what it was given: the summary stands in its list as it stood in ours, with
+    its id or without."""
     await assign(shared, session, "legacy")
     messages = talk(20, 100)
     await store(shared, session, messages if with_ids else without_ids(messages))

@@ -1,5 +1,5 @@
-"""Contract §5: Compact{propose_only} shows what would be done, CommitCompaction takes or refuses it. A proposal that nobody takes
-changes nothing."""
+"""Contract §5: Compact{propose_only} shows what would be done, CommitCompaction takes or refuses
+it. A proposal that nobody takes changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SIZE = budget(2_000)
 
 
-async def long(house: House, session: t.SessionRef, engine: str = "dag", options: Any = SMALL) -> None:
+async def long(
+    house: House, session: t.SessionRef, engine: str = "dag", options: Any = SMALL
+) -> None:
     await assign(house, session, engine, **options)
     await store(house, session, talk(40, 100))
     await quiet(house, session)
@@ -59,7 +61,12 @@ async def test_what_is_taken_is_what_was_shown(
         await long(shared, each, engine, options)
     before = await shared.client.get_status(session)
     proposal = await propose(shared, session, return_list=True)
-    assert (proposal.compacted, proposal.changed, proposal.ok, proposal.passes) == (False, True, True, 0)
+    assert (proposal.compacted, proposal.changed, proposal.ok, proposal.passes) == (
+        False,
+        True,
+        True,
+        0,
+    )
     assert proposal.proposal_id
     assert proposal.tokens_after < proposal.tokens_before
     assert await shared.client.get_status(session) == before
@@ -69,10 +76,15 @@ async def test_what_is_taken_is_what_was_shown(
     assert taken.revision == before.revision + 1
     assert taken.generation == len(proposal.summaries)
     reply = await ask(shared, session, budget=SIZE)
-    assert [item.content_hash for item in reply.items] == [item.content_hash for item in proposal.items]
+    assert [item.content_hash for item in reply.items] == [
+        item.content_hash for item in proposal.items
+    ]
     assert await judged(shared, reply, session) == []
     status = await shared.client.get_status(session)
-    assert (status.view_tokens, status.summary_count) == (proposal.tokens_after, len(proposal.summaries))
+    assert (status.view_tokens, status.summary_count) == (
+        proposal.tokens_after,
+        len(proposal.summaries),
+    )
     done = await shared.client.compact(twin, force=True, budget=SIZE)
     assert said(done) == said(proposal)
     shared.forget()
@@ -86,7 +98,9 @@ async def test_what_is_taken_is_what_was_shown(
     assert ids_of((await ask(shared, session, budget=budget(50_000))).items) == ids_of(talk(40))
 
 
-async def test_what_was_taken_and_undone_can_be_made_again(shared: House, session: t.SessionRef) -> None:
+async def test_what_was_taken_and_undone_can_be_made_again(
+    shared: House, session: t.SessionRef
+) -> None:
     """From whichever of its summaries on."""
     await long(shared, session)
     proposal = await propose(shared, session)
@@ -106,7 +120,11 @@ async def test_what_is_refused_stays_refused(shared: House, session: t.SessionRe
     refused = await shared.client.commit_compaction(
         session, proposal.proposal_id, False, refuse_reason="the list is needed as it is"
     )
-    assert (refused.committed, refused.reason, refused.revision) == (False, "refused", before.revision)
+    assert (refused.committed, refused.reason, refused.revision) == (
+        False,
+        "refused",
+        before.revision,
+    )
     again = await shared.client.commit_compaction(session, proposal.proposal_id, True)
     assert (again.committed, again.reason) == (False, "refused")
     assert await shared.client.get_status(session) == before
@@ -131,7 +149,9 @@ async def test_it_may_be_taken_after_more_was_said_and_after_a_restart(
 
 
 @pytest.mark.parametrize("change", ["compaction", "rewind", "reset", "late", "undo"])
-async def test_not_after_the_session_was_reshaped(shared: House, session: t.SessionRef, change: str) -> None:
+async def test_not_after_the_session_was_reshaped(
+    shared: House, session: t.SessionRef, change: str
+) -> None:
     await store(shared, session, [calls("a0", "late")])
     await long(shared, session)
     if change == "undo":
@@ -177,10 +197,16 @@ async def _expires(clocked: House, clock: Clock) -> None:
     assert again.committed
 
 
-async def test_there_is_not_always_something_to_propose(shared: House, session: t.SessionRef) -> None:
+async def test_there_is_not_always_something_to_propose(
+    shared: House, session: t.SessionRef
+) -> None:
     await store(shared, session, [say("u1")])
     nothing = await propose(shared, session, return_list=True)
-    assert (nothing.reason, nothing.changed, nothing.proposal_id) == ("nothing to compact", False, "")
+    assert (nothing.reason, nothing.changed, nothing.proposal_id) == (
+        "nothing to compact",
+        False,
+        "",
+    )
     assert texts(nothing.items) == texts([say("u1")])
     with pytest.raises(ContextEngineError) as missing:
         await shared.client.commit_compaction(session, "no-such", True)

@@ -1,5 +1,5 @@
-"""Contract §5: `undo_to_generation` takes compactions back. Nothing was deleted, so all of it comes back; and it stays so until a
-compaction is forced."""
+"""Contract §5: `undo_to_generation` takes compactions back. Nothing was deleted, so all of it comes
+back; and it stays so until a compaction is forced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def own_summarizer(shared: House) -> Iterator[None]:
     core.summarizer = before
 
 
-async def undo(house: House, session: t.SessionRef, generation: int, **more: Any) -> t.CompactResponse:
+async def undo(
+    house: House, session: t.SessionRef, generation: int, **more: Any
+) -> t.CompactResponse:
     return await house.client.compact(session, undo_to_generation=generation, **more)
 
 
@@ -104,7 +106,9 @@ async def test_the_summaries_that_another_stood_in_for_come_back(
     assert hashes(await ask(shared, session, budget=EVERYTHING)) == hashes(before)
 
 
-async def test_nothing_is_compacted_until_that_is_forced(shared: House, session: t.SessionRef) -> None:
+async def test_nothing_is_compacted_until_that_is_forced(
+    shared: House, session: t.SessionRef
+) -> None:
     await assign(shared, session, "dag")
     await store(shared, session, talk(20, 100))
     await shared.client.compact(session, force=True, budget=budget(2_000))
@@ -154,7 +158,11 @@ async def test_what_cannot_be_undone_is_said(shared: House, session: t.SessionRe
     for wrong in (status.generation + 1, -1):
         with pytest.raises(ContextEngineError) as refused:
             await undo(shared, session, wrong)
-        assert problem(refused.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["undo_to_generation"])
+        assert problem(refused.value) == (
+            "INVALID_ARGUMENT",
+            "INVALID_FIELD",
+            ["undo_to_generation"],
+        )
         assert f"0 to {status.generation}" in str(refused.value)
     with pytest.raises(ContextEngineError) as both:
         await undo(shared, session, 0, force=True)

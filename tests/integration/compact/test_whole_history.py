@@ -1,5 +1,5 @@
-"""A whole history compacted in one call, by the note that counts: what it reads is in proportion to the history, and what it holds
-is not."""
+"""A whole history compacted in one call, by the note that counts: what it reads is in proportion to
+the history, and what it holds is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import pytest
 
 from contextengine import types as t
 from contextengine_server.summarize import SummarizerChain
-from tests.integration.assemble.asking import ask, assign, ids_of, judged, quiet, scope_of, store, talk
+from tests.integration.assemble.asking import (
+    ask,
+    assign,
+    ids_of,
+    judged,
+    quiet,
+    scope_of,
+    store,
+    talk,
+)
 from tests.integration.harness import House, budget, ref
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,7 +28,8 @@ SIZE = budget(2_000)
 
 
 class Reads:
-    """Counts the messages that the store is asked for, but by the search index, which reads when it likes."""
+    """Counts the messages that the store is asked for, but by the search index, which reads when it
+    likes."""
 
     def __init__(self, house: House) -> None:
         self.rows = 0
@@ -34,8 +44,11 @@ class Reads:
         return found
 
 
-async def compacted(house: House, session: t.SessionRef, turns: int) -> tuple[t.CompactResponse, int]:
-    """Compacts a cold session of so many turns; what came of it, and how many messages were read for it."""
+async def compacted(
+    house: House, session: t.SessionRef, turns: int
+) -> tuple[t.CompactResponse, int]:
+    """Compacts a cold session of so many turns; what came of it, and how many messages were read
+    for it."""
     await assign(house, session, "dag", leafChunkTokens=1_000)
     await store(house, session, talk(turns, 100))
     await quiet(house, session)

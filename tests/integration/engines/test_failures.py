@@ -1,4 +1,5 @@
-"""An engine that fails is recorded, shown, and answered for by `on_engine_failure`; what was stored stays stored."""
+"""An engine that fails is recorded, shown, and answered for by `on_engine_failure`; what was stored
+stays stored."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def mended() -> None:
 
 
 @asynccontextmanager
-async def fragile(directory: Path, policy: str = "fail_closed", **settings: object) -> AsyncIterator[House]:
+async def fragile(
+    directory: Path, policy: str = "fail_closed", **settings: object
+) -> AsyncIterator[House]:
     """A house whose session `s1` is served by the fragile engine and has a little history."""
     options = {"engine.on_engine_failure": policy, **settings}
     async with house(directory, engines=[FRAGILE], **options) as home:
@@ -65,7 +68,9 @@ async def test_fail_closed_answers_the_failure(tmp_path: Path, how: str) -> None
             await failed(home.client.assemble(ref(), explain=True))
             await failed(home.client.assemble(ref(), live=t.LiveList(messages=[user("q1", id="")])))
         Fragile.how = ""
-        assert texts((await home.client.assemble(ref())).items) == ["q1", "a1", "q2"], "it is asked again"
+        assert texts((await home.client.assemble(ref())).items) == ["q1", "a1", "q2"], (
+            "it is asked again"
+        )
 
 
 @pytest.mark.parametrize("how", IN_ASSEMBLE)
@@ -132,14 +137,18 @@ async def test_the_first_failure_wins_and_all_are_counted(tmp_path: Path) -> Non
         (check,) = [check for check in doctor.checks if check.name == "engine.failures"]
         assert "fragile" in check.found
         assert check.status == t.DoctorResponse.STATUS_WARNING
-        assert not (await home.client.get_status(ref("s1"))).engine_failure.reason.startswith(SECRET)
+        assert not (await home.client.get_status(ref("s1"))).engine_failure.reason.startswith(
+            SECRET
+        )
 
 
 async def test_a_failure_is_an_event(tmp_path: Path) -> None:
     async with fragile(tmp_path) as home:
         Fragile.how = "plan"
         await failed(home.client.assemble(ref()))
-        async with home.client.sessions.watch(resume_position="0", name_prefixes=["engine:failed"]) as events:
+        async with home.client.sessions.watch(
+            resume_position="0", name_prefixes=["engine:failed"]
+        ) as events:
             async for event in events:
                 if event.name == "engine:failed":
                     break
@@ -227,7 +236,10 @@ async def test_a_factory_that_raises_is_a_failing_engine(tmp_path: Path, policy:
         assert (reply.engine_id, texts(reply.items)) == ("legacy", ["q1", "a1", "q2"])
         status = await home.client.get_status(ref())
         assert (status.engine.id, status.engine_source) == ("legacy", "session")
-        assert (status.engine_failure.engine_id, status.engine_failure.operation) == ("fragile", "load")
+        assert (status.engine_failure.engine_id, status.engine_failure.operation) == (
+            "fragile",
+            "load",
+        )
 
 
 @pytest.mark.parametrize("how", ["", "dispose"])

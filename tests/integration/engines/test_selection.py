@@ -1,4 +1,5 @@
-"""Which engines there are, and which one serves whom: the configuration's, or an operator's choice. An agent never chooses."""
+"""Which engines there are, and which one serves whom: the configuration's, or an operator's choice.
+An agent never chooses."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ async def serving(client: AsyncClient, session: t.SessionRef) -> tuple[str, str]
     resolved = await client.engines.get(session=session)
     introduced = await client.bootstrap(session)
     assert status.engine == resolved.engine.info == introduced.engine
-    assert (assembly.engine_id, assembly.engine_version) == (status.engine.id, status.engine.version)
+    assert (assembly.engine_id, assembly.engine_version) == (
+        status.engine.id,
+        status.engine.version,
+    )
     assert status.engine_source == resolved.source
     return status.engine.id, status.engine_source
 
@@ -132,7 +136,9 @@ async def test_options_within_options_are_chosen_one_by_one(house: House) -> Non
     """A cap for the day leaves the tenant's for the hour as it is."""
     client = house.client
     await client.ingest(ref(), user("hello"))
-    await client.engines.assign(options_json=b'{"summarizerSpend": {"maxTokensPerTenantPerHour": 1000}}')
+    await client.engines.assign(
+        options_json=b'{"summarizerSpend": {"maxTokensPerTenantPerHour": 1000}}'
+    )
     await client.engines.assign(
         scope=ref(), options_json=b'{"summarizerSpend": {"maxTokensPerTenantPerDay": 5000}}'
     )
@@ -251,10 +257,16 @@ async def test_how_many_warm_sessions_an_engine_serves(guarded: House) -> None:
     assert counts == {"dag": 1, "legacy": 0}
 
 
-@pytest.mark.parametrize("registration", [WANTING, REFUSING], ids=["no engine", "a factory that raises"])
-async def test_what_is_no_engine_is_shown_and_not_chosen(tmp_path: Path, registration: Registration) -> None:
+@pytest.mark.parametrize(
+    "registration", [WANTING, REFUSING], ids=["no engine", "a factory that raises"]
+)
+async def test_what_is_no_engine_is_shown_and_not_chosen(
+    tmp_path: Path, registration: Registration
+) -> None:
     async with house(tmp_path, engines=[registration]) as home:
-        (listed,) = [e for e in (await home.client.engines.list()).engines if e.info.id == registration.id]
+        (listed,) = [
+            e for e in (await home.client.engines.list()).engines if e.info.id == registration.id
+        ]
         assert not listed.available
         assert listed.unavailable_reason
         assert SECRET not in str(listed)

@@ -1,4 +1,5 @@
-"""Another engine for a session in mid-life, either way: the next call uses it, on the same history."""
+"""Another engine for a session in mid-life, either way: the next call uses it, on the same
+history."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ def turns(count: int, start: int = 0) -> list[t.Message]:
     said = []
     for n in range(start, start + count):
         call = tool_call(f"c{n}", "look")
-        said += [user(f"q{n}" + LONG), assistant(tool_calls=[call]), tool_result(f"c{n}", f"r{n}" + LONG)]
+        said += [
+            user(f"q{n}" + LONG),
+            assistant(tool_calls=[call]),
+            tool_result(f"c{n}", f"r{n}" + LONG),
+        ]
         said.append(assistant(f"a{n}"))
     return said
 
@@ -85,7 +90,9 @@ async def test_what_one_engine_evicts_the_other_still_has(house: House) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("dag", "legacy"), ("legacy", "dag")])
-async def test_summaries_of_one_engine_serve_the_other(house: House, first: str, second: str) -> None:
+async def test_summaries_of_one_engine_serve_the_other(
+    house: House, first: str, second: str
+) -> None:
     said = turns(20)
     await house.client.ingest_batch(ref(), said)
     await assign(house, first)
@@ -99,14 +106,18 @@ async def test_summaries_of_one_engine_serve_the_other(house: House, first: str,
     assert [item for item in after.items if item.HasField("summary")] == summaries
     assert texts(after.items) == texts(before.items)
     more = await house.client.compact(ref(), force=True, budget=budget(1_200))
-    assert (await house.client.assemble(ref(), budget=budget(1_200))).outcome == 1 or not more.compacted
+    assert (
+        await house.client.assemble(ref(), budget=budget(1_200))
+    ).outcome == 1 or not more.compacted
     await assign(house, first)
     await house.client.assemble(ref())
     assert texts(await house.rows(ref())) == texts(said), "whatever is shown, all is stored"
 
 
 async def test_open_calls_stay_open_through_a_switch(house: House) -> None:
-    await house.client.ingest_batch(ref(), [user("go"), assistant(tool_calls=[tool_call("c1", "look")])])
+    await house.client.ingest_batch(
+        ref(), [user("go"), assistant(tool_calls=[tool_call("c1", "look")])]
+    )
     for engine in ("legacy", "dag", "legacy"):
         await assign(house, engine)
         assert texts((await house.client.assemble(ref())).items) == ["go", "call:look"]

@@ -1,6 +1,8 @@
-"""Law 8 over random lives: tenants and agents that share every session id and key never see a row of each other.
+"""Law 8 over random lives: tenants and agents that share every session id and key never see a row
+of each other.
 
-Whatever a caller writes names its writer. Whatever any rpc answers, as bytes, must name nobody else.
+Whatever a caller writes names its writer. Whatever any rpc answers, as bytes, must name nobody
+else.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ class Life:
 
     def __init__(self, house: House, random: Random) -> None:
         self.house, self.random = house, random
-        self.clients: dict[str, AsyncClient] = {"alice": house.client_of(ALICE), "bob": house.client_of(BOB)}
+        self.clients: dict[str, AsyncClient] = {
+            "alice": house.client_of(ALICE),
+            "bob": house.client_of(BOB),
+        }
         self.stored: dict[Writer, int] = {}
         self.seen = 0
 
@@ -39,9 +44,15 @@ class Life:
         """A turn that names its writer in every place that text can be in."""
         name = f"writer-{'-'.join(writer)}-end"
         number = self.random.randrange(10**9)
-        said = f"{name} secret plan number {number}: " + "we agreed to ship the parser " * (words // 5)
+        said = f"{name} secret plan number {number}: " + "we agreed to ship the parser " * (
+            words // 5
+        )
         call = tool_call(f"c{number}", "read_file", {"path": name})
-        return [user(said), assistant(f"{name} reads", tool_calls=[call]), tool_result(f"c{number}", said)]
+        return [
+            user(said),
+            assistant(f"{name} reads", tool_calls=[call]),
+            tool_result(f"c{number}", said),
+        ]
 
     async def step(self) -> None:
         """One random call by a random caller."""
@@ -55,11 +66,16 @@ class Life:
             self.look(writer, does, str(error).encode())
             return
         for one in reply if isinstance(reply, list) else [reply]:
-            self.look(writer, does, one.SerializeToString() if isinstance(one, Message) else bytes(one))
+            self.look(
+                writer, does, one.SerializeToString() if isinstance(one, Message) else bytes(one)
+            )
 
     def look(self, writer: Writer, does: str, answer: bytes) -> None:
-        """Nobody else is named. Sessions of one agent may continue each other, so they may know each other's text."""
-        named = {tuple(part.decode() for part in match.groups()) for match in NAMED.finditer(answer)}
+        """Nobody else is named. Sessions of one agent may continue each other, so they may know
+        each other's text."""
+        named = {
+            tuple(part.decode() for part in match.groups()) for match in NAMED.finditer(answer)
+        }
         self.seen += len(named)
         others = {other for other in named if other[:2] != writer[:2]}
         assert not others, f"{does} told {writer} of {others}"
@@ -73,7 +89,10 @@ async def _write(life: Life, client: AsyncClient, writer: Writer) -> Any:
 async def _assemble(life: Life, client: AsyncClient, writer: Writer) -> Any:
     tokens = life.random.choice((300, 2_000, 100_000))
     return await client.assemble(
-        _ref(writer), ingest=life.say(writer), budget=budget(tokens), explain=life.random.random() < 0.3
+        _ref(writer),
+        ingest=life.say(writer),
+        budget=budget(tokens),
+        explain=life.random.random() < 0.3,
     )
 
 
@@ -89,7 +108,9 @@ async def _by_key(life: Life, client: AsyncClient, writer: Writer) -> Any:
 
 
 async def _search(life: Life, client: AsyncClient, writer: Writer) -> Any:
-    return await client.recall.search(_ref(writer), life.random.choice(("secret plan", "parser", "writer")))
+    return await client.recall.search(
+        _ref(writer), life.random.choice(("secret plan", "parser", "writer"))
+    )
 
 
 async def _tool(life: Life, client: AsyncClient, writer: Writer) -> Any:
@@ -101,7 +122,9 @@ async def _tool(life: Life, client: AsyncClient, writer: Writer) -> Any:
         )
         ids = [item.origin.summary_id for item in found.items if item.origin.summary_id]
         given = {"summary_id": ids[0] if ids else "s1-00000000"}
-    return await client.call_tool(_ref(writer), name=name, arguments_json=json.dumps(given).encode())
+    return await client.call_tool(
+        _ref(writer), name=name, arguments_json=json.dumps(given).encode()
+    )
 
 
 async def _expand(life: Life, client: AsyncClient, writer: Writer) -> Any:

@@ -79,7 +79,9 @@ async def test_a_write_rotates_as_well(house: House) -> None:
     assert await shown(house, ref("", key="main")) == ["after"]
 
 
-async def test_writing_to_the_old_id_under_the_key_does_not_make_it_current_again(house: House) -> None:
+async def test_writing_to_the_old_id_under_the_key_does_not_make_it_current_again(
+    house: House,
+) -> None:
     await house.client.ingest(ref("old", key="main"), user("before"))
     await house.client.ingest(ref("new", key="main"), user("after"))
     await house.client.ingest(ref("old", key="main"), user("late"))

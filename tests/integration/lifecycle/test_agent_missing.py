@@ -1,4 +1,5 @@
-"""Without an agent there is no scope: Assemble answers from what the caller sent, reading and storing nothing; nothing else runs."""
+"""Without an agent there is no scope: Assemble answers from what the caller sent, reading and
+storing nothing; nothing else runs."""
 
 from __future__ import annotations
 

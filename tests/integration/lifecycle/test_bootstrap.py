@@ -42,13 +42,20 @@ async def test_the_hosts_words_are_kept_through_a_restart(house: House) -> None:
 
 async def test_the_same_twice_changes_nothing(house: House) -> None:
     history = [user("one"), assistant("two")]
-    said: dict[str, Any] = {"host": HOST, "model": "claude-sonnet-4-5", "window": 50_000, "history": history}
+    said: dict[str, Any] = {
+        "host": HOST,
+        "model": "claude-sonnet-4-5",
+        "window": 50_000,
+        "history": history,
+    }
     first = await house.client.bootstrap(ref("s1", key="main"), **said)
     again = await house.client.bootstrap(ref("s1", key="main"), **said)
     assert (first.revision, first.created, first.last_sequence) == (1, True, 2)
     assert (again.revision, again.created, again.last_sequence) == (1, False, 2)
     assert [item.disposition for item in first.stored] == [t.StoredMessage.DISPOSITION_STORED] * 2
-    assert [item.disposition for item in again.stored] == [t.StoredMessage.DISPOSITION_DUPLICATE] * 2
+    assert [item.disposition for item in again.stored] == [
+        t.StoredMessage.DISPOSITION_DUPLICATE
+    ] * 2
     assert len(await house.rows(ref("s1"))) == 2
 
 
@@ -72,7 +79,9 @@ async def test_history_without_ids_is_safe_twice_by_its_request_id(house: House)
 
 async def test_a_conflict_in_history_is_listed_and_stops_nothing(house: House) -> None:
     await house.client.ingest(ref(), user("as stored", id="m1"))
-    reply = await house.client.bootstrap(ref(), history=[user("edited", id="m1"), user("new", id="m2")])
+    reply = await house.client.bootstrap(
+        ref(), history=[user("edited", id="m1"), user("new", id="m2")]
+    )
     conflict, stored = reply.stored
     assert conflict.disposition == t.StoredMessage.DISPOSITION_CONFLICT
     assert conflict.content_hash != conflict.conflicting_hash != b""
@@ -87,7 +96,12 @@ async def test_one_bootstrap_raises_the_revision_by_one(house: House) -> None:
     )
     assert (reply.revision, reply.created) == (2, False)
     status = await house.client.get_status(ref())
-    assert (status.session_key, status.model, status.host, status.message_count) == ("main", "gpt-5", HOST, 2)
+    assert (status.session_key, status.model, status.host, status.message_count) == (
+        "main",
+        "gpt-5",
+        HOST,
+        2,
+    )
 
 
 async def test_a_wrong_message_in_history_leaves_no_session_behind(house: House) -> None:
@@ -118,7 +132,9 @@ async def test_what_legacy_says_of_itself(tmp_path: Path) -> None:
 
 
 async def test_engine_info_follows_the_options(tmp_path: Path) -> None:
-    options = {"engine.dag": {"freshTailTurns": 3, "contextThreshold": 0.5, "deferCompaction": False}}
+    options = {
+        "engine.dag": {"freshTailTurns": 3, "contextThreshold": 0.5, "deferCompaction": False}
+    }
     async with house(tmp_path, **options) as tuned:
         info = (await tuned.client.bootstrap(ref())).engine
     assert info.tail_steps == 3

@@ -29,7 +29,8 @@ async def shown(house: House, session: t.SessionRef) -> list[str]:
 async def exported(house: House, session: t.SessionRef, **more) -> list[tuple[int, str, str]]:
     rows = await house.rows(session, **more)
     return [
-        (row.sequence, text, row.stored_in_session_id) for row, text in zip(rows, texts(rows), strict=True)
+        (row.sequence, text, row.stored_in_session_id)
+        for row, text in zip(rows, texts(rows), strict=True)
     ]
 
 
@@ -45,9 +46,17 @@ async def test_the_view_goes_on_and_so_do_the_sequences(house: House) -> None:
     assert stored.sequence == 3
     assert await shown(house, CHILD) == ["one", "two", "three"]
     assert await shown(house, PARENT) == ["one", "two"], "the parent is not written to"
-    assert await exported(house, CHILD) == [(1, "one", "parent"), (2, "two", "parent"), (3, "three", "")]
+    assert await exported(house, CHILD) == [
+        (1, "one", "parent"),
+        (2, "two", "parent"),
+        (3, "three", ""),
+    ]
     status = await house.client.get_status(CHILD)
-    assert (status.message_count, status.last_sequence, status.continues.session_id) == (3, 3, "parent")
+    assert (status.message_count, status.last_sequence, status.continues.session_id) == (
+        3,
+        3,
+        "parent",
+    )
 
 
 async def test_the_parents_ids_count_as_stored(house: House) -> None:
@@ -64,7 +73,9 @@ async def test_what_happens_to_the_parent_later_does_not_change_the_child(house:
     before = (await house.client.assemble(CHILD)).context_hash
     await say(house, PARENT, "of the parent")
     assert await shown(house, CHILD) == ["one", "two", "three"]
-    await house.client.record_host_change(PARENT, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1))
+    await house.client.record_host_change(
+        PARENT, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1)
+    )
     assert await shown(house, CHILD) == ["one", "two", "three"]
     await house.client.reset_session(PARENT)
     await say(house, PARENT, "anew")
@@ -85,7 +96,9 @@ async def test_a_late_result_in_the_parent_does_not_reach_the_child(house: House
     assert "found" not in await shown(house, CHILD)
 
 
-async def test_a_late_result_in_the_child_takes_the_place_of_the_inherited_calls(house: House) -> None:
+async def test_a_late_result_in_the_child_takes_the_place_of_the_inherited_calls(
+    house: House,
+) -> None:
     calls = [user("go"), assistant(tool_calls=[tool_call("c1", "look")]), user("never mind")]
     await house.client.ingest_batch(PARENT, calls)
     await house.client.bootstrap(CHILD, continues=PARENT)
@@ -102,7 +115,11 @@ async def test_continuing_goes_on_over_generations(house: House) -> None:
     await say(house, CHILD, "of the child")
     await say(house, PARENT, "of the parent")
     assert await shown(house, GRANDCHILD) == ["one", "two", "three"]
-    assert await exported(house, GRANDCHILD) == [(1, "one", "parent"), (2, "two", "child"), (3, "three", "")]
+    assert await exported(house, GRANDCHILD) == [
+        (1, "one", "parent"),
+        (2, "two", "child"),
+        (3, "three", ""),
+    ]
 
 
 async def test_a_reset_of_the_child_drops_what_it_inherited(house: House) -> None:
@@ -126,7 +143,9 @@ async def test_a_reset_child_goes_back_to_nothing(house: House) -> None:
     await born(house, "one", "two")
     await house.client.reset_session(CHILD)
     await say(house, CHILD, "three")
-    await house.client.record_host_change(CHILD, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=0))
+    await house.client.record_host_change(
+        CHILD, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=0)
+    )
     assert await shown(house, CHILD) == []
 
 
@@ -143,7 +162,10 @@ async def test_a_reset_of_the_parent_keeps_as_of_reads_of_the_child(house: House
     at_birth = (await house.client.get_status(CHILD)).revision
     await say(house, CHILD, "three")
     await house.client.reset_session(PARENT)
-    assert [row[1] for row in await exported(house, CHILD, as_of_revision=at_birth)] == ["one", "two"]
+    assert [row[1] for row in await exported(house, CHILD, as_of_revision=at_birth)] == [
+        "one",
+        "two",
+    ]
 
 
 async def test_the_child_cannot_go_back_into_its_parent(house: House) -> None:
@@ -154,7 +176,9 @@ async def test_the_child_cannot_go_back_into_its_parent(house: House) -> None:
             CHILD, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1)
         )
     assert problem(caught.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["rewind.after_sequence"])
-    await house.client.record_host_change(CHILD, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2))
+    await house.client.record_host_change(
+        CHILD, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2)
+    )
     assert await shown(house, CHILD) == ["one", "two"]
 
 
@@ -202,8 +226,14 @@ async def test_only_an_empty_session_can_continue_another(house: House) -> None:
     [
         (ref("child"), ("INVALID_ARGUMENT", "INVALID_FIELD", ["continues"])),
         (ref("none"), ("NOT_FOUND", "SESSION_NOT_FOUND", [])),
-        (ref("parent", agent="another"), ("INVALID_ARGUMENT", "INVALID_FIELD", ["continues.agent_id"])),
-        (t.SessionRef(agent_id="agent"), ("INVALID_ARGUMENT", "INVALID_FIELD", ["continues.session_id"])),
+        (
+            ref("parent", agent="another"),
+            ("INVALID_ARGUMENT", "INVALID_FIELD", ["continues.agent_id"]),
+        ),
+        (
+            t.SessionRef(agent_id="agent"),
+            ("INVALID_ARGUMENT", "INVALID_FIELD", ["continues.session_id"]),
+        ),
     ],
 )
 async def test_what_cannot_be_continued_is_refused_and_creates_nothing(
@@ -226,10 +256,16 @@ async def test_a_split_under_the_key_goes_on_where_the_old_session_stood(house: 
 
 
 async def test_the_child_takes_over_the_parents_model(house: House) -> None:
-    await house.client.update_model(PARENT, model="claude-sonnet-4-5", provider="anthropic", window=90_000)
+    await house.client.update_model(
+        PARENT, model="claude-sonnet-4-5", provider="anthropic", window=90_000
+    )
     await house.client.bootstrap(CHILD, continues=PARENT)
     status = await house.client.get_status(CHILD)
-    assert (status.model, status.provider, status.window) == ("claude-sonnet-4-5", "anthropic", 90_000)
+    assert (status.model, status.provider, status.window) == (
+        "claude-sonnet-4-5",
+        "anthropic",
+        90_000,
+    )
 
 
 async def test_history_given_with_continues_follows_what_was_inherited(house: House) -> None:

@@ -1,4 +1,5 @@
-"""Reset empties the view, End says that a conversation is over for now, Dispose frees memory; none of them erases."""
+"""Reset empties the view, End says that a conversation is over for now, Dispose frees memory; none
+of them erases."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ async def test_reset_empties_the_view_and_keeps_the_rows(house: House) -> None:
     assert await house.rows(ref(), include_retired=True) == [retired(row, 2) for row in before]
 
 
-def retired(row: t.ExportResponse.ExportedMessage, revision: int) -> t.ExportResponse.ExportedMessage:
+def retired(
+    row: t.ExportResponse.ExportedMessage, revision: int
+) -> t.ExportResponse.ExportedMessage:
     copy = t.ExportResponse.ExportedMessage()
     copy.CopyFrom(row)
     copy.retired_revision = revision
@@ -125,14 +128,20 @@ async def test_another_revision_than_expected_changes_nothing(house: House, call
     for expected in (0, 1, 3, -1, 2**63 - 1):
         with pytest.raises(ContextEngineError) as caught:
             await getattr(house.client, call)(ref(), expected_revision=expected)
-        assert problem(caught.value) == ("FAILED_PRECONDITION", "REVISION_MISMATCH", ["expected_revision"])
+        assert problem(caught.value) == (
+            "FAILED_PRECONDITION",
+            "REVISION_MISMATCH",
+            ["expected_revision"],
+        )
         assert caught.value.metadata == {"expected": str(expected), "actual": "2"}
     assert (await house.client.get_status(ref())).revision == 2
     await getattr(house.client, call)(ref(), expected_revision=2)
 
 
 @pytest.mark.parametrize("call", ["reset_session", "end_session"])
-async def test_a_known_request_is_answered_whatever_the_revision_is_by_now(house: House, call: str) -> None:
+async def test_a_known_request_is_answered_whatever_the_revision_is_by_now(
+    house: House, call: str
+) -> None:
     await say(house, "one")
     first = await getattr(house.client, call)(ref(), request_id="r1", expected_revision=1)
     await say(house, "two")
@@ -203,7 +212,9 @@ async def test_idle_sessions_end_by_themselves(tmp_path: Path, clock: Clock) -> 
         status = await idle.client.get_status(ref("quiet"))
         clock.advance(60)
         assert await ended(idle, ref("busy"))
-        assert (await idle.client.get_status(ref("quiet"))).revision == status.revision, "a session ends once"
+        assert (await idle.client.get_status(ref("quiet"))).revision == status.revision, (
+            "a session ends once"
+        )
         await idle.client.ingest(ref("quiet"), user("two"))
         assert not (await idle.client.get_status(ref("quiet"))).ended, "a write opens it again"
 

@@ -1,4 +1,5 @@
-"""UpdateModel, ReportUsage and GetStatus: what is known of a session's model, and what was billed."""
+"""UpdateModel, ReportUsage and GetStatus: what is known of a session's model, and what was
+billed."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ async def test_what_usage_teaches_waits_for_update_model(house: House) -> None:
     assert status.learned_factor > status.model_factor
     again = await house.client.assemble(ref())
     assert again.items == assembly.items
-    assert again.context_projection.epoch == assembly.context_projection.epoch, "it changes no assembly yet"
+    assert again.context_projection.epoch == assembly.context_projection.epoch, (
+        "it changes no assembly yet"
+    )
     in_force = await house.client.update_model(ref())
     assert in_force.model_factor == pytest.approx(taught.learned_factor)
 
@@ -55,7 +58,9 @@ async def test_what_usage_teaches_waits_for_update_model(house: House) -> None:
     "overflow",
     [
         Overflow(limit_tokens=30_000, observed_tokens=31_000),
-        Overflow(text="This model's maximum context length is 30,000 tokens. However, you sent 31,000"),
+        Overflow(
+            text="This model's maximum context length is 30,000 tokens. However, you sent 31,000"
+        ),
         Overflow(text="prompt is too long: 31000 tokens > 30000 maximum"),
     ],
 )
@@ -93,7 +98,9 @@ async def test_sums_stop_where_the_wire_ends(house: House) -> None:
 
 async def test_status_tells_how_the_session_is(clocked: House, clock: Clock) -> None:
     created = clock.ms
-    await clocked.client.bootstrap(ref("s1", key="main"), model="gpt-5", provider="openai", window=40_000)
+    await clocked.client.bootstrap(
+        ref("s1", key="main"), model="gpt-5", provider="openai", window=40_000
+    )
     clock.advance(3)
     await clocked.client.ingest_batch(
         ref(),
@@ -122,7 +129,11 @@ async def test_status_tells_how_the_session_is(clocked: House, clock: Clock) -> 
     assert status.estimate_method == "tiktoken:o200k_base"
     assert status.create_time.ToMilliseconds() == created
     assert status.update_time.ToMilliseconds() == clock.ms
-    assert (status.ended, list(status.jobs), status.HasField("engine_failure")) == (False, [], False)
+    assert (status.ended, list(status.jobs), status.HasField("engine_failure")) == (
+        False,
+        [],
+        False,
+    )
 
 
 async def test_a_window_that_nobody_named_is_assumed(house: House) -> None:

@@ -1,4 +1,5 @@
-"""Each profile of the load, as ghz would send it, against a real server: answered, and doing what it is for."""
+"""Each profile of the load, as ghz would send it, against a real server: answered, and doing what
+it is for."""
 
 from __future__ import annotations
 

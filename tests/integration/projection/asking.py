@@ -32,8 +32,13 @@ def options(target: str = "codex", **fields: Any) -> t.ProjectionOptions:
 async def project(
     house: House, session: t.SessionRef, target: str = "codex", **fields: Any
 ) -> t.ProjectResponse:
-    """A projection of a session; `fields` of the request, or of the options where the request has none of the name."""
-    own = {name: fields.pop(name) for name in ("budget", "prompt", "at_least_revision") if name in fields}
+    """A projection of a session; `fields` of the request, or of the options where the request has
+    none of the name."""
+    own = {
+        name: fields.pop(name)
+        for name in ("budget", "prompt", "at_least_revision")
+        if name in fields
+    }
     return await house.client.projection.project(options(target, **fields), session=session, **own)
 
 

@@ -28,7 +28,9 @@ def test_what_is_printed_keeps_the_rules(shell: Shell, target: str) -> None:
     done = shell.run(*words)
     file = shell.directory / f"{target}.json"
     file.write_bytes(done.out)
-    assert f"keeps the rules of {target}" in shell.run("project", "--to", target, "--check", file).text
+    assert (
+        f"keeps the rules of {target}" in shell.run("project", "--to", target, "--check", file).text
+    )
     if target == "codex":
         assert "next: start (missing-thread-binding)" in done.err
         items = shell.run(*words, "--items").json()
@@ -40,7 +42,13 @@ def test_what_is_printed_keeps_the_rules(shell: Shell, target: str) -> None:
 def test_a_file_that_breaks_a_rule_is_told_by_its_name(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text(
-        json.dumps({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}]}]})
+        json.dumps(
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}]}
+                ]
+            }
+        )
     )
     done = shell.run("project", "--to", "anthropic", "--check", file, status=1)
     assert "A4" in done.text

@@ -12,7 +12,15 @@ from contextengine_server.api import projection as served
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex import task as codex
 from tests.integration.harness import House, budget, problem, ref
-from tests.integration.projection.asking import CODEX, TARGETS, Action, judged, options, project, text
+from tests.integration.projection.asking import (
+    CODEX,
+    TARGETS,
+    Action,
+    judged,
+    options,
+    project,
+    text,
+)
 from tests.unit.projection.histories import PNG
 
 HISTORY = [
@@ -38,10 +46,16 @@ async def test_a_session_and_the_same_list_look_alike(house: House, target: str)
     assert judged(own, target) == judged(listed, target) == []
     if target != "codex":
         assert own.messages_json == listed.messages_json
-    assert own.pre_prompt_message_count == listed.pre_prompt_message_count == (4 if target == "codex" else 5)
+    assert (
+        own.pre_prompt_message_count
+        == listed.pre_prompt_message_count
+        == (4 if target == "codex" else 5)
+    )
 
 
-async def test_the_newest_users_message_is_the_prompt_or_the_one_that_is_given(house: House) -> None:
+async def test_the_newest_users_message_is_the_prompt_or_the_one_that_is_given(
+    house: House,
+) -> None:
     session = await stored(house, user("When?", id="m5"))
     for given in ([], text(" When?\n")):
         reply = await project(house, session, prompt=given)
@@ -58,7 +72,9 @@ async def test_the_newest_users_message_is_the_prompt_or_the_one_that_is_given(h
 async def test_one_call_stores_assembles_and_projects(house: House) -> None:
     session = await stored(house)
     plain = await house.client.assemble(session)
-    reply = await house.client.assemble(session, ingest=[user("When?", id="m5")], projection=options())
+    reply = await house.client.assemble(
+        session, ingest=[user("When?", id="m5")], projection=options()
+    )
     assert not plain.HasField("projection")
     assert [item.message.id for item in reply.items] == ["m1", "m2", "m3", "m4", "m5"]
     assert jsonl.parse(reply.projection.prompt)[2] == "When?"
@@ -90,12 +106,19 @@ async def test_what_does_not_fit_is_refused_and_says_what_to_do(house: House) ->
     )
     with pytest.raises(ContextEngineError) as caught:
         await project(house, session, max_chars=1)
-    assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", ["options.max_chars"])
+    assert problem(caught.value) == (
+        "FAILED_PRECONDITION",
+        "PROJECTION_IMPOSSIBLE",
+        ["options.max_chars"],
+    )
     least = int(str(caught.value).split("give at least ")[1].split(",")[0])
     assert (await project(house, session, max_chars=least)).prompt
     with pytest.raises(ContextEngineError, match=f"give at least {least}"):
         await project(house, session, max_chars=least - 1)
-    for given, named in (({"budget": budget(30)}, "budget"), ({"token_budget": 30}, "options.token_budget")):
+    for given, named in (
+        ({"budget": budget(30)}, "budget"),
+        ({"token_budget": 30}, "options.token_budget"),
+    ):
         with pytest.raises(ContextEngineError) as caught:
             await project(house, session, prompt=text("x" * 9_000), **given)
         assert problem(caught.value) == ("FAILED_PRECONDITION", "PROJECTION_IMPOSSIBLE", [named])
@@ -136,8 +159,12 @@ async def test_a_list_without_messages_is_said_to_be_refused(house: House) -> No
     for target in TARGETS:
         made = await house.client.projection.project(options(target), messages=[policy])
         empty = target in ("anthropic", "gemini")
-        assert [warning.partition(":")[0] for warning in made.warnings] == ["empty_messages"] * empty
-        asked = await house.client.projection.project(options(target), messages=[policy], prompt=text("x"))
+        assert [warning.partition(":")[0] for warning in made.warnings] == [
+            "empty_messages"
+        ] * empty
+        asked = await house.client.projection.project(
+            options(target), messages=[policy], prompt=text("x")
+        )
         assert (list(asked.warnings), judged(asked, target)) == ([], [])
     for target in set(TARGETS) - {"codex"}:
         nothing = await house.client.assemble(ref(f"new to {target}"), projection=options(target))
@@ -160,9 +187,14 @@ async def test_a_loss_names_its_item_wherever_the_prompt_stands(house: House, ta
     ]
     await house.client.ingest_batch(ref(), messages)
     for current in ("", "m1", "m4"):
-        reply = await house.client.assemble(ref(), current_message_id=current, projection=options(target))
+        reply = await house.client.assemble(
+            ref(), current_message_id=current, projection=options(target)
+        )
         at = [item.message.id for item in reply.items].index("m3")
-        assert "not for the model" not in reply.projection.prompt + reply.projection.messages_json.decode()
+        assert (
+            "not for the model"
+            not in reply.projection.prompt + reply.projection.messages_json.decode()
+        )
         assert at == 3
         assert [
             loss.item_index
@@ -172,14 +204,21 @@ async def test_a_loss_names_its_item_wherever_the_prompt_stands(house: House, ta
 
 
 @pytest.mark.parametrize("renderer", ["jsonl", "openclaw"])
-async def test_pictures_that_cannot_be_shown_are_left_out_and_named(house: House, renderer: str) -> None:
-    def picture(data: bytes = b"", mime: str = "image/png", uri: str = "", detail: str = "") -> t.Part:
+async def test_pictures_that_cannot_be_shown_are_left_out_and_named(
+    house: House, renderer: str
+) -> None:
+    def picture(
+        data: bytes = b"", mime: str = "image/png", uri: str = "", detail: str = ""
+    ) -> t.Part:
         if uri:
             return t.Part(image=t.ImagePart(mime_type=mime, uri=uri, detail=detail))
         return t.Part(image=t.ImagePart(mime_type=mime, data=data, detail=detail))
 
     await stored(house)
-    shown = [picture(PNG, "image/jpeg", detail="odd"), picture(uri="https://example.com/a.png", detail="low")]
+    shown = [
+        picture(PNG, "image/jpeg", detail="odd"),
+        picture(uri="https://example.com/a.png", detail="low"),
+    ]
     lost = [
         picture(PNG[:-20]),
         picture(PNG[:40] + b"\0" + PNG[41:]),
@@ -188,19 +227,27 @@ async def test_pictures_that_cannot_be_shown_are_left_out_and_named(house: House
         picture(uri="data:image/png;base64,%%"),
         picture(b"<svg/>", "image/svg+xml"),
     ]
-    made = await project(house, ref(), renderer=renderer, prompt=[*text("What is this?"), *shown, *lost])
+    made = await project(
+        house, ref(), renderer=renderer, prompt=[*text("What is this?"), *shown, *lost]
+    )
     parts = json.loads(made.turn_input_json)
     assert [part["type"] for part in parts] == ["text", "image", "image", *["text"] * len(lost)]
     assert parts[1]["url"].startswith("data:image/png;base64,")
     assert ("detail" in parts[1], parts[2]["detail"]) == (False, "low")
     assert all(part["text"].startswith("[image ") for part in parts[3:])
     assert [loss.rule for loss in made.losses].count("X11") == len(lost)
-    assert [warning for warning in made.warnings if warning.startswith(f"pictures_left_out: {len(lost)} ")]
+    assert [
+        warning
+        for warning in made.warnings
+        if warning.startswith(f"pictures_left_out: {len(lost)} ")
+    ]
     assert judged(made, "codex") == []
 
 
 async def test_a_picture_without_a_word_is_a_prompt(house: House) -> None:
-    picture = t.Message(role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(mime_type="image/png", data=PNG))])
+    picture = t.Message(
+        role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(mime_type="image/png", data=PNG))]
+    )
     other = t.Message(
         role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(mime_type="image/gif", data=b"GIF89a;"))]
     )
@@ -213,10 +260,15 @@ async def test_a_picture_without_a_word_is_a_prompt(house: House) -> None:
 async def test_an_assembly_says_how_a_harness_with_threads_does_best(house: House) -> None:
     await stored(house)
     modes = t.ContextProjection.Mode
-    assert (await house.client.assemble(ref())).context_projection.mode == modes.MODE_THREAD_BOOTSTRAP
+    assert (
+        await house.client.assemble(ref())
+    ).context_projection.mode == modes.MODE_THREAD_BOOTSTRAP
     other = t.LiveList(messages=[user("none of it", id="n1")])
     unaligned = await house.client.assemble(ref(), live=other)
-    assert (unaligned.outcome_reason, unaligned.context_projection.mode) == ("UNALIGNED", modes.MODE_PER_TURN)
+    assert (unaligned.outcome_reason, unaligned.context_projection.mode) == (
+        "UNALIGNED",
+        modes.MODE_PER_TURN,
+    )
     await house.client.engines.assign(scope=ref(), engine_id="legacy")
     assert (await house.client.assemble(ref())).context_projection.mode == modes.MODE_PER_TURN
 
@@ -231,7 +283,9 @@ async def test_a_binding_comes_back_as_it_was_given_out(house: House) -> None:
     session = await stored(house)
     first = await project(house, session, prompt=text("one"), inject_items=True)
     first.binding.thread_id = "thread-1"
-    again = await project(house, session, prompt=text("two"), inject_items=True, binding=first.binding)
+    again = await project(
+        house, session, prompt=text("two"), inject_items=True, binding=first.binding
+    )
     assert (again.action, again.prompt, again.binding) == (
         Action.PROJECTION_ACTION_RESUME,
         "two",
@@ -246,7 +300,10 @@ async def test_a_binding_comes_back_as_it_was_given_out(house: House) -> None:
         binding=first.binding,
         host_events=[compacted],
     )
-    assert (restored.action, restored.action_reason) == (Action.PROJECTION_ACTION_INJECT, "native-compaction")
+    assert (restored.action, restored.action_reason) == (
+        Action.PROJECTION_ACTION_INJECT,
+        "native-compaction",
+    )
     assert restored.inject_items_json == first.inject_items_json
 
 
@@ -258,7 +315,10 @@ async def test_a_compaction_of_the_host_voids_the_binding(house: House) -> None:
         session, change_id="change-1", native_compacted=t.RecordHostChangeRequest.NativeCompaction()
     )
     again = await project(house, session, prompt=text("two"), binding=first.binding)
-    assert (again.action, again.action_reason) == (Action.PROJECTION_ACTION_ROTATE, "projection-mismatch")
+    assert (again.action, again.action_reason) == (
+        Action.PROJECTION_ACTION_ROTATE,
+        "projection-mismatch",
+    )
 
 
 async def test_secrets_in_payloads_do_not_leave_and_texts_stay(house: House) -> None:
@@ -291,7 +351,12 @@ async def test_an_overflow_takes_less_of_the_budget(house: House) -> None:
     whole.binding.thread_id = "thread-1"
     overflow = t.HostEvent(kind=t.HostEvent.KIND_OVERFLOW)
     less = await project(
-        house, ref(), prompt=text("x"), token_budget=16_000, binding=whole.binding, host_events=[overflow]
+        house,
+        ref(),
+        prompt=text("x"),
+        token_budget=16_000,
+        binding=whole.binding,
+        host_events=[overflow],
     )
     assert less.action == Action.PROJECTION_ACTION_ROTATE
     assert less.stats.context_chars < whole.stats.context_chars * 0.7
@@ -299,12 +364,17 @@ async def test_an_overflow_takes_less_of_the_budget(house: House) -> None:
 
 async def test_the_addition_stands_before_a_providers_system_prompt(house: House) -> None:
     reply = await house.client.projection.project(
-        options("anthropic", base_instructions="Base."), messages=HISTORY, system_prompt_addition="Addition."
+        options("anthropic", base_instructions="Base."),
+        messages=HISTORY,
+        system_prompt_addition="Addition.",
     )
     assert reply.instructions == "Addition.\n\nBase."
     assert json.loads(reply.system_json)[0]["text"] == "Addition.\n\nBase."
     codex = await house.client.projection.project(
-        options(base_instructions="Base."), messages=HISTORY, system_prompt_addition=" Addition. ", epoch="e1"
+        options(base_instructions="Base."),
+        messages=HISTORY,
+        system_prompt_addition=" Addition. ",
+        epoch="e1",
     )
     assert codex.instructions == "Base.\n\nAddition."
     assert codex.binding.epoch == "e1"
@@ -331,7 +401,9 @@ async def test_summaries_are_shown_as_data_in_every_form(house: House, target: s
     await house.client.ingest_batch(ref(), messages)
     compacted = await house.client.compact(ref(), force=True, budget=budget(4_000))
     assert compacted.compacted
-    for way in ({}, {"inject_items": True}, {"renderer": "openclaw"}) if target == "codex" else ({},):
+    for way in (
+        ({}, {"inject_items": True}, {"renderer": "openclaw"}) if target == "codex" else ({},)
+    ):
         reply = await project(house, ref(), target, **way, prompt=text("x"), budget=budget(4_000))
         assert judged(reply, target) == []
         said = (reply.prompt.encode() or reply.messages_json) + b"".join(reply.inject_items_json)
@@ -341,7 +413,9 @@ async def test_summaries_are_shown_as_data_in_every_form(house: House, target: s
 
 
 async def test_without_an_agent_what_was_sent_is_projected(house: House) -> None:
-    reply = await house.client.assemble(ref("", agent=""), ingest=[user("alone")], projection=options())
+    reply = await house.client.assemble(
+        ref("", agent=""), ingest=[user("alone")], projection=options()
+    )
     assert reply.outcome_reason == "INCOMPLETE_SCOPE"
     assert reply.projection.prompt == "alone"
 
@@ -354,8 +428,11 @@ async def test_a_harnesss_own_list_is_projected_in_its_assembly(house: House) ->
     assert ([record["id"] for record in records][-1], prompt) == ("m4", "not stored")
 
 
-async def test_what_stood_before_the_prompt_is_counted_in_the_harnesss_own_list(house: House) -> None:
-    """One that the store lacks stands in the middle of it: AfterTurn with the whole list begins behind this count."""
+async def test_what_stood_before_the_prompt_is_counted_in_the_harnesss_own_list(
+    house: House,
+) -> None:
+    """One that the store lacks stands in the middle of it: AfterTurn with the whole list begins
+    behind this count."""
     session = await stored(house)
     live = [*HISTORY[:1], user("said elsewhere", id="m0"), *HISTORY[1:], user("When?", id="m9")]
     for asked in (live, live[:-1]):
@@ -376,13 +453,19 @@ async def test_a_list_hands_over_what_its_thread_has_not_seen(house: House) -> N
     asked += [reply, user("said elsewhere", id="m7"), user("Thanks", id="m8")]
     again = await house.client.projection.project(options(binding=known), messages=asked, epoch="e")
     records, _, prompt = jsonl.parse(again.prompt)
-    assert (again.action_reason, again.binding.last_sequence) == ("matching-thread-bootstrap-binding", 8)
+    assert (again.action_reason, again.binding.last_sequence) == (
+        "matching-thread-bootstrap-binding",
+        8,
+    )
     assert ([record["id"] for record in records], prompt) == (["m7"], "Thanks")
 
 
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
-async def test_a_list_whose_end_is_not_stored_yet_stays_in_its_thread(house: House, engine: str) -> None:
-    """The prompt stands at the end of the harness's own list, and is stored with the turn behind it."""
+async def test_a_list_whose_end_is_not_stored_yet_stays_in_its_thread(
+    house: House, engine: str
+) -> None:
+    """The prompt stands at the end of the harness's own list, and is stored with the turn behind
+    it."""
     await house.client.engines.assign(scope=ref(""), engine_id=engine)
     await stored(house)
     live, known = list(HISTORY), t.ProjectionBinding()
@@ -416,7 +499,9 @@ async def test_another_list_than_the_stored_one_is_another_thread(house: House) 
     await stored(house)
     lists = (HISTORY, HISTORY[:2], [user("none of it", id="n1")], [user("nor of it", id="n2")])
     epochs = [
-        (await house.client.assemble(ref(), live=t.LiveList(messages=live), projection=options())).projection
+        (
+            await house.client.assemble(ref(), live=t.LiveList(messages=live), projection=options())
+        ).projection
         for live in lists
     ]
     assert len({made.binding.epoch for made in epochs[2:]}) == 2

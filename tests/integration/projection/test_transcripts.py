@@ -24,7 +24,9 @@ from tests.integration.projection.asking import TARGETS, judged, project
 
 DATA = Path("tests/data")
 ALL = bool(os.environ.get("CONTEXTENGINE_ALL_PROJECTIONS"))
-BUDGETS: Sequence[int] = [round(400 * 1.27**step) for step in range(30)] if ALL else [1_000, 6_000, 40_000]
+BUDGETS: Sequence[int] = (
+    [round(400 * 1.27**step) for step in range(30)] if ALL else [1_000, 6_000, 40_000]
+)
 WAYS: dict[str, list[dict[str, Any]]] = {
     "codex": [
         {},
@@ -37,7 +39,9 @@ MODELS = {"gemini": "gemini-3-pro", "anthropic": "claude-opus-4-8"}
 
 
 def airline() -> Iterator[list[t.Message]]:
-    return (transcript.messages for transcript in read_transcript(DATA / "airline_transcripts.jsonl"))
+    return (
+        transcript.messages for transcript in read_transcript(DATA / "airline_transcripts.jsonl")
+    )
 
 
 def coding() -> Iterator[list[t.Message]]:
@@ -66,12 +70,15 @@ async def test_every_rule_holds(house: House, source: str) -> None:
                 model = MODELS.get(target, "")
                 for way in WAYS.get(target, [{}]):
                     try:
-                        reply = await project(house, session, target, budget=budget(size), model=model, **way)
+                        reply = await project(
+                            house, session, target, budget=budget(size), model=model, **way
+                        )
                     except ProjectionImpossible:
                         refused[target, size] += 1
                         continue
                     assert judged(reply, target, model) == [], (source, number, size, target, way)
                     judgements += 1
     assert judgements > 8 * len(BUDGETS) * 0.8
-    # Codex takes no context that had to be cut within what may not be cut: budgets below a session's own instructions.
+    # Codex takes no context that had to be cut within what may not be cut: budgets below a
+    # session's own instructions.
     assert all(target == "codex" and size < 3_000 for target, size in refused), refused

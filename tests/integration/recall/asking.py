@@ -22,7 +22,11 @@ async def write(house: House, session: t.SessionRef, *messages: t.Message | str)
 
 
 async def find(
-    house: House, query: str, session: t.SessionRef = S, client: AsyncClient | None = None, **more: Any
+    house: House,
+    query: str,
+    session: t.SessionRef = S,
+    client: AsyncClient | None = None,
+    **more: Any,
 ) -> t.SearchResponse:
     """Searches a session as it is now."""
     client = client or house.client
@@ -58,9 +62,13 @@ def work(number: int) -> list[t.Message]:
     ]
 
 
-async def covered(house: House, session: t.SessionRef, first: int, last: int, text: str) -> t.SummaryInfo:
+async def covered(
+    house: House, session: t.SessionRef, first: int, last: int, text: str
+) -> t.SummaryInfo:
     """A summary over a range, as a host would report it."""
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=first, last_sequence=last, summary=text)
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=first, last_sequence=last, summary=text
+    )
     done = await house.client.record_host_change(session, compacted=change)
     assert done.summary.id, "the summary is smaller than what it covers"
     return done.summary
@@ -77,7 +85,9 @@ async def call(
 
 def said(items: Sequence[t.Item]) -> list[str]:
     """What items say, in order."""
-    return [part.text.text for item in items for part in item.message.parts if part.HasField("text")]
+    return [
+        part.text.text for item in items for part in item.message.parts if part.HasField("text")
+    ]
 
 
 SMALL = {
@@ -92,10 +102,13 @@ SMALL = {
 
 
 async def deep(house: House, session: t.SessionRef = S, turns: int = 30) -> list[t.SummaryInfo]:
-    """A session of so many turns of work, compacted until summaries stand over summaries; the deepest last."""
+    """A session of so many turns of work, compacted until summaries stand over summaries; the
+    deepest last."""
     await assign(house, session, "dag", **SMALL)
     await quiet(house, session)
-    await write(house, session, *(message for number in range(1, turns + 1) for message in work(number)))
+    await write(
+        house, session, *(message for number in range(1, turns + 1) for message in work(number))
+    )
     done = await house.client.compact(session, force=True, budget=budget(1_500))
     found = sorted(done.summaries, key=lambda one: one.depth)
     assert found[-1].depth > 0

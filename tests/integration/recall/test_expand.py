@@ -1,4 +1,5 @@
-"""Expand over the wire: what lies under a summary comes back, to the byte, within a token cap, in pages."""
+"""Expand over the wire: what lies under a summary comes back, to the byte, within a token cap, in
+pages."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ async def test_a_leaf_gives_its_messages_back_to_the_byte(house: House) -> None:
     made = await covered(house, S, 1, 8, "two parts were read")
     found = await house.client.recall.expand(S, summary_ids=[made.id])
     assert sequences_of(found.items) == [*range(1, 9)]
-    assert [item.message.parts for item in found.items] == [message.parts for message in messages[:8]]
+    assert [item.message.parts for item in found.items] == [
+        message.parts for message in messages[:8]
+    ]
     stored = {row.sequence: row for row in await house.rows(S)}
     for item in found.items:
         assert item.message == stored[item.origin.sequence].message
@@ -56,7 +59,9 @@ async def test_summaries_come_fenced_and_with_their_row(house: House) -> None:
         assert item.id.startswith("ce:")
         assert item.summary.id == item.origin.summary_id
         header, *_, footer = texts([item])[0].splitlines()
-        assert f"depth={item.summary.depth}, descendant_count={item.summary.message_count}" in header
+        assert (
+            f"depth={item.summary.depth}, descendant_count={item.summary.message_count}" in header
+        )
         assert "trust=untrusted" in header
         assert footer.startswith("[Expand for details about:")
 
@@ -142,7 +147,10 @@ async def test_what_a_summary_covered_comes_back_whatever_became_of_it(house: Ho
     child = ref("child")
     await house.client.bootstrap(child, continues=S)
     await write(house, child, *work(4))
-    assert sequences_of((await house.client.recall.expand(child, sequences=[13, 14])).items) == [13, 14]
+    assert sequences_of((await house.client.recall.expand(child, sequences=[13, 14])).items) == [
+        13,
+        14,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +177,9 @@ async def test_bad_requests_say_what_is_wrong(
 
 async def test_a_page_belongs_to_its_request(house: House) -> None:
     await write(house, S, *["word " * 300] * 4)
-    token = (await house.client.recall.expand(S, sequences=[1, 2, 3, 4], max_tokens=700)).next_page_token
+    token = (
+        await house.client.recall.expand(S, sequences=[1, 2, 3, 4], max_tokens=700)
+    ).next_page_token
     with pytest.raises(ContextEngineError) as caught:
         await house.client.recall.expand(S, sequences=[1, 2, 3], max_tokens=700, page_token=token)
     assert problem(caught.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["page_token"])

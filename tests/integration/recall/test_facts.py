@@ -21,9 +21,12 @@ KEY = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5q" * 2
 async def test_comis_107_a_search_keeps_to_its_scope_its_limit_and_its_secrets(
     house: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without an agent the call is refused as what it is, a call that cannot be: it has no scope that could be denied."""
+    """Without an agent the call is refused as what it is, a call that cannot be: it has no scope
+    that could be denied."""
     with pytest.raises(ContextEngineError) as refused:
-        await house.client.call_tool(t.SessionRef(session_id="s1"), name="ctx_search", arguments_json=b"{}")
+        await house.client.call_tool(
+            t.SessionRef(session_id="s1"), name="ctx_search", arguments_json=b"{}"
+        )
     assert problem(refused.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["session.agent_id"])
     await write(house, S, *(user(f"zebra {n} with the key {KEY}") for n in range(40)))
     await find(house, "zebra")
@@ -42,7 +45,9 @@ async def test_comis_107_a_search_keeps_to_its_scope_its_limit_and_its_secrets(
     assert "zebra" not in logged.err + logged.out
 
 
-async def test_comis_109_what_is_longer_than_the_cap_comes_in_pages_without_secrets(house: House) -> None:
+async def test_comis_109_what_is_longer_than_the_cap_comes_in_pages_without_secrets(
+    house: House,
+) -> None:
     """No file is written into anyone's directory: what is cut off is a page away."""
     said = [user(f"zebra {n} and the key {KEY}" + " and so on" * 60) for n in range(12)]
     await write(house, S, *said, "the newest")
@@ -65,7 +70,8 @@ async def test_comis_109_what_is_longer_than_the_cap_comes_in_pages_without_secr
 
 
 async def test_lossless_claw_59_a_child_gets_no_more_than_it_was_granted(house: House) -> None:
-    """Other messages than the parent's, other depths, more tokens, a grant of its own over the parent's: refused or clamped."""
+    """Other messages than the parent's, other depths, more tokens, a grant of its own over the
+    parent's: refused or clamped."""
     family = Family(house, "fact59")
     top = (await deep(house, family.parent))[-1]
     stranger = ref("stranger")
@@ -75,7 +81,11 @@ async def test_lossless_claw_59_a_child_gets_no_more_than_it_was_granted(house: 
     token = (await family.prepare(grant=grant)).spawn_token
     recall = house.client.recall
     opened = await recall.expand(
-        family.child, summary_ids=[top.id, foreign.id], max_depth=9, max_tokens=50_000, spawn_token=token
+        family.child,
+        summary_ids=[top.id, foreign.id],
+        max_depth=9,
+        max_tokens=50_000,
+        spawn_token=token,
     )
     assert 0 < opened.tokens <= 600
     assert opened.missing_count == 1
@@ -87,6 +97,8 @@ async def test_lossless_claw_59_a_child_gets_no_more_than_it_was_granted(house: 
             break
     # What the child hands on is its own, not its parent's.
     grandchild = family.session("grandchild")
-    nested = (await family.prepare(grandchild, family.child, grant=t.RecallGrant(max_tokens=600))).spawn_token
+    nested = (
+        await family.prepare(grandchild, family.child, grant=t.RecallGrant(max_tokens=600))
+    ).spawn_token
     theirs = await recall.expand(grandchild, summary_ids=[top.id], spawn_token=nested)
     assert (theirs.missing_count, len(theirs.items)) == (1, 0)

@@ -1,4 +1,5 @@
-"""The index is filled behind the acknowledgement: who names a revision waits for it, who names none gets what is there."""
+"""The index is filled behind the acknowledgement: who names a revision waits for it, who names none
+gets what is there."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ async def test_a_search_waits_for_the_revision_it_names(
     monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
     revision = await write(house, S, *[f"word {n}" for n in range(500)])
     await write(house, ref("another"), *["word"] * 100)
-    found = await house.client.recall.search(S, query="word 499", at_least_revision=revision, limit=1)
+    found = await house.client.recall.search(
+        S, query="word 499", at_least_revision=revision, limit=1
+    )
     assert (sequences(found), found.revision) == ([500], revision)
     with pytest.raises(ContextEngineError) as caught:
-        await house.client.recall.search(S, query="word", at_least_revision=revision + 1, timeout=0.3)
+        await house.client.recall.search(
+            S, query="word", at_least_revision=revision + 1, timeout=0.3
+        )
     assert caught.value.code.name == "DEADLINE_EXCEEDED"
     assert sequences(await house.client.recall.search(S, query="word 499", limit=1)) == [500]
 
@@ -37,7 +42,9 @@ async def test_a_search_waits_for_what_was_inherited_too(
     await house.client.bootstrap(child, continues=S)
     await write(house, child, "a word of its own")
     assert sequences(await find(house, "word 977", child, limit=1)) == [978]
-    answer = await house.client.call_tool(child, name="ctx_search", arguments_json=b'{"query": "word 966"}')
+    answer = await house.client.call_tool(
+        child, name="ctx_search", arguments_json=b'{"query": "word 966"}'
+    )
     assert b'"sequence":967' in answer.result_json
 
 
@@ -52,7 +59,9 @@ async def test_without_a_revision_it_answers_what_is_there(
     assert (sequences(found), found.revision) == ([1], revision)
 
 
-async def test_the_index_goes_on_after_a_restart(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_index_goes_on_after_a_restart(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
     await write(house, S, *[f"word {n}" for n in range(100)])
     await house.stop()

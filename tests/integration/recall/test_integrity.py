@@ -1,4 +1,5 @@
-"""Doctor of a session: every damage that a row can take is found; what follows from the messages is mended, what was said is not."""
+"""Doctor of a session: every damage that a row can take is found; what follows from the messages is
+mended, what was said is not."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ EVERYONE = "WHERE session = 's1'"
 async def looked(
     house: House, session: t.SessionRef = S, *, repair: bool = False
 ) -> dict[str, t.DoctorResponse.Status]:
-    """What Doctor finds in a session: the kinds of issues with their status; nothing where all is well."""
+    """What Doctor finds in a session: the kinds of issues with their status; nothing where all is
+    well."""
     reply = await house.client.engines.doctor(session=session, repair=repair)
     found = {
         check.name.removeprefix("session.integrity."): check.status
@@ -38,7 +40,9 @@ async def looked(
     assert found
     assert reply.ok == (ERROR not in found.values())
     for check in reply.checks:
-        assert bool(check.advice) == (check.status != OK) or not check.name.startswith("session.integrity")
+        assert bool(check.advice) == (check.status != OK) or not check.name.startswith(
+            "session.integrity"
+        )
     return {} if found == {"session.integrity": OK} else found
 
 
@@ -84,9 +88,15 @@ async def test_healthy_sessions_have_no_issue(house: House) -> None:
 
 MENDED = [
     ("stale_counts", "UPDATE sessions SET message_count = message_count + 3 WHERE session = '{}'"),
-    ("stale_counts", "UPDATE sessions SET message_tokens = 1, summary_count = 0 WHERE session = '{}'"),
+    (
+        "stale_counts",
+        "UPDATE sessions SET message_tokens = 1, summary_count = 0 WHERE session = '{}'",
+    ),
     ("stale_facts", "UPDATE messages SET start = start + 7 WHERE session = '{}' AND start > 500"),
-    ("stale_facts", "UPDATE messages SET step = NULL, start = NULL WHERE session = '{}' AND sequence = 50"),
+    (
+        "stale_facts",
+        "UPDATE messages SET step = NULL, start = NULL WHERE session = '{}' AND sequence = 50",
+    ),
 ]
 
 
@@ -112,7 +122,9 @@ STRAY = """
 """
 
 
-async def test_answers_of_no_revision_are_erased_of_a_session_that_is_gone_as_well(house: House) -> None:
+async def test_answers_of_no_revision_are_erased_of_a_session_that_is_gone_as_well(
+    house: House,
+) -> None:
     gone = ref("gone")
     for session in (S, gone):
         await write(house, session, "word")
@@ -127,9 +139,9 @@ async def test_answers_of_no_revision_are_erased_of_a_session_that_is_gone_as_we
     assert not [check for check in reply.checks if check.name.startswith("session.integrity")]
     await house.stop()
     with surgery(house) as db:
-        assert db.execute("SELECT COUNT(*) FROM requests WHERE request_id = 'r-from-nowhere'").fetchone() == (
-            0,
-        )
+        assert db.execute(
+            "SELECT COUNT(*) FROM requests WHERE request_id = 'r-from-nowhere'"
+        ).fetchone() == (0,)
     await house.start()
 
 
@@ -138,7 +150,9 @@ async def test_a_row_that_is_no_text_is_not_quoted_in_a_log(
 ) -> None:
     await write(house, S, "word")
     await indexed(house)
-    await damaged(house, f"UPDATE messages SET body = CAST(x'7365637265742d776f7264ff' AS TEXT) {EVERYONE}")
+    await damaged(
+        house, f"UPDATE messages SET body = CAST(x'7365637265742d776f7264ff' AS TEXT) {EVERYONE}"
+    )
     capsys.readouterr()
     assert await looked(house) == {"unreadable": ERROR}
     calls = (ask(house, S), find(house, "word"))
@@ -171,9 +185,9 @@ async def test_an_index_that_is_not_what_the_rows_say_is_made_anew(house: House)
 async def test_a_summary_of_nothing_leaves_the_view(house: House) -> None:
     await deep(house, turns=24)
     row = (
-        "INSERT INTO summaries SELECT tenant, agent, session, 'lonely', 0, 9001, 9009, 9, 900, 40, 'of nothing', created_revision,"
-        " 9000, 9008, 90000, 90900, 0, 0, 0, 0, 0, '[]', NULL, NULL, 'extractive', 0, generation, 'engine'"
-        f" FROM summaries {EVERYONE} LIMIT 1"
+        "INSERT INTO summaries SELECT tenant, agent, session, 'lonely', 0, 9001, 9009, 9, 900, 40,"
+        " 'of nothing', created_revision, 9000, 9008, 90000, 90900, 0, 0, 0, 0, 0, '[]', NULL,"
+        f" NULL, 'extractive', 0, generation, 'engine' FROM summaries {EVERYONE} LIMIT 1"
     )
     await damaged(house, row)
     assert (await looked(house))["orphan_summary"] == WARNING
@@ -184,14 +198,26 @@ async def test_a_summary_of_nothing_leaves_the_view(house: House) -> None:
 
 
 TOLD = [
-    ("message_hash", "UPDATE messages SET content_hash = x'00' WHERE session = '{}' AND sequence IN (3, 4)"),
     (
         "message_hash",
-        "UPDATE messages SET body = CAST(body || x'ff' AS BLOB) WHERE session = '{}' AND sequence = 3",
+        "UPDATE messages SET content_hash = x'00' WHERE session = '{}' AND sequence IN (3, 4)",
+    ),
+    (
+        "message_hash",
+        (
+            "UPDATE messages SET body = CAST(body || x'ff' AS BLOB) WHERE session = '{}' AND"
+            " sequence = 3"
+        ),
     ),
     ("missing_sequence", "DELETE FROM messages WHERE session = '{}' AND sequence BETWEEN 5 AND 8"),
-    ("lost_child", "DELETE FROM summaries WHERE session = '{}' AND depth = 0 AND first_sequence = 1"),
-    ("crossed_summaries", "UPDATE summaries SET first_sequence = 9 WHERE session = '{}' AND depth = 1"),
+    (
+        "lost_child",
+        "DELETE FROM summaries WHERE session = '{}' AND depth = 0 AND first_sequence = 1",
+    ),
+    (
+        "crossed_summaries",
+        "UPDATE summaries SET first_sequence = 9 WHERE session = '{}' AND depth = 1",
+    ),
 ]
 
 
@@ -217,7 +243,11 @@ async def test_the_event_counts_what_was_found(house: House) -> None:
         await looked(house, repair=True)
         async with asyncio.timeout(10):
             event = await anext(aiter(stream))
-    assert (event.counts["issues"], event.counts["repairs_applied"], event.counts["errors"]) == (2, 1, 1)
+    assert (event.counts["issues"], event.counts["repairs_applied"], event.counts["errors"]) == (
+        2,
+        1,
+        1,
+    )
     assert event.counts["duration_ms"] >= 0
     assert event.attributes["issue_types"] == "message_hash,stale_counts"
     assert event.session_id == "s1"

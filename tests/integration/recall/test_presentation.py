@@ -1,5 +1,5 @@
-"""Honest presentation, on real sessions: whatever a tool's result said comes out of a compaction as data within a user's item, under
-a header and above a footer that tell only what the row tells."""
+"""Honest presentation, on real sessions: whatever a tool's result said comes out of a compaction as
+data within a user's item, under a header and above a footer that tell only what the row tells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import pytest
 
 from contextengine import types as t
 from contextengine.messages import user
-from tests.integration.assemble.asking import AIRLINE, CODING, ask, assign, quiet, store, transcripts
+from tests.integration.assemble.asking import (
+    AIRLINE,
+    CODING,
+    ask,
+    assign,
+    quiet,
+    store,
+    transcripts,
+)
 from tests.integration.harness import House, budget, ref, texts
 
 from .asking import call
@@ -39,7 +47,8 @@ SMALL = {
 
 
 def poisoned(messages: Sequence[t.Message]) -> list[t.Message]:
-    """The messages, with something hostile at the beginning, in the middle or at the end of every tool's result."""
+    """The messages, with something hostile at the beginning, in the middle or at the end of every
+    tool's result."""
     number = 0
     for message in messages:
         for part in message.parts:
@@ -78,14 +87,18 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize(("name", "messages"), SESSIONS, ids=[name for name, _ in SESSIONS])
-async def test_what_tools_said_stays_data(house: House, name: str, messages: list[t.Message]) -> None:
+async def test_what_tools_said_stays_data(
+    house: House, name: str, messages: list[t.Message]
+) -> None:
     session = ref(name)
     await assign(house, session, "dag", **SMALL)
     await quiet(house, session)
     stored = {message.id: message for message in poisoned(messages)}
     await store(house, session, list(stored.values()))
     await store(
-        house, session, [user(f"Word {number} of the end.", id=f"end{number}") for number in range(4)]
+        house,
+        session,
+        [user(f"Word {number} of the end.", id=f"end{number}") for number in range(4)],
     )
     whole = (await house.client.get_status(session)).view_tokens
     await house.client.compact(session, force=True, budget=budget(max(4_000, whole // 4)))
@@ -115,10 +128,12 @@ async def test_what_tools_said_stays_data(house: House, name: str, messages: lis
 
 
 async def test_the_time_range_is_that_of_the_messages(house: House) -> None:
-    """In ISO 8601, UTC; the same in the header, the footer, Inspect and what ctx_expand of the summary brings."""
+    """In ISO 8601, UTC; the same in the header, the footer, Inspect and what ctx_expand of the
+    summary brings."""
     session = ref("times")
     messages = [
-        user(f"Fact {number}: " + "the valve is at 40 bar. " * 20, id=f"m{number}") for number in range(40)
+        user(f"Fact {number}: " + "the valve is at 40 bar. " * 20, id=f"m{number}")
+        for number in range(40)
     ]
     for number, message in enumerate(messages):
         message.timestamp.FromDatetime(datetime(2031, 4, 1 + number // 2, 12, number, tzinfo=UTC))
@@ -138,7 +153,8 @@ async def test_the_time_range_is_that_of_the_messages(house: House) -> None:
 
 
 async def test_a_note_that_only_counts_says_so(house: House) -> None:
-    """Messages without a word give no summary: the note that counts is marked, in the header and everywhere else."""
+    """Messages without a word give no summary: the note that counts is marked, in the header and
+    everywhere else."""
     session = ref("wordless")
     await assign(house, session, "dag", **SMALL | {"condensedMinFanout": 20})
     await quiet(house, session)

@@ -1,4 +1,5 @@
-"""Two tenants, two agents, the same names everywhere: nobody recalls what is another's, by any rpc or tool."""
+"""Two tenants, two agents, the same names everywhere: nobody recalls what is another's, by any rpc
+or tool."""
 
 from __future__ import annotations
 
@@ -62,10 +63,15 @@ async def test_nobody_recalls_what_is_anothers(guarded: House, sides: list[Side]
                 assert not any(one.word in str(found) for one in others)
         for other in others:
             raw = json.dumps({"query": other.word}).encode()
-            answer = await side.client.call_tool(side.session, name="ctx_search", arguments_json=raw)
+            answer = await side.client.call_tool(
+                side.session, name="ctx_search", arguments_json=raw
+            )
             assert json.loads(answer.result_json)["hits"] == []
             shown = await side.client.recall.expand(
-                side.session, summary_ids=[other.summary], sequences=[*range(1, 20)], max_tokens=50_000
+                side.session,
+                summary_ids=[other.summary],
+                sequences=[*range(1, 20)],
+                max_tokens=50_000,
             )
             assert other.word not in str(shown)
             assert side.word in str(shown)
@@ -75,7 +81,9 @@ async def test_a_deletion_takes_out_ones_own_alone(guarded: House, sides: list[S
     alice, bob, other = sides
     await alice.client.sessions.delete(alice.session)
     for side in (bob, other):
-        assert len((await find(guarded, side.word, side.session, side.client, limit=100)).hits) == 13
+        assert (
+            len((await find(guarded, side.word, side.session, side.client, limit=100)).hits) == 13
+        )
 
 
 async def none_counted(text: str) -> int:
@@ -90,7 +98,11 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     shared = ref("shared")
     await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)
     assert (await search(ground, head, Query("zebra"))).hits
-    for scope in (Scope("", "agent", "shared"), Scope("alice", "", "shared"), Scope("alice", "agent", "")):
+    for scope in (
+        Scope("", "agent", "shared"),
+        Scope("alice", "", "shared"),
+        Scope("alice", "agent", ""),
+    ):
         for query in (Query("zebra"), Query("zebra", regex=True), Query("zebra", retired=True)):
             assert not (await search(ground, replace(head, scope=scope), query)).hits
 

@@ -79,7 +79,8 @@ class Player:
     known: bytes = b""
 
     async def assemble(self, **fields: Any) -> t.AssembleResponse:
-        """One assembly; with `delta` only what is new comes back, and the whole list is put together here."""
+        """One assembly; with `delta` only what is new comes back, and the whole list is put
+        together here."""
         request = t.AssembleRequest(
             session=ref(self.name), budget=t.Budget(message_tokens=self.budget), **fields
         )

@@ -1,5 +1,5 @@
-"""Real sessions x 30 budgets x both engines: no law broken, within the budget or OVER_BUDGET; and OVER_BUDGET, then
-Compact{force}, then Assemble fits wherever a lawful list can."""
+"""Real sessions x 30 budgets x both engines: no law broken, within the budget or OVER_BUDGET; and
+OVER_BUDGET, then Compact{force}, then Assemble fits wherever a lawful list can."""
 
 from __future__ import annotations
 
@@ -62,11 +62,15 @@ async def test_what_exceeds_its_budget_fits_after_a_compaction(engine: str, tmp_
                 if before.outcome != OVER:
                     continue
                 await house.stub.Compact(
-                    t.CompactRequest(session=ref(name), budget=t.Budget(message_tokens=budget), force=True)
+                    t.CompactRequest(
+                        session=ref(name), budget=t.Budget(message_tokens=budget), force=True
+                    )
                 )
                 after = await assemble(house, name, budget)
                 assert Judge.of(await house.export(ref(name))).verdict(after) == [], (name, share)
                 if judge.stays() <= budget:
                     assert after.outcome == FITS, (name, share, judge.stays(), budget)
                     fitted += 1
-    assert fitted or engine == "dag"  # dag evicts: what exceeds its budget there is what no law lets go
+    assert (
+        fitted or engine == "dag"
+    )  # dag evicts: what exceeds its budget there is what no law lets go

@@ -1,5 +1,5 @@
-"""Contract §4: a compaction or eviction holds on the next call as well. Nothing flickers, over a real session and while its summaries
-are made in the background."""
+"""Contract §4: a compaction or eviction holds on the next call as well. Nothing flickers, over a
+real session and while its summaries are made in the background."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ async def test_what_has_gone_does_not_come_back(budget: int, tmp_path: Path) -> 
             shown = [i.origin.sequence for i in reply.items if i.origin.sequence]
             # What law 4 keeps stands by itself before the cut: the newest user message.
             begins = [s for s, after in pairwise(shown) if after == s + 1]
-            covered = max((i.summary.last_sequence for i in reply.items if i.HasField("summary")), default=0)
+            covered = max(
+                (i.summary.last_sequence for i in reply.items if i.HasField("summary")), default=0
+            )
             if reply.outcome != OVER and begins:
                 assert begins[0] >= cut, (number, begins[0], cut)
                 cut = begins[0]

@@ -1,5 +1,5 @@
-"""The coding session, turn by turn, in each way of calling: the same context at every turn; through deltas the same list as through
-full replies; across restarts and evictions the same bytes."""
+"""The coding session, turn by turn, in each way of calling: the same context at every turn; through
+deltas the same list as through full replies; across restarts and evictions the same bytes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ async def test_every_way_of_calling_gives_the_same_context(engine: str, tmp_path
     async with living(tmp_path, **{"engine.default": engine}) as house:
         no_background(house)
         players = {
-            (name, delta): Player(house, f"{name}-{delta}", BUDGETS[engine], prepare(messages), delta)
+            (name, delta): Player(
+                house, f"{name}-{delta}", BUDGETS[engine], prepare(messages), delta
+            )
             for name, (prepare, _) in WAYS.items()
             for delta in (False, True)
         }
         played = dict.fromkeys(players, 0)
         for number, (_, last) in enumerate(turns(messages)):
-            # A list of nine hundred messages takes its time to send: outside the soak it is sent at every sixth turn.
+            # A list of nine hundred messages takes its time to send: outside the soak it is sent at
+            # every sixth turn.
             often = last == len(messages) or number % (1 if EVERYTHING else 6) == 0
             asked = [key for key in players if often or not key[0].startswith("live")]
             whole = ""
@@ -44,13 +47,16 @@ async def test_every_way_of_calling_gives_the_same_context(engine: str, tmp_path
         for (name, delta), player in players.items():
             kind = "delta" if delta else "full"
             print(
-                f"{engine:6} {name:9} {kind:5} sent {player.sent:>12,} received {player.received:>12,} bytes"
+                f"{engine:6} {name:9} {kind:5} sent {player.sent:>12,} received"
+                f" {player.received:>12,} bytes"
             )
 
 
 def _compare(held: dict[tuple[str, bool], list[t.Item]]) -> None:
     """The same items; and with the same ids the very same bytes."""
-    lists = {key: [(item.content_hash, item.tokens) for item in items] for key, items in held.items()}
+    lists = {
+        key: [(item.content_hash, item.tokens) for item in items] for key, items in held.items()
+    }
     assert all(found == lists["ingest", False] for found in lists.values()), held.keys()
     with_the_same_ids = {
         key: [item.SerializeToString(deterministic=True) for item in items]
@@ -68,7 +74,9 @@ async def test_a_restart_or_an_eviction_changes_no_byte(engine: str, tmp_path: P
     async with living(tmp_path, **{"engine.default": engine}) as house:
         no_background(house)
         for number, (first, last) in enumerate(turns(messages)):
-            request = t.AssembleRequest(session=ref("s"), budget=t.Budget(message_tokens=BUDGETS[engine]))
+            request = t.AssembleRequest(
+                session=ref("s"), budget=t.Budget(message_tokens=BUDGETS[engine])
+            )
             step = t.AssembleRequest()
             step.CopyFrom(request)
             step.ingest.extend(messages[first:last])
@@ -77,7 +85,9 @@ async def test_a_restart_or_an_eviction_changes_no_byte(engine: str, tmp_path: P
             assert warm.items == stored.items
             await _another_life(house, restart=number % every == every - 1)
             cold = await house.stub.Assemble(request)
-            assert cold.SerializeToString(deterministic=True) == warm.SerializeToString(deterministic=True)
+            assert cold.SerializeToString(deterministic=True) == warm.SerializeToString(
+                deterministic=True
+            )
 
 
 async def _another_life(house: House, *, restart: bool) -> None:

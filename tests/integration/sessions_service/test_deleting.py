@@ -17,13 +17,16 @@ SECRET = "xyzzy-the-secret-of-this-session"
 
 
 async def lived(house: House, session: t.SessionRef) -> None:
-    """A session that left traces wherever a session can: rows, summaries, answers, keys, debts, a choice of engine."""
+    """A session that left traces wherever a session can: rows, summaries, answers, keys, debts, a
+    choice of engine."""
     client = house.client
     await client.bootstrap(session, host=t.HostInfo(host_id=SECRET), model="gpt-5")
     long = f" {SECRET} and so on" * 60
     said = [user(f"q{n}" + long) if n % 2 == 0 else assistant(f"a{n}" + long) for n in range(40)]
     await client.ingest_batch(session, said, request_id="r1")
-    await client.after_turn(session, [user("turn")], advancement_key="k1", usage=t.Usage(input_tokens=3))
+    await client.after_turn(
+        session, [user("turn")], advancement_key="k1", usage=t.Usage(input_tokens=3)
+    )
     await client.compact(session, force=True, budget=budget(3_000), request_id="c1")
     rewind = t.RecordHostChangeRequest.Rewind(after_sequence=38)
     await client.record_host_change(session, rewind=rewind)
@@ -37,16 +40,22 @@ def traces(house: House, session: str, agent: str = "agent") -> dict[str, int]:
         tables = [
             name
             for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if {"agent", "session"} <= {column[1] for column in db.execute(f"PRAGMA table_info({name})")}
+            if {"agent", "session"}
+            <= {column[1] for column in db.execute(f"PRAGMA table_info({name})")}
         ]
-        assert {"sessions", "messages", "summaries", "requests", "debts", "assignments"} <= set(tables)
+        assert {"sessions", "messages", "summaries", "requests", "debts", "assignments"} <= set(
+            tables
+        )
         query = "SELECT COUNT(*) FROM {} WHERE tenant = 'default' AND agent = ? AND session = ?"
-        counts = {name: db.execute(query.format(name), (agent, session)).fetchone()[0] for name in tables}
+        counts = {
+            name: db.execute(query.format(name), (agent, session)).fetchone()[0] for name in tables
+        }
     return {name: count for name, count in counts.items() if count}
 
 
 async def settled(house: House, session: str, gone: bool) -> None:
-    """Waits for what follows an acknowledgement in the background: the search index is filled, and erased in pieces."""
+    """Waits for what follows an acknowledgement in the background: the search index is filled, and
+    erased in pieces."""
     for _ in range(200):
         left = traces(house, session)
         if not left if gone else "search_cursors" in left:
@@ -90,7 +99,11 @@ async def test_its_text_is_gone_from_the_file(house: House) -> None:
     await house.client.sessions.delete(ref("doomed"))
     await settled(house, "doomed", gone=True)
     await house.stop()
-    left = [path.name for path in house.database.parent.iterdir() if SECRET.encode() in path.read_bytes()]
+    left = [
+        path.name
+        for path in house.database.parent.iterdir()
+        if SECRET.encode() in path.read_bytes()
+    ]
     assert left == []
     await house.start()
 
@@ -128,7 +141,11 @@ async def test_another_revision_than_expected_erases_nothing(house: House) -> No
     await house.client.ingest(ref(), user("one"))
     with pytest.raises(ContextEngineError) as caught:
         await house.client.sessions.delete(ref(), expected_revision=2)
-    assert problem(caught.value) == ("FAILED_PRECONDITION", "REVISION_MISMATCH", ["expected_revision"])
+    assert problem(caught.value) == (
+        "FAILED_PRECONDITION",
+        "REVISION_MISMATCH",
+        ["expected_revision"],
+    )
     assert caught.value.metadata == {"expected": "2", "actual": "1"}
     assert texts(await house.rows(ref())) == ["one"]
     assert (await house.client.sessions.delete(ref(), expected_revision=1)).deleted

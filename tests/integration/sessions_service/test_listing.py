@@ -87,7 +87,12 @@ async def test_what_is_said_of_a_session(clocked: House, clock: Clock) -> None:
     )
     assert (got.message_count, got.last_sequence, got.summary_count, got.revision) == (2, 2, 0, 3)
     assert got.message_tokens == sum(item.tokens for item in stored.stored)
-    assert (got.ended, got.model, got.provider, got.encoding) == (True, "gpt-5", "openai", "o200k_base")
+    assert (got.ended, got.model, got.provider, got.encoding) == (
+        True,
+        "gpt-5",
+        "openai",
+        "o200k_base",
+    )
     assert got.create_time.ToMilliseconds() == created
     assert got.update_time.ToMilliseconds() == clock.ms
     assert got.incarnation
@@ -114,7 +119,9 @@ async def test_a_child_names_what_it_continues(house: House) -> None:
 async def test_a_rotated_session_is_not_current(house: House) -> None:
     await house.client.ingest(ref("old", key="main"), user("one"))
     await house.client.ingest(ref("new", key="main"), user("one"))
-    current = {s.session_id: s.current_for_key for s in (await house.client.sessions.list()).sessions}
+    current = {
+        s.session_id: s.current_for_key for s in (await house.client.sessions.list()).sessions
+    }
     assert current == {"old": False, "new": True}
 
 

@@ -56,7 +56,9 @@ async def test_what_is_exported_can_be_imported_elsewhere(house: House) -> None:
 
 
 async def test_an_import_names_the_model_in_the_same_revision(house: House) -> None:
-    reply = await house.client.sessions.import_session(ref(), session_of(2), model="gpt-5", provider="openai")
+    reply = await house.client.sessions.import_session(
+        ref(), session_of(2), model="gpt-5", provider="openai"
+    )
     assert reply.revision == 1
     status = await house.client.get_status(ref())
     assert (status.model, status.provider) == ("gpt-5", "openai")
@@ -154,7 +156,9 @@ async def test_a_wrong_message_is_named_and_nothing_is_stored(house: House) -> N
         ([header(ref(""))], "header.session.session_id"),
     ],
 )
-async def test_a_stream_that_is_no_import(house: House, requests: list[t.ImportRequest], field: str) -> None:
+async def test_a_stream_that_is_no_import(
+    house: House, requests: list[t.ImportRequest], field: str
+) -> None:
     error = await refused(house, requests)
     assert problem(error) == ("INVALID_ARGUMENT", "INVALID_FIELD", [field])
     assert (await house.client.sessions.list()).sessions == []
@@ -172,8 +176,12 @@ async def test_unnamed_messages_are_imported_as_they_are(house: House) -> None:
 
 async def test_first_the_session_then_messages_then_summaries(house: House) -> None:
     long = " and so on" * 100
-    await house.client.ingest_batch(ref(), [user("one" + long), assistant("two" + long), user("three")])
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=2, summary="short")
+    await house.client.ingest_batch(
+        ref(), [user("one" + long), assistant("two" + long), user("three")]
+    )
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=2, summary="short"
+    )
     await house.client.record_host_change(ref(), compacted=change)
     kinds = [reply.WhichOneof("kind") async for reply in house.client.sessions.export(ref())]
     assert kinds == ["session", "message", "message", "message", "summary"]
@@ -214,9 +222,13 @@ async def test_as_of_every_revision(house: House) -> None:
 async def test_as_of_a_revision_with_what_had_left_the_view(house: House) -> None:
     """What came later is not shown, whatever else is."""
     await house.client.ingest_batch(ref(), [user("q1"), assistant("a1 " * 300), user("q2")])
-    await house.client.record_host_change(ref(), rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2))
+    await house.client.record_host_change(
+        ref(), rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2)
+    )
     await house.client.ingest(ref(), user("q3"))
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=2, summary="Done.")
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=2, summary="Done."
+    )
     await house.client.record_host_change(ref(), compacted=change)
     for revision, sequences, summaries in (
         (1, [1, 2, 3], 0),

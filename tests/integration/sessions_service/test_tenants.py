@@ -1,4 +1,5 @@
-"""Two tenants that share the ids of their agents and sessions never see anything of each other, through any rpc."""
+"""Two tenants that share the ids of their agents and sessions never see anything of each other,
+through any rpc."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ AGENTS, SESSIONS, KEYS = ("agent", "another"), ("s1", "s2"), ("", "main")
 
 
 class Tenant:
-    """One tenant's calls, at random, and what must come of them. Every text of it carries its name."""
+    """One tenant's calls, at random, and what must come of them. Every text of it carries its
+    name."""
 
     def __init__(self, house: House, name: str, token: str, others: list[str], seed: int) -> None:
         self.client: AsyncClient = house.client_of(token)
@@ -52,7 +54,16 @@ class Tenant:
             await self.write(where, name)
             return
         call = self.chance.choices(
-            [self.write, self.read, self.look, self.rewind, self.reset, self.delete, self.touch, self.absent],
+            [
+                self.write,
+                self.read,
+                self.look,
+                self.rewind,
+                self.reset,
+                self.delete,
+                self.touch,
+                self.absent,
+            ],
             [8, 6, 4, 2, 1, 1, 5, 1],
         )[0]
         if where in self.held or call is self.absent:
@@ -62,7 +73,9 @@ class Tenant:
         self.number += 1
         # The ids are those that the other tenant uses; only the content tells the two apart.
         message = user(
-            f"{self.name} says {self.number} {where}", id=f"m{self.number}", labels={"of": self.name}
+            f"{self.name} says {self.number} {where}",
+            id=f"m{self.number}",
+            labels={"of": self.name},
         )
         way = self.chance.randrange(4)
         if way == 0:
@@ -78,9 +91,14 @@ class Tenant:
             stored = reply.stored[0]
         else:
             key = self.chance.choice(KEYS)
-            keyed = ref(name.session_id, agent=name.agent_id, key=key and f"{key}-{name.session_id}")
+            keyed = ref(
+                name.session_id, agent=name.agent_id, key=key and f"{key}-{name.session_id}"
+            )
             reply = await self.client.bootstrap(
-                keyed, host=t.HostInfo(host_id=self.name), model=f"model-of-{self.name}", history=[message]
+                keyed,
+                host=t.HostInfo(host_id=self.name),
+                model=f"model-of-{self.name}",
+                history=[message],
             )
             stored = reply.stored[0]
         self.see("write", reply)
@@ -90,7 +108,9 @@ class Tenant:
         self.held.setdefault(where, []).append((stored.sequence, texts([message])[0]))
 
     async def read(self, where: tuple[str, str], name: t.SessionRef) -> None:
-        reply = await self.client.assemble(name, budget=budget(100_000), explain=self.chance.random() < 0.5)
+        reply = await self.client.assemble(
+            name, budget=budget(100_000), explain=self.chance.random() < 0.5
+        )
         self.see("Assemble", reply)
         assert texts(reply.items) == [text for _, text in self.held[where]]
 
@@ -99,7 +119,9 @@ class Tenant:
         exported = await self.house.export(name, self.client, include_retired=every)
         for row in exported.messages:
             self.see("Export", row)
-        live = [(row.sequence, texts([row])[0]) for row in exported.messages if not row.retired_revision]
+        live = [
+            (row.sequence, texts([row])[0]) for row in exported.messages if not row.retired_revision
+        ]
         assert live == self.held[where]
         status = await self.client.get_status(name)
         self.see("GetStatus", status)
@@ -141,7 +163,12 @@ class Tenant:
             ("Engines.List", self.client.engines.list),
             ("Engines.Get", lambda: self.client.engines.get(session=name)),
             ("Doctor", lambda: self.client.engines.doctor(session=name)),
-            ("Assign", lambda: self.client.engines.assign(scope=name, options_json=b'{"freshTailTurns": 4}')),
+            (
+                "Assign",
+                lambda: self.client.engines.assign(
+                    scope=name, options_json=b'{"freshTailTurns": 4}'
+                ),
+            ),
         ]
         rpc, call = self.chance.choice(calls)
         self.see(rpc, await call())
@@ -166,7 +193,8 @@ class Tenant:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_two_tenants_live_side_by_side(guarded: House, seed: int) -> None:
-    """Each finds exactly its own, whatever the other does; at once, and with evictions and a restart in between."""
+    """Each finds exactly its own, whatever the other does; at once, and with evictions and a
+    restart in between."""
     alice = Tenant(guarded, "alice-of-the-north", ALICE, ["bob-of-the-south"], seed)
     bob = Tenant(guarded, "bob-of-the-south", BOB, ["alice-of-the-north"], seed + 100)
     for step in range(STEPS):

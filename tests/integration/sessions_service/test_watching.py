@@ -1,4 +1,5 @@
-"""Watch: what happens to sessions, in order, from now or from a position; what was missed is said."""
+"""Watch: what happens to sessions, in order, from now or from a position; what was missed is
+said."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ async def test_a_life_in_events(clocked: House, clock: Clock) -> None:
     assert {(event.agent_id, event.session_id) for event in events} == {("agent", "s1")}
     assert events[1].counts["messages"] == 2
     assert events[2].counts["retired"] == 1
-    assert [event.time.ToMilliseconds() - events[0].time.ToMilliseconds() for event in events[:3]] == [
+    assert [
+        event.time.ToMilliseconds() - events[0].time.ToMilliseconds() for event in events[:3]
+    ] == [
         0,
         0,
         5_000,
@@ -124,7 +127,9 @@ async def test_only_what_is_watched(house: House) -> None:
         await house.client.engines.assign(scope=ref("s1"), engine_id="legacy")
         last = lambda event: event.name == "engine:assigned"  # noqa: E731
         assert {e.agent_id for e in await of_agent.until(last)} == {"agent"}
-        assert {(e.agent_id, e.session_id) for e in await of_session.until(last)} == {("agent", "s1")}
+        assert {(e.agent_id, e.session_id) for e in await of_session.until(last)} == {
+            ("agent", "s1")
+        }
         assert names(await of_names.until(last)) == ["session:reset", "engine:assigned"]
 
 
@@ -280,7 +285,9 @@ async def test_how_a_list_begins_is_told_once_and_again_when_it_does_not_fit(hou
             await client.assemble(session, budget=budget(100_000))
         await client.assemble(session, budget=budget(700))
         await client.assemble(session, budget=budget(1))
-        await client.assemble(session, live=t.LiveList(messages=[user("x")]), budget=budget(100_000))
+        await client.assemble(
+            session, live=t.LiveList(messages=[user("x")]), budget=budget(100_000)
+        )
         await client.compact(session, force=True, budget=budget(1_000))
         events = await seen.until(lambda event: event.name == "context:dag_compacted")
     told = [(event.name, event.attributes.get("verdict", "")) for event in events[:-1]]

@@ -71,7 +71,8 @@ class Family:
         return (await self.house.client.end_subagent(child or self.child, **more)).ended
 
     async def shown(self, session: t.SessionRef | None = None) -> list[str]:
-        """What Assemble shows of the child, or of another: the same from memory and from the store."""
+        """What Assemble shows of the child, or of another: the same from memory and from the
+        store."""
         asked = session or self.child
         before = texts((await self.house.client.assemble(asked)).items)
         self.house.forget()

@@ -15,7 +15,9 @@ from .family import COMPLETED, DELETED, FORK, ISOLATED, RELEASED, SWEPT, Family
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_fact_83_a_fork_spawn_is_a_fork_and_keeps_the_forked_transcript(family: Family) -> None:
+async def test_fact_83_a_fork_spawn_is_a_fork_and_keeps_the_forked_transcript(
+    family: Family,
+) -> None:
     await family.say(family.parent, "one", "two")
     prepared = await family.prepare(
         context_mode=FORK,
@@ -25,19 +27,26 @@ async def test_fact_83_a_fork_spawn_is_a_fork_and_keeps_the_forked_transcript(fa
     assert (prepared.context_mode, prepared.note) == (FORK, "")
     assert await family.shown() == ["one", "two"]
     spawn = (await family.house.client.get_status(family.child)).spawn
-    assert (spawn.child_transcript.id, spawn.child_transcript.file) == ("c", "/nowhere/forked.jsonl")
+    assert (spawn.child_transcript.id, spawn.child_transcript.file) == (
+        "c",
+        "/nowhere/forked.jsonl",
+    )
     assert (spawn.parent_transcript.id, spawn.parent_transcript.file) == ("p", "sqlite:parent")
 
 
-async def test_fact_85_a_parent_too_large_to_fork_gives_an_isolated_child_and_a_note(family: Family) -> None:
+async def test_fact_85_a_parent_too_large_to_fork_gives_an_isolated_child_and_a_note(
+    family: Family,
+) -> None:
     client = family.house.client
     await family.say(family.parent, *("word " * 30_000 for _ in range(4)))
     tokens = (await client.get_status(family.parent)).view_tokens
     prepared = await family.prepare(context_mode=FORK)
     assert tokens > 100_000
     assert prepared.context_mode == ISOLATED
-    assert prepared.note == (
-        f"Parent context is too large to fork ({tokens}/100000 tokens); starting with isolated context instead."
+    assert (
+        prepared.note
+        == f"Parent context is too large to fork ({tokens}/100000 tokens); starting with isolated"
+        " context instead."
     )
     assert (prepared.inherited_tokens, await family.shown()) == (0, [])
     just = await family.prepare(family.session("part"), context_mode=FORK, fork_after_sequence=3)
@@ -77,7 +86,9 @@ async def test_fact_91_an_engine_without_the_hook_is_no_hindrance(family: Family
     ("reason", "said"),
     [(COMPLETED, "completed"), (DELETED, "deleted"), (RELEASED, "released"), (SWEPT, "swept")],
 )
-async def test_fact_93_every_reason_of_an_end_is_understood(family: Family, reason, said: str) -> None:
+async def test_fact_93_every_reason_of_an_end_is_understood(
+    family: Family, reason, said: str
+) -> None:
     prepared = await family.fork("one")
     await family.say(family.child, "two")
     assert await family.end(reason=reason)
@@ -94,7 +105,9 @@ async def test_fact_93_an_end_that_is_not_explained_is_a_completion(family: Fami
     assert (await family.house.client.get_status(family.child)).spawn.ended == "completed"
 
 
-async def test_fact_95_a_key_that_a_newer_run_took_over_keeps_that_run_alive(family: Family) -> None:
+async def test_fact_95_a_key_that_a_newer_run_took_over_keeps_that_run_alive(
+    family: Family,
+) -> None:
     key, client = family.key("run"), family.house.client
     old, new = family.session("old", key=key), family.session("new", key=key)
     first = await family.fork("one", child=old)
@@ -169,7 +182,9 @@ async def test_the_call_that_spawns_is_pending_in_the_parent_and_abandoned_in_th
     assert await family.shown(family.parent) == ["do it", "I will delegate.\ncall:sessions_spawn"]
 
 
-async def test_a_parent_that_rotated_meanwhile_still_takes_back_what_it_prepared(family: Family) -> None:
+async def test_a_parent_that_rotated_meanwhile_still_takes_back_what_it_prepared(
+    family: Family,
+) -> None:
     client, key = family.house.client, family.key("main")
     by_key = t.SessionRef(agent_id="agent", session_key=key)
     await client.ingest(family.session("parent", key=key), user("one"))

@@ -1,4 +1,5 @@
-"""A fork shows the parent's view as of its spawn, without copying, and goes on from there by itself."""
+"""A fork shows the parent's view as of its spawn, without copying, and goes on from there by
+itself."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ async def test_what_a_provider_has_cached_of_the_parent_serves_its_fork(family: 
     await family.say(family.child, "your part")
     forked = await ask(family.house, family.child)
     size = len(before.items)
-    assert [item.content_hash for item in forked.items[:size]] == [item.content_hash for item in before.items]
+    assert [item.content_hash for item in forked.items[:size]] == [
+        item.content_hash for item in before.items
+    ]
 
 
 async def test_the_parent_goes_on_without_its_fork(family: Family) -> None:
@@ -48,10 +51,14 @@ async def test_the_parent_goes_on_without_its_fork(family: Family) -> None:
     revision = (await client.get_status(family.parent)).revision
     prepared = await family.prepare(context_mode=FORK)
     assert prepared.parent_revision == revision
-    assert (await client.get_status(family.parent)).revision == revision, "a spawn is no change of the parent"
+    assert (await client.get_status(family.parent)).revision == revision, (
+        "a spawn is no change of the parent"
+    )
     before = (await client.assemble(family.child)).context_hash
     await family.say(family.parent, "three")
-    await client.record_host_change(family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1))
+    await client.record_host_change(
+        family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1)
+    )
     assert await family.shown() == ["one", "two"]
     await client.reset_session(family.parent)
     assert await family.shown() == ["one", "two"]
@@ -101,7 +108,8 @@ async def test_a_hosts_copy_of_the_transcript_is_recognised(family: Family) -> N
     """The host copies the transcript and sends its whole list, without ids."""
     house = family.house
     said = [
-        t.Message(role=one.role, parts=one.parts) for one in (user("one"), assistant("two"), user("three"))
+        t.Message(role=one.role, parts=one.parts)
+        for one in (user("one"), assistant("two"), user("three"))
     ]
     await house.stub.IngestBatch(t.IngestBatchRequest(session=family.parent, messages=said[:2]))
     await family.fork()
@@ -130,9 +138,9 @@ async def test_a_fork_may_begin_before_the_newest_message(family: Family) -> Non
         assert await judged(family.house, reply, child) == []
         family.house.forget()
         assert (await ask(family.house, child)).context_hash == reply.context_hash
-        assert (await client.get_status(child)).message_tokens == status.message_tokens + reply.items[
-            -1
-        ].tokens
+        assert (
+            await client.get_status(child)
+        ).message_tokens == status.message_tokens + reply.items[-1].tokens
 
 
 async def test_what_is_noted_of_a_shorter_fork_is_what_a_session_of_these_messages_notes(
@@ -165,7 +173,12 @@ async def _facts(family: Family, session: t.SessionRef) -> ViewFacts:
 async def test_a_fork_in_the_middle_of_a_step_stands_on_lawful_ground(family: Family) -> None:
     calls = assistant(tool_calls=[tool_call("c1", "look"), tool_call("c2", "look")])
     await family.fork(
-        "go", calls, tool_result("c1", "first"), tool_result("c2", "second"), "on", fork_after_sequence=3
+        "go",
+        calls,
+        tool_result("c1", "first"),
+        tool_result("c2", "second"),
+        "on",
+        fork_after_sequence=3,
     )
     await family.say(family.child, "go another way")
     reply = await ask(family.house, family.child)
@@ -186,7 +199,9 @@ async def test_a_compacted_parent_is_forked_as_it_is_shown(family: Family) -> No
     assert texts(forked.items) == texts(before.items)
     assert await judged(house, forked, family.child) == []
     await client.compact(family.parent, undo_to_generation=0)
-    assert texts((await ask(house, family.child, budget=budget(4_000))).items) == texts(before.items)
+    assert texts((await ask(house, family.child, budget=budget(4_000))).items) == texts(
+        before.items
+    )
     (summary, *_) = [item.origin.summary_id for item in forked.items if item.origin.summary_id]
     opened = await client.recall.expand(family.child, summary_ids=[summary])
     assert opened.items, "what was summarized is brought back through the fork"
@@ -242,10 +257,16 @@ async def test_forks_of_forks_see_what_their_ancestors_had_then(family: Family) 
 
 async def test_the_child_takes_over_the_parents_model(family: Family) -> None:
     client = family.house.client
-    await client.update_model(family.parent, model="claude-sonnet-4-5", provider="anthropic", window=90_000)
+    await client.update_model(
+        family.parent, model="claude-sonnet-4-5", provider="anthropic", window=90_000
+    )
     await family.fork("one")
     status = await client.get_status(family.child)
-    assert (status.model, status.provider, status.window) == ("claude-sonnet-4-5", "anthropic", 90_000)
+    assert (status.model, status.provider, status.window) == (
+        "claude-sonnet-4-5",
+        "anthropic",
+        90_000,
+    )
     isolated = family.session("isolated")
     await family.prepare(isolated)
     assert (await client.get_status(isolated)).model == ""
@@ -313,9 +334,19 @@ async def test_a_rollback_restores_every_row_as_it_was(family: Family) -> None:
 
 
 async def _rows(house: Any) -> dict[str, list[Any]]:
-    tables = ("sessions", "session_keys", "messages", "summaries", "requests", "debts", "assignments")
+    tables = (
+        "sessions",
+        "session_keys",
+        "messages",
+        "summaries",
+        "requests",
+        "debts",
+        "assignments",
+    )
     return {
-        table: await house.app.store._read(lambda db, t=table: db.execute(f"SELECT * FROM {t}").fetchall())
+        table: await house.app.store._read(
+            lambda db, t=table: db.execute(f"SELECT * FROM {t}").fetchall()
+        )
         for table in tables
     }
 

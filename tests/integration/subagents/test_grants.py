@@ -1,4 +1,5 @@
-"""An isolated child begins with nothing, and recalls of its parent what it was granted: no more, no newer, no longer."""
+"""An isolated child begins with nothing, and recalls of its parent what it was granted: no more, no
+newer, no longer."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ async def test_without_a_token_nothing_of_the_parent_is_found(family: Family) ->
     assert (hit.origin.sequence, hit.session_id) == (1, family.parent.session_id)
     assert (await family.house.client.recall.expand(family.child, sequences=[1])).items == []
     (item,) = (
-        await family.house.client.recall.expand(family.child, sequences=[1], spawn_token=prepared.spawn_token)
+        await family.house.client.recall.expand(
+            family.child, sequences=[1], spawn_token=prepared.spawn_token
+        )
     ).items
     assert item.message.parts[0].text.text == "about zebras"
 
@@ -89,7 +92,9 @@ async def test_another_agent_may_be_granted_what_it_could_not_reach(family: Fami
 async def test_a_token_opens_the_parent_as_it_was(family: Family) -> None:
     client = family.house.client
     await family.say(family.parent, "old zebras", "zebras that were taken back")
-    await client.record_host_change(family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1))
+    await client.record_host_change(
+        family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=1)
+    )
     token = (await family.prepare(grant=LARGE)).spawn_token
     await family.say(family.parent, "new zebras")
     later = (await client.get_status(family.parent)).revision
@@ -99,14 +104,18 @@ async def test_a_token_opens_the_parent_as_it_was(family: Family) -> None:
     opened = await client.recall.expand(family.child, sequences=[1, 2, 3], spawn_token=token)
     assert ([item.origin.sequence for item in opened.items], opened.missing_count) == ([1], 2)
     await client.reset_session(family.parent)
-    assert sequences(await find(family, "zebras", token)) == [1], "what left the view later is there"
+    assert sequences(await find(family, "zebras", token)) == [1], (
+        "what left the view later is there"
+    )
 
 
 async def test_no_page_leads_beyond_the_spawn(family: Family) -> None:
     client = family.house.client
     await family.say(family.parent, "zebra one", "zebra two")
     token = (await family.prepare(grant=LARGE)).spawn_token
-    revision = (await client.ingest_batch(family.parent, [user("zebra three"), user("zebra four")])).revision
+    revision = (
+        await client.ingest_batch(family.parent, [user("zebra three"), user("zebra four")])
+    ).revision
     ahead = await client.recall.search(family.parent, "zebra", limit=1, at_least_revision=revision)
     assert ahead.next_page_token
     page, seen = ahead.next_page_token, set()
@@ -136,7 +145,9 @@ async def test_a_summary_that_had_left_the_view_is_not_granted(family: Family) -
     client = family.house.client
     await family.say(family.parent, *work(1), *work(2))
     gone = await covered(family.house, family.parent, 5, 8, "zebras of the second part")
-    await client.record_host_change(family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=4))
+    await client.record_host_change(
+        family.parent, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=4)
+    )
     token, recall = (await family.prepare(grant=LARGE)).spawn_token, client.recall
     assert (await recall.inspect(family.parent, gone.id)).summary.id == gone.id
     said = await refused(recall.inspect(family.child, gone.id, spawn_token=token))
@@ -176,7 +187,9 @@ async def test_a_grant_is_never_overdrawn(family: Family) -> None:
 
     async def one(sequence: int) -> int:
         try:
-            return (await recall.expand(family.child, sequences=[sequence], spawn_token=token)).tokens
+            return (
+                await recall.expand(family.child, sequences=[sequence], spawn_token=token)
+            ).tokens
         except BudgetSpent:
             return 0
 
@@ -217,12 +230,16 @@ async def test_no_summary_is_opened_deeper_than_granted(family: Family) -> None:
     opened = {}
     for depth in (1, 2):
         family.child = family.session(f"child{depth}")
-        token = (await family.prepare(grant=t.RecallGrant(max_tokens=100_000, max_depth=depth))).spawn_token
+        token = (
+            await family.prepare(grant=t.RecallGrant(max_tokens=100_000, max_depth=depth))
+        ).spawn_token
         reply = await client.recall.expand(
             family.child, summary_ids=[top.id], max_depth=9, max_tokens=20_000, spawn_token=token
         )
         opened[depth] = [item.origin.summary_id or item.origin.sequence for item in reply.items]
-        said, _ = await call(family, "ctx_expand", token, summary_id=top.id, depth=9, max_tokens=20_000)
+        said, _ = await call(
+            family, "ctx_expand", token, summary_id=top.id, depth=9, max_tokens=20_000
+        )
         brought = [one.get("summary_id") or one.get("sequence") for one in said["items"]]
         assert brought == opened[depth][: len(brought)] != []
     assert opened[1] != opened[2], "a level deeper there is more"
@@ -287,7 +304,11 @@ async def test_a_token_is_its_childs_alone(family: Family) -> None:
     assert await refused(find(family, "zebras", token, session=other)) == OTHERS
     assert await refused(family.house.client.bootstrap(other, spawn_token=token)) == OTHERS
     assert sequences(await find(family, "zebras", token, session=family.parent)) == [1]
-    assert await refused(family.roll_back(token, other)) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["parent"])
+    assert await refused(family.roll_back(token, other)) == (
+        "INVALID_ARGUMENT",
+        "INVALID_FIELD",
+        ["parent"],
+    )
     assert await refused(find(family, "zebras", token)) is None
 
 

@@ -33,7 +33,10 @@ async def test_the_token_of_another_tenant_opens_nothing(guarded: House) -> None
     assert await refused(bob.bootstrap(family.child, spawn_token=prepared.spawn_token)) == unknown
     for session in (family.parent, family.child):
         await bob.ingest(session, user("more of bob"))
-        assert await refused(bob.recall.search(session, "one", spawn_token=prepared.spawn_token)) == unknown
+        assert (
+            await refused(bob.recall.search(session, "one", spawn_token=prepared.spawn_token))
+            == unknown
+        )
     assert not (await bob.rollback_subagent_spawn(prepared.spawn_token, family.parent)).rolled_back
     assert not (await bob.end_subagent(family.child, spawn_token=prepared.spawn_token)).ended
     status = (await guarded.client.get_status(family.child)).spawn
@@ -62,7 +65,11 @@ async def test_a_restart_changes_nothing(house: House) -> None:
     assert used > 0
     await house.restart()
     status = await house.client.get_status(family.session("isolated"))
-    assert (status.spawn.used_tokens, status.spawn.objective, status.spawn.depth) == (used, "look", 1)
+    assert (status.spawn.used_tokens, status.spawn.objective, status.spawn.depth) == (
+        used,
+        "look",
+        1,
+    )
     assert await family.shown() == ["one", "two", "three"]
     assert await family.roll_back(other.spawn_token)
     await house.restart()
@@ -70,18 +77,24 @@ async def test_a_restart_changes_nothing(house: House) -> None:
     assert await family.sessions() == ["child", "parent"]
 
 
-async def test_a_request_that_is_sent_again_after_a_restart_is_answered_the_same(house: House) -> None:
+async def test_a_request_that_is_sent_again_after_a_restart_is_answered_the_same(
+    house: House,
+) -> None:
     family = Family(house, "again")
     first = await family.fork("one", request_id="r1")
     await family.say(family.parent, "later")
     await house.restart()
     assert await family.prepare(context_mode=FORK, request_id="r1") == first
     assert await family.roll_back(first.spawn_token)
-    assert await family.prepare(context_mode=FORK, request_id="r1") == first, "and makes no child anew"
+    assert await family.prepare(context_mode=FORK, request_id="r1") == first, (
+        "and makes no child anew"
+    )
     assert not await family.there()
 
 
-async def test_a_child_that_never_comes_is_taken_back_by_the_service(clocked: House, clock: Clock) -> None:
+async def test_a_child_that_never_comes_is_taken_back_by_the_service(
+    clocked: House, clock: Clock
+) -> None:
     family = Family(clocked, "expiry")
     prepared = await family.fork("one", ttl=60)
     assert prepared.expire_time.ToMilliseconds() == clock.ms + 60_000
@@ -92,9 +105,14 @@ async def test_a_child_that_never_comes_is_taken_back_by_the_service(clocked: Ho
     await gone(family)
     assert not await family.roll_back(prepared.spawn_token), "safe after expiry"
     assert not await family.end(spawn_token=prepared.spawn_token, reason=SWEPT)
-    assert await refused(clocked.client.bootstrap(family.child, spawn_token=prepared.spawn_token)) == OVER
+    assert (
+        await refused(clocked.client.bootstrap(family.child, spawn_token=prepared.spawn_token))
+        == OVER
+    )
     assert await family.sessions() == ["parent"]
-    assert (await clocked.client.sessions.delete(family.parent)).deleted, "nobody stands on it any more"
+    assert (await clocked.client.sessions.delete(family.parent)).deleted, (
+        "nobody stands on it any more"
+    )
 
 
 async def test_without_a_ttl_a_day_is_waited(clocked: House, clock: Clock) -> None:
@@ -120,7 +138,9 @@ async def test_a_child_that_lives_is_not_taken_back(clocked: House, clock: Clock
     second = await family.prepare(introduced, context_mode=FORK, ttl=60)
     clock.advance(30)
     await family.say(writing, "two")
-    await clocked.client.bootstrap(introduced, spawn_token=second.spawn_token, host=t.HostInfo(host_id="h"))
+    await clocked.client.bootstrap(
+        introduced, spawn_token=second.spawn_token, host=t.HostInfo(host_id="h")
+    )
     clock.advance(59)
     await spawned.expire(clocked.app.core)
     assert await family.shown(writing) == ["one", "two"]
@@ -129,7 +149,9 @@ async def test_a_child_that_lives_is_not_taken_back(clocked: House, clock: Clock
     clock.advance(61)
     await spawned.expire(clocked.app.core)
     assert await refused(clocked.client.bootstrap(writing, spawn_token=first.spawn_token)) == OVER
-    assert await family.shown(writing) == ["one", "two"], "the token is over, what was stored is not"
+    assert await family.shown(writing) == ["one", "two"], (
+        "the token is over, what was stored is not"
+    )
     assert (await clocked.client.get_status(family.parent)).live_child_count == 0
 
 
@@ -142,7 +164,10 @@ async def test_a_token_is_over_at_its_time_even_if_nobody_swept(
     family = Family(clocked, "unswept")
     prepared = await family.fork("one", ttl=60)
     clock.advance(60)
-    assert await refused(clocked.client.bootstrap(family.child, spawn_token=prepared.spawn_token)) == OVER
+    assert (
+        await refused(clocked.client.bootstrap(family.child, spawn_token=prepared.spawn_token))
+        == OVER
+    )
     assert not await family.there()
 
 
@@ -177,7 +202,9 @@ async def test_a_life_in_events_and_counters(clocked: House, clock: Clock) -> No
     assert not any(ended.spawn_token in str(event) for event in events), "a token is a secret"
     counted = clocked.app.metrics.snapshot()
     outcomes = {
-        name: value for name, value in counted.items() if str(name).startswith("contextengine.subagents")
+        name: value
+        for name, value in counted.items()
+        if str(name).startswith("contextengine.subagents")
     }
     assert sorted(outcomes.values()) == [1, 1, 1, 1, 1, 2], outcomes
 

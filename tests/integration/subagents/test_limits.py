@@ -40,11 +40,16 @@ async def test_children_are_five_deep_at_most(house: House, mode: t.ContextMode)
     await house.restart()
     with pytest.raises(ContextEngineError) as caught:
         await family.prepare(family.session("depth6"), sessions[-1], context_mode=mode)
-    assert (caught.value.reason, caught.value.metadata) == ("SPAWN_LIMIT", {"which": "depth", "limit": "5"})
+    assert (caught.value.reason, caught.value.metadata) == (
+        "SPAWN_LIMIT",
+        {"which": "depth", "limit": "5"},
+    )
     assert "subagents.max_depth" in str(caught.value)
     assert not await family.there(family.session("depth6"))
     await family.end(sessions[4])
-    assert await refused(family.prepare(family.session("depth6"), sessions[-1])) == LIMIT, "depth is for life"
+    assert await refused(family.prepare(family.session("depth6"), sessions[-1])) == LIMIT, (
+        "depth is for life"
+    )
 
 
 async def test_what_goes_on_in_another_session_is_as_deep(house: House) -> None:
@@ -65,7 +70,9 @@ async def test_thirty_two_live_children_a_parent(house: House) -> None:
     assert caught.value.metadata == {"which": "children", "limit": "32"}
     assert not await family.there(children[32])
     assert (await house.client.get_status(family.parent)).live_child_count == 32
-    assert await family.prepare(family.session("below"), children[0]), "another parent's are not counted"
+    assert await family.prepare(family.session("below"), children[0]), (
+        "another parent's are not counted"
+    )
     assert await family.roll_back(others[0].spawn_token)
     await family.prepare(children[32])
     assert await refused(family.prepare(children[1])) == LIMIT
@@ -104,13 +111,17 @@ async def test_an_expired_child_makes_room(clocked: House, clock: Clock) -> None
 async def test_one_request_sent_many_times_at_once_prepares_one_child(house: House) -> None:
     family = Family(house, "many")
     await family.say(family.parent, "one")
-    replies = await asyncio.gather(*(family.prepare(context_mode=FORK, request_id="r1") for _ in range(12)))
+    replies = await asyncio.gather(
+        *(family.prepare(context_mode=FORK, request_id="r1") for _ in range(12))
+    )
     assert len({reply.spawn_token for reply in replies}) == 1
     assert (await house.client.get_status(family.parent)).live_child_count == 1
     assert await family.shown() == ["one"]
     said = await refused(family.prepare(context_mode=ISOLATED, request_id="r1"))
     assert said == ("ALREADY_EXISTS", "REQUEST_ID_REUSED", ["request_id"])
-    assert await refused(family.prepare(family.session("other"), request_id="r1", context_mode=FORK))
+    assert await refused(
+        family.prepare(family.session("other"), request_id="r1", context_mode=FORK)
+    )
 
 
 async def test_of_different_requests_for_one_child_one_wins(house: House) -> None:
@@ -171,7 +182,9 @@ async def test_the_end_of_its_time_races_the_childs_start(clocked: House, clock:
             await spawned.expire(core)
 
         said, _ = await asyncio.gather(
-            refused(clocked.client.bootstrap(child, spawn_token=token, host=t.HostInfo(host_id="h"))),
+            refused(
+                clocked.client.bootstrap(child, spawn_token=token, host=t.HostInfo(host_id="h"))
+            ),
             pass_by(),
         )
         outcomes.add(said is None)
@@ -211,7 +224,9 @@ async def test_a_parent_deleted_while_children_are_prepared_leaves_no_orphan(hou
         assert not await family.there(family.parent)
         assert not await family.there(), "a fork without its parent would show nothing"
         if prepared is not None:
-            assert await refused(house.client.bootstrap(family.child, spawn_token=prepared.spawn_token))
+            assert await refused(
+                house.client.bootstrap(family.child, spawn_token=prepared.spawn_token)
+            )
 
 
 async def test_ending_at_once_ends_once(house: House) -> None:

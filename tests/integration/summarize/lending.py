@@ -1,4 +1,5 @@
-"""Harnesses that lend their models over a real channel, sessions that have something to summarize, and who asks for it."""
+"""Harnesses that lend their models over a real channel, sessions that have something to summarize,
+and who asks for it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Harness:
         await self.stream.write(pb.AttachRequest(**kind))
 
     def reads(self) -> asyncio.Task[Any]:
-        """What the server says next, once it does. A read that is given up would end the stream: it goes on instead."""
+        """What the server says next, once it does. A read that is given up would end the stream: it
+        goes on instead."""
         if self._reading is None:
             self._reading = asyncio.ensure_future(self.stream.read())
         return self._reading
@@ -51,7 +53,9 @@ class Harness:
         return said.job
 
     async def answer(self, job: pb.AttachResponse.Job, text: str = GOOD, **more: Any) -> None:
-        await self.say(completion={"job_id": job.job_id, "lease_id": job.lease_id, "text": text, **more})
+        await self.say(
+            completion={"job_id": job.job_id, "lease_id": job.lease_id, "text": text, **more}
+        )
 
     async def receipt(self) -> pb.AttachResponse.Receipt:
         said = await self.hears()

@@ -1,7 +1,8 @@
-"""A model's service on loopback that speaks the wire format of OpenAI's chat completions, well or badly, as it is told.
+"""A model's service on loopback that speaks the wire format of OpenAI's chat completions, well or
+badly, as it is told.
 
-It reads HTTP/1.1 from a socket and writes bytes to it, so that it can also break off, dawdle and talk nonsense. What it was
-asked is kept.
+It reads HTTP/1.1 from a socket and writes bytes to it, so that it can also break off, dawdle and
+talk nonsense. What it was asked is kept.
 """
 
 from __future__ import annotations
@@ -101,13 +102,21 @@ async def provider(*replies: Reply) -> AsyncIterator[Provider]:
 async def _read(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
     raw = await reader.readexactly(int(headers["content-length"]))
-    return Request(first.split()[1], headers, raw, json.loads(raw), asyncio.get_running_loop().time())
+    return Request(
+        first.split()[1], headers, raw, json.loads(raw), asyncio.get_running_loop().time()
+    )
 
 
 def answer(
-    text: str | None = GOOD, *, finish: str | None = "stop", usage: object = USAGE, **message: object
+    text: str | None = GOOD,
+    *,
+    finish: str | None = "stop",
+    usage: object = USAGE,
+    **message: object,
 ) -> Reply:
     """A whole answer, streamed or in one piece as the request asks."""
 
@@ -122,7 +131,9 @@ def answer(
         else:
             said = {"role": "assistant", "content": text, "refusal": None, **message}
             choice = {"index": 0, "message": said, "finish_reason": finish, "logprobs": None}
-            await body({**_frame("chat.completion"), "choices": [choice], "usage": usage})(request, writer)
+            await body({**_frame("chat.completion"), "choices": [choice], "usage": usage})(
+                request, writer
+            )
 
     return reply
 
@@ -133,27 +144,39 @@ def chunk(delta: dict[str, object], finish: str | None = None) -> dict[str, obje
     return {**_frame("chat.completion.chunk"), "choices": [choice]}
 
 
-def stream(*chunks: object, end: bytes = b"data: [DONE]\n\n", cut: bool = False, pause: float = 0) -> Reply:
-    """Server-sent events. `cut` breaks the connection off behind the last; `pause` seconds are between two."""
+def stream(
+    *chunks: object, end: bytes = b"data: [DONE]\n\n", cut: bool = False, pause: float = 0
+) -> Reply:
+    """Server-sent events. `cut` breaks the connection off behind the last; `pause` seconds are
+    between two."""
 
     async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding:"
+            b" chunked\r\n\r\n"
         )
         for piece in chunks:
-            event = piece if isinstance(piece, bytes) else b"data: " + json.dumps(piece).encode() + b"\n\n"
+            event = (
+                piece
+                if isinstance(piece, bytes)
+                else b"data: " + json.dumps(piece).encode() + b"\n\n"
+            )
             writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
             await writer.drain()
             await asyncio.sleep(pause)
         if cut:
             writer.transport.abort()
         else:
-            writer.write((f"{len(end):x}\r\n".encode() + end + b"\r\n" if end else b"") + b"0\r\n\r\n")
+            writer.write(
+                (f"{len(end):x}\r\n".encode() + end + b"\r\n" if end else b"") + b"0\r\n\r\n"
+            )
 
     return reply
 
 
-def body(value: object, status: int = 200, *, kind: str = "application/json", **headers: str) -> Reply:
+def body(
+    value: object, status: int = 200, *, kind: str = "application/json", **headers: str
+) -> Reply:
     """One piece: a value as JSON, or bytes as they are."""
     raw = value if isinstance(value, bytes) else json.dumps(value).encode()
     lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", f"content-length: {len(raw)}"]
@@ -169,7 +192,11 @@ def error(
     status: int, message: str = "no", code: str | None = None, kind: str = "error", **headers: str
 ) -> Reply:
     """An error in the form that the API gives it."""
-    return body({"error": {"message": message, "type": kind, "param": None, "code": code}}, status, **headers)
+    return body(
+        {"error": {"message": message, "type": kind, "param": None, "code": code}},
+        status,
+        **headers,
+    )
 
 
 async def reset(request: Request, writer: asyncio.StreamWriter) -> None:

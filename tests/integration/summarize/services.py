@@ -27,7 +27,8 @@ class Served:
     services: dict[str, Provider]
 
     def replying(self, **replies: Reply) -> None:
-        """What each service says from now on, and forgets what it was asked. One that is not named gives a good answer."""
+        """What each service says from now on, and forgets what it was asked. One that is not named
+        gives a good answer."""
         for name, made in self.services.items():
             made.replies[:] = [replies.get(name, answer())]
             made.requests.clear()
@@ -42,7 +43,9 @@ class Served:
             scope=scope, engine_id="dag", options_json=json.dumps(options).encode()
         )
 
-    async def compacted(self, session: t.SessionRef, client: Any = None, **more: Any) -> t.SessionRef:
+    async def compacted(
+        self, session: t.SessionRef, client: Any = None, **more: Any
+    ) -> t.SessionRef:
         """After a compaction."""
         async with compacting(self.at, session, client, **more) as done:
             pass

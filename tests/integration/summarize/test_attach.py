@@ -1,4 +1,5 @@
-"""Contract §5: a harness lends its model. What it is asked, what becomes of its answers, and who is asked where it cannot."""
+"""Contract §5: a harness lends its model. What it is asked, what becomes of its answers, and who is
+asked where it cannot."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ async def test_a_harness_writes_the_summary(at: House) -> None:
     async with attached(at) as harness, compacting(at, session, focus=FOCUS) as done:
         job = await harness.job()
         await harness.does(
-            job, model="claude-x", stop_reason="end_turn", usage={"input_tokens": 900, "output_tokens": 30}
+            job,
+            model="claude-x",
+            stop_reason="end_turn",
+            usage={"input_tokens": 900, "output_tokens": 30},
         )
     assert done.result().compacted
     assert await written_by(at, session) == ["runtime:claude-x"]
@@ -92,7 +96,10 @@ async def test_without_a_harness_the_next_is_asked(tmp_path: Path) -> None:
 async def test_the_order_is_the_settings(tmp_path: Path) -> None:
     async with provider(answer()) as made:
         endpoint = {"name": "local", "base_url": made.base_url, "model": "small", "retries": 0}
-        settings = {"summarizer.endpoints": [endpoint], "summarizer.order": ["endpoints", "runtime"]}
+        settings = {
+            "summarizer.endpoints": [endpoint],
+            "summarizer.order": ["endpoints", "runtime"],
+        }
         async with house(tmp_path, **ONE_STEP, **settings) as at, attached(at) as harness:
             session = await talk(at)
             async with compacting(at, session):
@@ -139,7 +146,9 @@ async def test_a_harness_has_as_many_jobs_as_it_takes(at: House) -> None:
     [{"agent_id": "another"}, {"max_input_tokens": 100}],
     ids=["another agent's", "too small"],
 )
-async def test_work_that_a_harness_does_not_take_goes_to_the_next(at: House, hello: dict[str, Any]) -> None:
+async def test_work_that_a_harness_does_not_take_goes_to_the_next(
+    at: House, hello: dict[str, Any]
+) -> None:
     session = await talk(at)
     async with attached(at, **hello) as harness:
         async with compacting(at, session):
@@ -297,4 +306,6 @@ async def test_receipts_are_all_told_before_the_stream_ends(at: House) -> None:
         for n in range(300):
             await harness.say(completion={"job_id": f"j{n}", "lease_id": "l", "text": "x"})
         await harness.stream.done_writing()
-        assert [(await harness.receipt()).job_id for _ in range(300)] == [f"j{n}" for n in range(300)]
+        assert [(await harness.receipt()).job_id for _ in range(300)] == [
+            f"j{n}" for n in range(300)
+        ]

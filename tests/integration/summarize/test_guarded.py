@@ -1,4 +1,5 @@
-"""The whole chain against services that fail: forms, fall-back, breaker and caps, as a server wires them."""
+"""The whole chain against services that fail: forms, fall-back, breaker and caps, as a server wires
+them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 COUNT = TokenCounter("o200k_base").count_text
 REQUEST = SummaryRequest(
     tuple(
-        SourceMessage("user", f"Rename flag {n} in cli/main.py. Do not touch the docs.", n) for n in range(40)
+        SourceMessage("user", f"Rename flag {n} in cli/main.py. Do not touch the docs.", n)
+        for n in range(40)
     ),
     source_tokens=600,
     target_tokens=150,
@@ -48,9 +50,12 @@ async def pool() -> AsyncIterator[WorkerPool]:
     await made.close()
 
 
-def models_of(pool: WorkerPool, endpoints: Sequence[Endpoint], clock: Clock, policy: SummaryPolicy) -> Models:
+def models_of(
+    pool: WorkerPool, endpoints: Sequence[Endpoint], clock: Clock, policy: SummaryPolicy
+) -> Models:
     sources = {
-        endpoint.name: EndpointSource(endpoint, pool, ENCODING, COUNT, Metrics()) for endpoint in endpoints
+        endpoint.name: EndpointSource(endpoint, pool, ENCODING, COUNT, Metrics())
+        for endpoint in endpoints
     }
     return Models(sources, MemoryStates(), clock, policy, COUNT)
 
@@ -58,7 +63,9 @@ def models_of(pool: WorkerPool, endpoints: Sequence[Endpoint], clock: Clock, pol
 class House:
     """A chain over services: the models first, then extraction, then the note that counts."""
 
-    def __init__(self, pool: WorkerPool, services: dict[str, Provider], policy: SummaryPolicy) -> None:
+    def __init__(
+        self, pool: WorkerPool, services: dict[str, Provider], policy: SummaryPolicy
+    ) -> None:
         self.clock = Clock()
         endpoints = [
             Endpoint(name, made.base_url, f"{name}-model", timeout=5, retries=0)
@@ -98,7 +105,9 @@ async def test_the_aggressive_form_follows_a_context_error_at_once(pool: WorkerP
         assert forms(first) == [False, True]
 
 
-async def test_a_service_that_is_down_is_asked_once_and_extraction_stands_in(pool: WorkerPool) -> None:
+async def test_a_service_that_is_down_is_asked_once_and_extraction_stands_in(
+    pool: WorkerPool,
+) -> None:
     async with provider(error(503)) as first, provider(reset) as second:
         found = await asked(pool, REQUEST, SummaryPolicy(), first=first, second=second)
         assert found[0] == "extractive"
@@ -132,7 +141,9 @@ async def test_a_policy_says_who_is_asked_and_in_which_order(
         assert own == found
 
 
-async def test_five_exhausted_chains_open_the_breaker_and_one_trial_closes_it(pool: WorkerPool) -> None:
+async def test_five_exhausted_chains_open_the_breaker_and_one_trial_closes_it(
+    pool: WorkerPool,
+) -> None:
     def times(request: Request) -> str:
         return str(request.body["model"])
 
@@ -158,7 +169,9 @@ async def test_a_tenant_over_its_cap_costs_nothing_more_and_others_go_on(pool: W
         assert (await house.chain.summarize(REQUEST)).spent == 2_000
         over = await house.chain.summarize(REQUEST)
         assert over.summarizer == "extractive"
-        assert over.refused[0][1].startswith("over the cap: 2,000 of 2,500 tokens an hour are spent")
+        assert over.refused[0][1].startswith(
+            "over the cap: 2,000 of 2,500 tokens an hour are spent"
+        )
         assert len(first.requests) == 1
         assert (await house.chain.summarize(replace(REQUEST, tenant="other"))).text == GOOD
         house.clock.advance(3_600)

@@ -33,5 +33,7 @@ async def test_a_job_waits_until_the_last_in_the_order_was_asked(
                 while not (status := await at.client.get_status(session=session)).generation:
                     await asyncio.sleep(0.1)
             assert status.summarizers.breaker_failures == 1
-            assert {s.info.summarizer for s in (await at.export(session)).summaries} == {"extractive"}
+            assert {s.info.summarizer for s in (await at.export(session)).summaries} == {
+                "extractive"
+            }
     assert len(made.requests) == 2

@@ -1,4 +1,5 @@
-"""Contract §5: work has a stored id and a lease, and outlives the stream and the server; its result is accepted once."""
+"""Contract §5: work has a stored id and a lease, and outlives the stream and the server; its result
+is accepted once."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ async def at(shared: House) -> AsyncIterator[House]:
 async def lent(
     at: House, session: t.SessionRef
 ) -> AsyncIterator[tuple[Harness, asyncio.Task[t.CompactResponse]]]:
-    """A harness, and a compaction that it is asked for. It may leave before the compaction is over."""
+    """A harness, and a compaction that it is asked for. It may leave before the compaction is
+    over."""
     async with attached(at) as harness, compacting(at, session) as done:
         yield harness, done
 
@@ -177,7 +179,9 @@ async def test_a_job_is_handed_out_three_times_at_most(at: House, clock: Clock) 
     assert await written_by(at, session) == ["extractive"]
 
 
-async def test_after_its_deadline_a_job_is_cancelled_and_the_next_is_asked(at: House, clock: Clock) -> None:
+async def test_after_its_deadline_a_job_is_cancelled_and_the_next_is_asked(
+    at: House, clock: Clock
+) -> None:
     session = await talk(at)
     async with lent(at, session) as (harness, _):
         job = await harness.job()
@@ -214,7 +218,9 @@ async def test_a_job_that_nobody_waits_for_is_cancelled(at: House) -> None:
 async def test_a_deleted_session_takes_its_job_along(at: House) -> None:
     session = await talk(at)
     async with attached(at) as harness:
-        call = asyncio.ensure_future(at.client.compact(session=session, budget=budget(4_000), force=True))
+        call = asyncio.ensure_future(
+            at.client.compact(session=session, budget=budget(4_000), force=True)
+        )
         job = await harness.job()
         await at.client.sessions.delete(session)
         await harness.answer(job)
@@ -239,7 +245,8 @@ async def test_when_the_last_harness_leaves_what_waits_goes_to_the_next(at: Hous
 
 
 async def test_a_job_outlives_the_server(tmp_path: Path) -> None:
-    """The background queues it again after the restart; who was working on it delivers to the next life."""
+    """The background queues it again after the restart; who was working on it delivers to the next
+    life."""
     async with house(tmp_path, **ONE_STEP, **{"engine.dag.contextThreshold": 0.1}) as at:
         session = await talk(at)
         async with (
@@ -264,7 +271,8 @@ async def test_a_job_outlives_the_server(tmp_path: Path) -> None:
 
 
 async def test_a_result_that_nobody_took_is_there_after_a_restart(tmp_path: Path) -> None:
-    """As where a server dies between the receipt and the commit, or another took the result: it is in the store."""
+    """As where a server dies between the receipt and the commit, or another took the result: it is
+    in the store."""
     async with house(tmp_path, **ONE_STEP, **{"engine.dag.contextThreshold": 0.1}) as at:
         session = await talk(at)
         async with (

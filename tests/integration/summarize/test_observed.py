@@ -1,4 +1,5 @@
-"""What operators see of summaries: spans and metrics of calls to models, and an event where a summary is not what was hoped for."""
+"""What operators see of summaries: spans and metrics of calls to models, and an event where a
+summary is not what was hoped for."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ SPANS: list[Span] = []
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contextengine_server.app._tracer", lambda settings, stack: Tracer(1.0, SPANS.append))
+        patch.setattr(
+            "contextengine_server.app._tracer", lambda settings, stack: Tracer(1.0, SPANS.append)
+        )
         async with served(tmp_path_factory.mktemp("shared"), "first", "second") as made:
             yield made
 
@@ -59,7 +62,9 @@ def chain(span: Span) -> list[str]:
 
 
 def counted(house: House, name: str) -> dict[str, float]:
-    return {key: value for key, value in house.app.metrics.snapshot().items() if key.startswith(name)}
+    return {
+        key: value for key, value in house.app.metrics.snapshot().items() if key.startswith(name)
+    }
 
 
 async def test_a_call_to_a_model_is_a_span_of_the_call_that_waits_for_it(on: Served) -> None:
@@ -98,7 +103,9 @@ async def test_a_call_that_fails_says_how(on: Served) -> None:
     (limited,) = spans("chat first-small")
     assert (limited.error, limited.attributes["error.type"]) == (True, "RateLimitError")
     assert "gen_ai.usage.input_tokens" not in limited.attributes
-    assert [span.attributes["error.type"] for span in spans("chat second-small")] == ["BadRequestError"] * 2
+    assert [span.attributes["error.type"] for span in spans("chat second-small")] == [
+        "BadRequestError"
+    ] * 2
 
 
 async def test_calls_are_measured(on: Served) -> None:

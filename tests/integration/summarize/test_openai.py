@@ -1,4 +1,5 @@
-"""A model behind an OpenAI-compatible endpoint: what it is asked, and what of its answers becomes a summary."""
+"""A model behind an OpenAI-compatible endpoint: what it is asked, and what of its answers becomes a
+summary."""
 
 from __future__ import annotations
 
@@ -25,14 +26,28 @@ from contextengine_server.summarize.openai import Connection, Endpoint, OpenAISu
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 
-from .provider import GOOD, Provider, Reply, answer, body, chunk, error, provider, reset, silence, stream
+from .provider import (
+    GOOD,
+    Provider,
+    Reply,
+    answer,
+    body,
+    chunk,
+    error,
+    provider,
+    reset,
+    silence,
+    stream,
+)
 
 COUNT = TokenCounter("o200k_base").count_text
 CALLS = ModelCalls(Metrics(), "local")
 SAID = "the zebra crossed the street"
 REQUEST = SummaryRequest(
     (
-        SourceMessage("user", "Rename the flag --fast to --quick. " + SAID, 12, time_ms=1_700_000_000_000),
+        SourceMessage(
+            "user", "Rename the flag --fast to --quick. " + SAID, 12, time_ms=1_700_000_000_000
+        ),
         SourceMessage("assistant", "Done in cli/main.py. " * 40, 13),
     ),
     source_tokens=400,
@@ -62,10 +77,16 @@ BOTH = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whol
 async def ask(
     pool: WorkerPool, made: Provider, request: SummaryRequest = REQUEST, **options: Any
 ) -> SummaryResult:
-    settings: dict[str, Any] = {"timeout": 5.0, "retries": 0, "api_key_env": "TEST_MODEL_KEY"} | options
+    settings: dict[str, Any] = {
+        "timeout": 5.0,
+        "retries": 0,
+        "api_key_env": "TEST_MODEL_KEY",
+    } | options
     connection = Connection(Endpoint("local", made.base_url, "small-1", **settings))
     try:
-        return await OpenAISummarizer(connection, pool, "o200k_base", COUNT, CALLS).summarize(request)
+        return await OpenAISummarizer(connection, pool, "o200k_base", COUNT, CALLS).summarize(
+            request
+        )
     finally:
         await connection.close()
 
@@ -79,7 +100,9 @@ async def failure(
 
 
 @BOTH
-async def test_a_summary_is_asked_for_on_the_wire_and_taken(pool: WorkerPool, streamed: bool) -> None:
+async def test_a_summary_is_asked_for_on_the_wire_and_taken(
+    pool: WorkerPool, streamed: bool
+) -> None:
     async with provider(answer()) as made:
         result = await ask(pool, made, stream=streamed)
     assert result == SummaryResult(GOOD, COUNT(GOOD), "local:small-1", spent=720)
@@ -95,7 +118,9 @@ async def test_a_summary_is_asked_for_on_the_wire_and_taken(pool: WorkerPool, st
 
 
 @BOTH
-async def test_prompts_follow_depth_form_focus_and_language(pool: WorkerPool, streamed: bool) -> None:
+async def test_prompts_follow_depth_form_focus_and_language(
+    pool: WorkerPool, streamed: bool
+) -> None:
     levels = ("(operational)", "(session, timeline)", "(phase, trajectory)", "(project memory)")
     async with provider(answer()) as made:
         for depth in range(4):
@@ -109,7 +134,12 @@ async def test_prompts_follow_depth_form_focus_and_language(pool: WorkerPool, st
                     previous_summary="They had chosen --fast.",
                 )
                 await ask(pool, made, request, stream=streamed)
-    seen = [(level, asked.aggressive) for asked in made.requests for level in levels if level in asked.system]
+    seen = [
+        (level, asked.aggressive)
+        for asked in made.requests
+        for level in levels
+        if level in asked.system
+    ]
     assert seen == [(level, aggressive) for level in levels for aggressive in (False, True)]
     for asked in made.requests:
         assert "the language with the tag pt-BR" in asked.system
@@ -120,11 +150,15 @@ async def test_prompts_follow_depth_form_focus_and_language(pool: WorkerPool, st
 
 
 async def test_no_secret_is_in_any_request(pool: WorkerPool) -> None:
-    secrets = ["hunter2hunter2", "sk-proj-AbCdEf0123456789GhIjKl", "ghp_0123456789abcdefABCDEF0123456789abcd"]
+    secrets = [
+        "hunter2hunter2",
+        "sk-proj-AbCdEf0123456789GhIjKl",
+        "ghp_0123456789abcdefABCDEF0123456789abcd",
+    ]
     secrets += ["c2VjcmV0LWJhc2ljLWNyZWQ=", "MIIEpAIBAAKCAQEAx7f3kQ2mN8sLw0pYt5uVbJzR1cXe9dHg"]
     text = (
-        f"DB_PASSWORD={secrets[0]}\nkey {secrets[1]}\npush {secrets[2]}\nAuthorization: Basic {secrets[3]}\n"
-        f"-----BEGIN PRIVATE KEY-----\n{secrets[4]}\n-----END PRIVATE KEY-----\n"
+        f"DB_PASSWORD={secrets[0]}\nkey {secrets[1]}\npush {secrets[2]}\nAuthorization: Basic"
+        f" {secrets[3]}\n-----BEGIN PRIVATE KEY-----\n{secrets[4]}\n-----END PRIVATE KEY-----\n"
     )
     request = replace(
         REQUEST,
@@ -190,12 +224,27 @@ async def test_what_is_no_summary_is_refused(
 
 @cases(
     [
-        ("no choices", body({"object": "chat.completion", "choices": []}), Unacceptable, "no choices"),
-        ("null choices", body({"object": "chat.completion", "choices": None}), Unacceptable, "no choices"),
+        (
+            "no choices",
+            body({"object": "chat.completion", "choices": []}),
+            Unacceptable,
+            "no choices",
+        ),
+        (
+            "null choices",
+            body({"object": "chat.completion", "choices": None}),
+            Unacceptable,
+            "no choices",
+        ),
         ("choices of no kind", body({"choices": ["x"]}), Unacceptable, "no choices"),
         ("a list", body([1, 2]), SummarizerFailed, "a malformed answer"),
         ("half of an answer", body(b'{"choices": [{"mess'), SummarizerFailed, "a malformed answer"),
-        ("a web page", body(b"<html>hello</html>", kind="text/html"), SummarizerFailed, "a malformed answer"),
+        (
+            "a web page",
+            body(b"<html>hello</html>", kind="text/html"),
+            SummarizerFailed,
+            "a malformed answer",
+        ),
         ("no UTF-8", body(b'{"choices": "\xff\xfe"}'), SummarizerFailed, "a malformed answer"),
         ("nothing", body(b""), SummarizerFailed, "a malformed answer"),
     ]
@@ -211,12 +260,19 @@ async def test_a_whole_answer_that_is_none_is_refused(
 
 STARTED = (chunk({"role": "assistant", "content": ""}), chunk({"content": "The flag"}))
 OVERLOADED = {"error": {"message": SAID, "type": "server_error", "code": "overloaded"}}
-OVERFLOW = {"error": {"message": SAID, "type": "invalid_request_error", "code": "context_length_exceeded"}}
+OVERFLOW = {
+    "error": {"message": SAID, "type": "invalid_request_error", "code": "context_length_exceeded"}
+}
 
 
 @cases(
     [
-        ("an error at once", stream(OVERLOADED), SummarizerFailed, "an error within the answer: overloaded"),
+        (
+            "an error at once",
+            stream(OVERLOADED),
+            SummarizerFailed,
+            "an error within the answer: overloaded",
+        ),
         (
             "an error later",
             stream(*STARTED, OVERLOADED),
@@ -229,13 +285,33 @@ OVERFLOW = {"error": {"message": SAID, "type": "invalid_request_error", "code": 
             TooLong,
             "an error within the answer: context_length_exceeded",
         ),
-        ("a broken connection", stream(*STARTED, cut=True), SummarizerFailed, "the connection failed"),
+        (
+            "a broken connection",
+            stream(*STARTED, cut=True),
+            SummarizerFailed,
+            "the connection failed",
+        ),
         ("an early end", stream(*STARTED), SummarizerFailed, "the answer ended without its end"),
-        ("no last line", stream(*STARTED, end=b""), SummarizerFailed, "the answer ended without its end"),
-        ("no JSON", stream(*STARTED, b"data: {nonsense\n\n"), SummarizerFailed, "a malformed answer"),
+        (
+            "no last line",
+            stream(*STARTED, end=b""),
+            SummarizerFailed,
+            "the answer ended without its end",
+        ),
+        (
+            "no JSON",
+            stream(*STARTED, b"data: {nonsense\n\n"),
+            SummarizerFailed,
+            "a malformed answer",
+        ),
         ("no object", stream(*STARTED, [1]), SummarizerFailed, "AttributeError"),
         ("no events", stream(b": ping\n\n"), SummarizerFailed, "no stream was answered"),
-        ("no stream", body({"object": "chat.completion"}), SummarizerFailed, "no stream was answered"),
+        (
+            "no stream",
+            body({"object": "chat.completion"}),
+            SummarizerFailed,
+            "no stream was answered",
+        ),
         ("only odd events", stream({"x": 1}, {"choices": None}), Unacceptable, "no choices"),
     ]
 )
@@ -266,7 +342,9 @@ OVERFLOWS = [
 
 
 @pytest.mark.parametrize("reply", OVERFLOWS)
-async def test_what_is_more_than_the_models_context_is_told_apart(pool: WorkerPool, reply: Reply) -> None:
+async def test_what_is_more_than_the_models_context_is_told_apart(
+    pool: WorkerPool, reply: Reply
+) -> None:
     async with provider(reply) as made:
         refused = await failure(pool, made, retries=2)
     assert type(refused) is TooLong
@@ -315,7 +393,9 @@ async def test_the_wait_is_what_the_service_asks_for(pool: WorkerPool) -> None:
 
 
 async def test_a_service_that_asks_for_patience_beyond_reason_is_left(pool: WorkerPool) -> None:
-    async with provider(error(429, code="rate_limit_exceeded", Retry_After="3600"), answer()) as made:
+    async with provider(
+        error(429, code="rate_limit_exceeded", Retry_After="3600"), answer()
+    ) as made:
         refused = await failure(pool, made, retries=3)
     assert str(refused) == "429 rate_limit_exceeded"
     assert len(made.requests) == 1
@@ -329,7 +409,9 @@ async def test_tries_are_bounded(pool: WorkerPool) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [silence, stream(*STARTED, *[chunk({"content": "."})] * 100, pause=0.05)], ids=["silent", "slow"]
+    "reply",
+    [silence, stream(*STARTED, *[chunk({"content": "."})] * 100, pause=0.05)],
+    ids=["silent", "slow"],
 )
 async def test_a_service_that_is_late_is_given_up(pool: WorkerPool, reply: Reply) -> None:
     async with provider(reply) as made:
@@ -338,7 +420,9 @@ async def test_a_service_that_is_late_is_given_up(pool: WorkerPool, reply: Reply
 
 
 @pytest.mark.parametrize("reply", [reset, None], ids=["reset", "nobody there"])
-async def test_a_service_that_cannot_be_reached_is_given_up(pool: WorkerPool, reply: Reply | None) -> None:
+async def test_a_service_that_cannot_be_reached_is_given_up(
+    pool: WorkerPool, reply: Reply | None
+) -> None:
     async with provider(reply or reset) as made:
         if reply is None:
             made.port = 1
@@ -346,8 +430,12 @@ async def test_a_service_that_cannot_be_reached_is_given_up(pool: WorkerPool, re
 
 
 @BOTH
-async def test_thoughts_before_the_answer_are_no_part_of_it(pool: WorkerPool, streamed: bool) -> None:
-    async with provider(answer(f"<think>\nWhat is <b>?\n</think>\n\n{GOOD} It wrote <think> tags.")) as made:
+async def test_thoughts_before_the_answer_are_no_part_of_it(
+    pool: WorkerPool, streamed: bool
+) -> None:
+    async with provider(
+        answer(f"<think>\nWhat is <b>?\n</think>\n\n{GOOD} It wrote <think> tags.")
+    ) as made:
         result = await ask(pool, made, stream=streamed)
     assert result.text == f"{GOOD} It wrote <think> tags."
 
@@ -383,7 +471,9 @@ async def test_more_than_the_window_is_never_sent(pool: WorkerPool) -> None:
     assert "characters are left out here" in asked.user
 
 
-async def test_the_limit_on_the_answer_has_the_name_that_the_service_knows(pool: WorkerPool) -> None:
+async def test_the_limit_on_the_answer_has_the_name_that_the_service_knows(
+    pool: WorkerPool,
+) -> None:
     async with provider(answer()) as made:
         await ask(pool, made, length_parameter="max_tokens", window=4_096)
     (asked,) = made.requests
@@ -391,7 +481,9 @@ async def test_the_limit_on_the_answer_has_the_name_that_the_service_knows(pool:
     assert "max_completion_tokens" not in asked.body
 
 
-async def test_without_its_key_nobody_is_asked(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_its_key_nobody_is_asked(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TEST_MODEL_KEY")
     async with provider(answer()) as made:
         refused = await failure(pool, made)
@@ -402,7 +494,9 @@ async def test_without_its_key_nobody_is_asked(pool: WorkerPool, monkeypatch: py
     assert KEY not in str(made.requests[0].headers)
 
 
-async def test_no_text_and_no_key_reaches_a_log(pool: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_text_and_no_key_reaches_a_log(
+    pool: WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     libraries = ("openai", "httpx2", "httpcore2")
     for name in libraries:

@@ -1,4 +1,5 @@
-"""What an operator chose for a tenant, an agent or a session says who is asked for its summaries, and how much."""
+"""What an operator chose for a tenant, an agent or a session says who is asked for its summaries,
+and how much."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ async def test_a_sessions_own_caps_count_what_its_tenant_spent(on: Served) -> No
     await on.compacted(free)
     spent = (await on.guards(free)).tokens_last_hour
     assert spent == 720
-    await on.assign(capped, summarizerSpend={"maxTokensPerTenantPerHour": 800, "maxTokensPerTenantPerDay": 0})
+    await on.assign(
+        capped, summarizerSpend={"maxTokensPerTenantPerHour": 800, "maxTokensPerTenantPerDay": 0}
+    )
     assert await written_by(on.at, await on.compacted(capped)) == ["extractive"]
     assert on.asked() == {"first": 1}
     shown = await on.guards(capped)
@@ -158,7 +161,11 @@ async def test_guards_outlive_the_server(on: Served) -> None:
     for _ in range(5):
         await on.compacted(await talk(on.at))
     before = await on.guards(session)
-    assert (before.breaker_state, before.breaker_failures, before.tokens_last_hour) == ("open", 5, 5_000)
+    assert (before.breaker_state, before.breaker_failures, before.tokens_last_hour) == (
+        "open",
+        5,
+        5_000,
+    )
     await on.at.restart()
     assert await on.guards(session) == before
     on.replying()
@@ -168,7 +175,11 @@ async def test_guards_outlive_the_server(on: Served) -> None:
     assert await written_by(on.at, await on.compacted(await talk(on.at))) == ["first:first-small"]
     on.clock.advance(3_600)
     after = await on.guards(session)
-    assert (after.breaker_state, after.tokens_last_hour, after.tokens_last_day) == ("closed", 0, 5_720)
+    assert (after.breaker_state, after.tokens_last_hour, after.tokens_last_day) == (
+        "closed",
+        0,
+        5_720,
+    )
 
 
 async def test_one_tenants_guards_are_no_others(tmp_path_factory: pytest.TempPathFactory) -> None:

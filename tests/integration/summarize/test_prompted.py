@@ -1,4 +1,5 @@
-"""What services read when a session is compacted, and that nothing but a summary is ever committed of what they answer."""
+"""What services read when a session is compacted, and that nothing but a summary is ever committed
+of what they answer."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ async def test_every_depth_has_its_prompt_and_its_sources(on: Served) -> None:
     on.replying(first=says)
     await on.compacted(session, focus=FOCUS)
     assert all(depths.values()), depths
-    above = [asked for asked in on.services["first"].requests if "(operational)" not in asked.system]
+    above = [
+        asked for asked in on.services["first"].requests if "(operational)" not in asked.system
+    ]
     for asked in above:
         assert "The summaries to summarize" in asked.user
         assert asked.user.count("summary") >= 2
@@ -151,7 +154,12 @@ async def test_streamed_or_not_nothing_but_a_summary_is_committed(
             "engine.dag.summarizerBreaker.failureThreshold": 1_000,
         }
         async with served(tmp_path_factory.mktemp("streaming"), **settings) as on:
-            for what in ("empty", "cut off", "a stream that breaks off", "a stream that ends in an error"):
+            for what in (
+                "empty",
+                "cut off",
+                "a stream that breaks off",
+                "a stream that ends in an error",
+            ):
                 made.replies[:] = [NO_SUMMARY[what]]
                 session = await talk(on.at)
                 await on.compacted(session)
@@ -161,9 +169,17 @@ async def test_streamed_or_not_nothing_but_a_summary_is_committed(
             assert await written_by(on.at, session) == ["streaming:m"]
 
 
-async def test_a_limit_is_waited_out_as_the_service_asks(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_limit_is_waited_out_as_the_service_asks(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     async with provider(error(429, retry_after="0.2"), answer()) as made:
-        endpoint = {"name": "busy", "base_url": made.base_url, "model": "m", "retries": 1, "timeout": 5}
+        endpoint = {
+            "name": "busy",
+            "base_url": made.base_url,
+            "model": "m",
+            "retries": 1,
+            "timeout": 5,
+        }
         settings: dict[str, Any] = {"summarizer.endpoints": [endpoint]}
         async with served(tmp_path_factory.mktemp("busy"), **settings) as on:
             session = await on.compacted(await talk(on.at))

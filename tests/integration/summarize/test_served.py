@@ -1,4 +1,5 @@
-"""A server with an endpoint in its settings: its summaries are the model's, and what the model reads is harmless."""
+"""A server with an endpoint in its settings: its summaries are the model's, and what the model
+reads is harmless."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ FOCUS = "dwell on what was decided about the billing tables"
 
 
 def served(made: Provider, **more: Any) -> dict[str, Any]:
-    endpoint = {"name": "local", "base_url": made.base_url, "model": "small", "retries": 0, "timeout": 5}
+    endpoint = {
+        "name": "local",
+        "base_url": made.base_url,
+        "model": "small",
+        "retries": 0,
+        "timeout": 5,
+    }
     return {"summarizer.endpoints": [endpoint], "engine.dag.freshTailTurns": 1, **more}
 
 
@@ -28,7 +35,11 @@ async def talk(at: House) -> t.SessionRef:
             id=f"m{n}",
             role=t.ROLE_ASSISTANT if n % 2 else t.ROLE_USER,
             parts=[
-                t.Part(text=t.TextPart(text=f"Step {n}: DB_PASSWORD={SECRET}. " + "The build went on. " * 60))
+                t.Part(
+                    text=t.TextPart(
+                        text=f"Step {n}: DB_PASSWORD={SECRET}. " + "The build went on. " * 60
+                    )
+                )
             ],
         )
         for n in range(8)

@@ -1,4 +1,5 @@
-"""Harnesses that come and go, dawdle, answer twice, answer for others and fail: every compaction ends, no result counts twice."""
+"""Harnesses that come and go, dawdle, answer twice, answer for others and fail: every compaction
+ends, no result counts twice."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Unruly:
         """Attaches again and again."""
         while True:
             try:
-                async with attached(self.at, max_concurrent_jobs=self.dice.choice([0, 1, 3])) as harness:
+                async with attached(
+                    self.at, max_concurrent_jobs=self.dice.choice([0, 1, 3])
+                ) as harness:
                     while self.dice.random() > 0.1:
                         await self.hear(harness, await harness.hears())
             except (grpc.RpcError, AssertionError, TimeoutError):
@@ -69,7 +72,10 @@ async def test_every_compaction_ends_and_no_result_counts_twice(
     monkeypatch.setattr(attaching, "POLL_S", 0.02)
     clock = Clock()
     seen: list[pb.AttachResponse.Job] = []
-    settings = {"engine.dag.freshTailTurns": 1, "engine.dag.summarizerBreaker.failureThreshold": 1_000}
+    settings = {
+        "engine.dag.freshTailTurns": 1,
+        "engine.dag.summarizerBreaker.failureThreshold": 1_000,
+    }
     async with house(tmp_path, clock=clock, **settings) as at:
         harnesses = [Unruly(at, random.Random(seed * 100 + n), seen) for n in range(HARNESSES)]
         lives = [asyncio.create_task(harness.live()) for harness in harnesses]

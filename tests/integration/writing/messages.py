@@ -39,12 +39,16 @@ def everything() -> t.Message:
             t.Part(text=t.TextPart(text="Zeile\n\ttab \u202eRTL \U0001f600 e\u0301")),
             t.Part(text=t.TextPart(text="")),
             t.Part(
-                image=t.ImagePart(data=b"\x89PNG\r\n", mime_type="image/png", width=3, height=4, detail="low")
+                image=t.ImagePart(
+                    data=b"\x89PNG\r\n", mime_type="image/png", width=3, height=4, detail="low"
+                )
             ),
             t.Part(image=t.ImagePart(uri="https://example.invalid/p.png", mime_type="image/png")),
             t.Part(file=t.FilePart(data=b"%PDF", mime_type="application/pdf", name="a.pdf")),
             t.Part(file=t.FilePart(uri="file-1", size_bytes=123_456)),
-            t.Part(opaque=t.OpaquePart(format="openai.responses", type="web_search", json=b'{"q":"x"}')),
+            t.Part(
+                opaque=t.OpaquePart(format="openai.responses", type="web_search", json=b'{"q":"x"}')
+            ),
             t.Part(
                 tool_call=t.ToolCallPart(
                     call_id="c1",
@@ -102,7 +106,8 @@ def varint(value: int) -> bytes:
 
 
 def of_the_future(message_id: str = "m-future") -> bytes:
-    """A message as a later version of the contract may write it: fields, part kinds and roles that this one lacks."""
+    """A message as a later version of the contract may write it: fields, part kinds and roles that
+    this one lacks."""
     unknown_kind = field(900, b"a part of a kind that is not known")
     text = field(1, field(1, b"known text") + field(901, b"a field of text"))
     future_usage = field(1, 5) + field(77, 6)

@@ -1,4 +1,5 @@
-"""AfterTurn: what the turn added, exactly once where a key is given; usage; and reads that wait for a revision."""
+"""AfterTurn: what the turn added, exactly once where a key is given; usage; and reads that wait for
+a revision."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ async def test_a_count_of_all_stores_nothing(house: House) -> None:
 async def test_a_count_that_cannot_be(house: House, count: int) -> None:
     with pytest.raises(ContextEngineError) as caught:
         await house.client.after_turn(ref(), [user("q"), user("r")], pre_prompt_message_count=count)
-    assert problem(caught.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["pre_prompt_message_count"])
+    assert problem(caught.value) == (
+        "INVALID_ARGUMENT",
+        "INVALID_FIELD",
+        ["pre_prompt_message_count"],
+    )
 
 
 async def test_a_wrong_message_is_named_by_its_place_in_the_whole_list(house: House) -> None:
@@ -80,14 +85,18 @@ async def test_an_advancement_key_makes_it_exactly_once(house: House) -> None:
 
 
 async def test_the_key_decides_whatever_comes_with_it(house: House) -> None:
-    await house.client.after_turn(ref(), [user("q")], advancement_key="k1", usage=t.Usage(input_tokens=10))
+    await house.client.after_turn(
+        ref(), [user("q")], advancement_key="k1", usage=t.Usage(input_tokens=10)
+    )
     again = await house.client.after_turn(
         ref(), [user("another")], advancement_key="k1", usage=t.Usage(input_tokens=10)
     )
     assert again.status == DUPLICATE
     assert texts(await house.rows(ref())) == ["q"]
     assert (await house.client.get_status(ref())).total_usage.input_tokens == 10
-    assert (await house.client.after_turn(ref(), [user("r")], advancement_key="k2")).status == COMMITTED
+    assert (
+        await house.client.after_turn(ref(), [user("r")], advancement_key="k2")
+    ).status == COMMITTED
 
 
 async def test_a_key_is_spent_by_a_turn_that_brings_nothing_new(house: House) -> None:
@@ -135,7 +144,11 @@ async def test_a_request_id_serves_where_there_is_no_key(house: House) -> None:
 
 async def test_usage_is_counted_once_and_summed(house: House) -> None:
     usage = t.Usage(
-        input_tokens=100, output_tokens=20, cache_read_tokens=30, cache_write_tokens=5, cost_micro_usd=7
+        input_tokens=100,
+        output_tokens=20,
+        cache_read_tokens=30,
+        cache_write_tokens=5,
+        cost_micro_usd=7,
     )
     await house.client.after_turn(ref(), [user("q")], usage=usage, advancement_key="k1")
     await house.client.after_turn(ref(), [user("q")], usage=usage, advancement_key="k1")

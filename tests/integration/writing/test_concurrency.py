@@ -1,4 +1,5 @@
-"""Many writers to one session: serialised, nothing lost, nothing doubled, each writer's order kept."""
+"""Many writers to one session: serialised, nothing lost, nothing doubled, each writer's order
+kept."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ async def write(
 
 
 async def check(house: House, session: t.SessionRef, writers: int = WRITERS) -> None:
-    """Everything is there once, sequences have no gaps, and each writer's order is kept; in memory as on disk."""
+    """Everything is there once, sequences have no gaps, and each writer's order is kept; in memory
+    as on disk."""
     rows = await house.rows(session)
     said = texts(rows)
     assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
@@ -87,7 +89,9 @@ async def test_writers_under_an_id_and_its_key(house: House) -> None:
 
 async def test_two_keys_are_two_sessions(house: House) -> None:
     keys = [ref("", key="one"), ref("", key="two")]
-    await asyncio.gather(*(write(house, n, key, house.client) for key in keys for n in range(WRITERS // 2)))
+    await asyncio.gather(
+        *(write(house, n, key, house.client) for key in keys for n in range(WRITERS // 2))
+    )
     for key in keys:
         await check(house, key, WRITERS // 2)
 
@@ -134,7 +138,9 @@ async def test_all_claim_the_same_id_for_other_content(house: House) -> None:
     calls = (house.client.ingest(ref(), user(f"text {n}", id="m1")) for n in range(WRITERS))
     replies = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(reply, t.IngestResponse) for reply in replies) == 1
-    assert sum(getattr(reply, "reason", "") == "MESSAGE_CONFLICT" for reply in replies) == WRITERS - 1
+    assert (
+        sum(getattr(reply, "reason", "") == "MESSAGE_CONFLICT" for reply in replies) == WRITERS - 1
+    )
     assert len(await house.rows(ref())) == 1
 
 
@@ -150,7 +156,8 @@ async def test_the_cache_is_evicted_between_calls(house: House) -> None:
 
 async def test_a_restart_in_between(house: House) -> None:
     async def insist(writer: int) -> None:
-        """Goes on with its order through the restart, as a harness does: what was not answered is sent again."""
+        """Goes on with its order through the restart, as a harness does: what was not answered is
+        sent again."""
         number = 0
         while number < MESSAGES:
             message = user(f"{writer}/{number}", id=f"{writer}/{number}")
@@ -219,7 +226,9 @@ async def test_readers_among_writers_see_only_whole_states(house: House) -> None
 
     async def batches(writer: int) -> None:
         for number in range(MESSAGES):
-            await house.client.ingest_batch(ref(), [user(f"{writer}/{number}/{n}") for n in range(3)])
+            await house.client.ingest_batch(
+                ref(), [user(f"{writer}/{number}/{n}") for n in range(3)]
+            )
 
     readers = [asyncio.create_task(read()) for _ in range(4)]
     await asyncio.gather(*(batches(n) for n in range(8)))
@@ -230,7 +239,8 @@ async def test_readers_among_writers_see_only_whole_states(house: House) -> None
 
 @pytest.mark.parametrize("evicting", [False, True])
 async def test_writers_among_changes_of_other_kinds(house: House, evicting: bool) -> None:
-    """Appends, usage, models, ends and native compactions at once: all of them are there in the end."""
+    """Appends, usage, models, ends and native compactions at once: all of them are there in the
+    end."""
     if evicting:
         house.app.core.warm.capacity = 0
     await house.client.ingest(ref(), user("first"))

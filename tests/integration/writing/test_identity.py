@@ -50,7 +50,9 @@ async def test_it_is_still_one_after_a_restart_and_an_eviction(house: House) -> 
 
 async def test_it_is_one_however_far_back_it_lies(house: House) -> None:
     first = user("the first", id="m1")
-    await house.client.ingest_batch(ref(), [first, *(user(f"filler {n} " + "x " * 400) for n in range(400))])
+    await house.client.ingest_batch(
+        ref(), [first, *(user(f"filler {n} " + "x " * 400) for n in range(400))]
+    )
     house.forget()
     await house.client.assemble(ref(), budget=t.Budget(message_tokens=2_000))
     stored = (await house.client.ingest(ref(), first)).stored
@@ -73,7 +75,9 @@ async def test_the_same_id_with_other_content_is_a_conflict(house: House) -> Non
 def varied() -> list[tuple[str, t.Message]]:
     """A message, and others that differ from it in one thing that is content."""
     tool = t.Part(tool_call=t.ToolCallPart(call_id="c", name="look", arguments_json=b'{"a":1}'))
-    base = t.Message(id="m1", role=t.ROLE_ASSISTANT, parts=[*parts_of("text"), tool, *parts_of("more")])
+    base = t.Message(
+        id="m1", role=t.ROLE_ASSISTANT, parts=[*parts_of("text"), tool, *parts_of("more")]
+    )
 
     def other(**fields) -> t.Message:
         copy = t.Message()
@@ -86,7 +90,9 @@ def varied() -> list[tuple[str, t.Message]]:
                 setattr(copy, name, value)
         return copy
 
-    arguments = t.Part(tool_call=t.ToolCallPart(call_id="c", name="look", arguments_json=b'{"a": 1}'))
+    arguments = t.Part(
+        tool_call=t.ToolCallPart(call_id="c", name="look", arguments_json=b'{"a": 1}')
+    )
     signed = t.Part(text=t.TextPart(text="text"), thought_signature=b"signed")
     return [
         ("base", base),
@@ -144,7 +150,9 @@ async def test_without_any_id_the_same_is_appended_twice(house: House) -> None:
 
 
 async def test_with_a_request_id_the_same_request_is_answered_as_before(house: House) -> None:
-    request = t.IngestBatchRequest(session=ref(), messages=[bare("one"), bare("one")], request_id="r1")
+    request = t.IngestBatchRequest(
+        session=ref(), messages=[bare("one"), bare("one")], request_id="r1"
+    )
     first = await house.stub.IngestBatch(request)
     await house.client.ingest(ref(), user("between"))
     await house.restart()
@@ -164,8 +172,14 @@ async def test_it_is_answered_as_before_even_if_its_messages_left_the_view(house
 async def test_another_request_under_a_known_id_is_refused(house: House) -> None:
     await house.stub.Ingest(t.IngestRequest(session=ref(), message=bare("one"), request_id="r1"))
     with pytest.raises(grpc.RpcError) as caught:
-        await house.stub.Ingest(t.IngestRequest(session=ref(), message=bare("two"), request_id="r1"))
-    assert problem(from_rpc_error(caught.value)) == ("ALREADY_EXISTS", "REQUEST_ID_REUSED", ["request_id"])
+        await house.stub.Ingest(
+            t.IngestRequest(session=ref(), message=bare("two"), request_id="r1")
+        )
+    assert problem(from_rpc_error(caught.value)) == (
+        "ALREADY_EXISTS",
+        "REQUEST_ID_REUSED",
+        ["request_id"],
+    )
     assert texts(await house.rows(ref())) == ["one"]
 
 
@@ -228,11 +242,20 @@ async def test_one_call_raises_the_revision_by_one_at_most(house: House) -> None
     assert (await house.client.assemble(ref())).revision == 3, "reading changes nothing"
 
 
-async def test_a_conflict_in_ingest_of_assemble_is_listed_and_the_rest_is_stored(house: House) -> None:
+async def test_a_conflict_in_ingest_of_assemble_is_listed_and_the_rest_is_stored(
+    house: House,
+) -> None:
     stored = (await house.client.ingest(ref(), user("one", id="m1"))).stored
-    reply = await house.client.assemble(ref(), ingest=[user("edited", id="m1"), user("two", id="m2")])
+    reply = await house.client.assemble(
+        ref(), ingest=[user("edited", id="m1"), user("two", id="m2")]
+    )
     conflict, new = reply.stored
-    assert (conflict.index, conflict.id, conflict.sequence, conflict.disposition) == (0, "m1", 1, CONFLICT)
+    assert (conflict.index, conflict.id, conflict.sequence, conflict.disposition) == (
+        0,
+        "m1",
+        1,
+        CONFLICT,
+    )
     assert conflict.content_hash == stored.content_hash
     assert conflict.conflicting_hash not in (b"", stored.content_hash)
     assert (new.index, new.sequence, new.disposition) == (1, 2, STORED)

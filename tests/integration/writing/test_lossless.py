@@ -1,4 +1,5 @@
-"""What was acknowledged comes back as it came: every kind of part, what is not known, and the native form."""
+"""What was acknowledged comes back as it came: every kind of part, what is not known, and the
+native form."""
 
 from __future__ import annotations
 
@@ -127,12 +128,18 @@ async def test_what_this_version_does_not_know_is_kept(house: House) -> None:
 
 async def test_what_is_not_known_is_content_where_it_stands_in_a_part(house: House) -> None:
     def with_part(unknown: bytes) -> bytes:
-        return field(1, b"m1") + field(2, 1) + field(5, field(1, field(1, b"text")) + field(900, unknown))
+        return (
+            field(1, b"m1")
+            + field(2, 1)
+            + field(5, field(1, field(1, b"text")) + field(900, unknown))
+        )
 
     first = await raw_ingest(house, with_part(b"one"))
     again = await raw_ingest(house, with_part(b"one"))
     assert again.stored.disposition == t.StoredMessage.DISPOSITION_DUPLICATE
-    other = (await house.client.after_turn(ref(), [t.Message.FromString(with_part(b"two"))])).stored[0]
+    other = (
+        await house.client.after_turn(ref(), [t.Message.FromString(with_part(b"two"))])
+    ).stored[0]
     assert other.disposition == t.StoredMessage.DISPOSITION_CONFLICT
     assert other.content_hash == first.stored.content_hash
 
@@ -153,7 +160,9 @@ async def test_hostile_text_is_only_text(house: House) -> None:
     await through(house, *(user(text, id=f"m{n}") for n, text in enumerate(texts)))
 
 
-@pytest.mark.parametrize("session", ["a/b c", "'; DROP", "\u202ex", "\x01\x1b", "ü" * 128, "%00", "\n"])
+@pytest.mark.parametrize(
+    "session", ["a/b c", "'; DROP", "\u202ex", "\x01\x1b", "ü" * 128, "%00", "\n"]
+)
 async def test_hostile_names_are_only_names(house: House, session: str) -> None:
     names = ref(session, agent=session, key=session + "k" if len(session) < 100 else "")
     message = user("hello", id=session, labels={session: session})
@@ -168,7 +177,10 @@ async def test_hostile_names_are_only_names(house: House, session: str) -> None:
 
 async def test_a_large_message(house: House) -> None:
     message = user("word " * 1_000_000, id="m1")
-    message.native.format, message.native.json = "pi", json.dumps({"text": "x" * 1_000_000}).encode()
+    message.native.format, message.native.json = (
+        "pi",
+        json.dumps({"text": "x" * 1_000_000}).encode(),
+    )
     await through(house, message)
 
 
@@ -186,7 +198,9 @@ async def test_real_transcripts_come_back_with_their_native_forms(house: House, 
     assert count in (914, 3_202)
 
 
-def with_their_ids(messages: Sequence[t.Message], rows: Sequence[t.ExportResponse.ExportedMessage]) -> list:
+def with_their_ids(
+    messages: Sequence[t.Message], rows: Sequence[t.ExportResponse.ExportedMessage]
+) -> list:
     """What the client sent: it sets the ids that are missing."""
     sent = []
     for message, row in zip(messages, rows, strict=True):

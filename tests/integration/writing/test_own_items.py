@@ -1,4 +1,5 @@
-"""Items that the service made (summaries, synthetic results) come back from harnesses, and are never stored."""
+"""Items that the service made (summaries, synthetic results) come back from harnesses, and are
+never stored."""
 
 from __future__ import annotations
 
@@ -36,9 +37,13 @@ async def own_items(house: House) -> list[t.Item]:
             user("never mind"),
         ],
     )
-    change = t.RecordHostChangeRequest.HostCompaction(first_sequence=1, last_sequence=2, summary="They met.")
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=1, last_sequence=2, summary="They met."
+    )
     await house.client.record_host_change(ref(), compacted=change)
-    items = [item for item in (await house.client.assemble(ref())).items if item.id.startswith("ce:")]
+    items = [
+        item for item in (await house.client.assemble(ref())).items if item.id.startswith("ce:")
+    ]
     assert [item.origin.WhichOneof("kind") for item in items] == ["summary_id", "synthetic"]
     assert [item.message.role for item in items] == [t.ROLE_USER, t.ROLE_TOOL]
     assert all(item.message.id == item.id for item in items)
@@ -71,7 +76,9 @@ async def test_what_comes_back_is_never_stored(
 
 
 @pytest.mark.parametrize("back", [with_id, without_id])
-async def test_messages_around_them_are_stored(house: House, back: Callable[[t.Item], t.Message]) -> None:
+async def test_messages_around_them_are_stored(
+    house: House, back: Callable[[t.Item], t.Message]
+) -> None:
     sent = [back(item) for item in await own_items(house)]
     batch = [user("one"), sent[0], user("two"), sent[1]]
     reply = await house.stub.IngestBatch(t.IngestBatchRequest(session=ref(), messages=batch))
@@ -88,7 +95,9 @@ async def test_an_id_of_ours_is_never_stored_whatever_it_says(house: House) -> N
 
 async def test_an_own_item_of_another_session_without_its_id_is_a_message(house: House) -> None:
     summary, _ = [without_id(item) for item in await own_items(house)]
-    stored = (await house.stub.Ingest(t.IngestRequest(session=ref("other"), message=summary))).stored
+    stored = (
+        await house.stub.Ingest(t.IngestRequest(session=ref("other"), message=summary))
+    ).stored
     assert (stored.disposition, stored.sequence) == (t.StoredMessage.DISPOSITION_STORED, 1)
 
 

@@ -36,7 +36,11 @@ def test_loopback_needs_nothing(address):
 @pytest.mark.parametrize("address", REMOTE)
 @pytest.mark.parametrize(
     ("tls", "tokens", "said"),
-    [(False, False, "TLS .* and bearer tokens"), (True, False, "bearer tokens"), (False, True, "TLS")],
+    [
+        (False, False, "TLS .* and bearer tokens"),
+        (True, False, "bearer tokens"),
+        (False, True, "TLS"),
+    ],
 )
 def test_other_addresses_need_both(address, tls, tokens, said):
     with pytest.raises(ConfigurationError, match=f"refusing to listen.*{said}.*--insecure"):
@@ -47,7 +51,16 @@ def test_other_addresses_need_both(address, tls, tokens, said):
 
 @pytest.mark.parametrize(
     "address",
-    ["", "50051", "localhost", ":50051", "::1:50051", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1"],
+    [
+        "",
+        "50051",
+        "localhost",
+        ":50051",
+        "::1:50051",
+        "127.0.0.1:x",
+        "127.0.0.1:65536",
+        "127.0.0.1:-1",
+    ],
 )
 def test_what_is_no_address_is_told_how_to_write_one(address):
     with pytest.raises(ConfigurationError, match="address"):

@@ -16,7 +16,9 @@ from contextengine_server.api.rpc import Pipeline
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Tracer
 
-REASONS = [name.removeprefix("ERROR_REASON_") for name, number in errors_pb2.ErrorReason.items() if number]
+REASONS = [
+    name.removeprefix("ERROR_REASON_") for name, number in errors_pb2.ErrorReason.items() if number
+]
 
 
 def subclasses(kind: type) -> set[type]:
@@ -34,9 +36,13 @@ def test_every_reason_has_the_code_that_its_comment_says(reason):
 
 def comment_of(reason: str) -> str:
     """The line above the value in the proto, which is what clients' authors read."""
-    lines = (Path(__file__).parents[3] / "proto/contextengine/v1/errors.proto").read_text().splitlines()
+    lines = (
+        (Path(__file__).parents[3] / "proto/contextengine/v1/errors.proto").read_text().splitlines()
+    )
     at = next(
-        index for index, line in enumerate(lines) if line.strip().startswith(f"ERROR_REASON_{reason} =")
+        index
+        for index, line in enumerate(lines)
+        if line.strip().startswith(f"ERROR_REASON_{reason} =")
     )
     return lines[at - 1].strip().removeprefix("// ")
 
@@ -46,7 +52,11 @@ def test_no_code_is_for_a_reason_that_the_contract_lacks():
     assert grpc.StatusCode.UNKNOWN not in errors.CODES.values()
 
 
-@pytest.mark.parametrize("kind", subclasses(domain.DomainError), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    sorted(subclasses(domain.DomainError), key=str),
+    ids=lambda kind: kind.__name__,
+)
 def test_every_domain_error_has_a_reason_of_the_contract(kind):
     assert kind.reason in REASONS
 
@@ -138,7 +148,9 @@ def test_served_and_unserved_are_all_rpcs_and_do_not_overlap():
 def test_an_rpc_that_nobody_serves_does_not_start():
     servicers = servicers_of_what_is_served()
     servicers["contextengine.v1.Engines"] = Everything("doctor")
-    with pytest.raises(ValueError, match=r"contextengine\.v1\.Engines/Doctor is neither served nor"):
+    with pytest.raises(
+        ValueError, match=r"contextengine\.v1\.Engines/Doctor is neither served nor"
+    ):
         pipeline().handlers(servicers)
 
 
@@ -151,4 +163,6 @@ def test_an_rpc_that_is_served_and_in_the_table_does_not_start(monkeypatch):
 
 def test_a_servicer_of_no_service_does_not_start():
     with pytest.raises(ValueError, match="Recal"):
-        pipeline().handlers({**servicers_of_what_is_served(), "contextengine.v1.Recal": Everything()})
+        pipeline().handlers(
+            {**servicers_of_what_is_served(), "contextengine.v1.Recal": Everything()}
+        )

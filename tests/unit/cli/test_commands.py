@@ -1,4 +1,5 @@
-"""The commands as they are declared: help with examples, shared options, what is refused before anything is asked."""
+"""The commands as they are declared: help with examples, shared options, what is refused before
+anything is asked."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def test_help_teaches_with_an_example(words: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(app, [*words, "--help"], terminal_width=200)
     assert shown.exit_code == 0
     assert (
-        f"Example: {'openssl' if words[0] == 'token' else 'contextengine ' + ' '.join(words)}" in shown.output
+        f"Example: {'openssl' if words[0] == 'token' else 'contextengine ' + ' '.join(words)}"
+        in shown.output
     )
 
 
@@ -112,11 +114,15 @@ def test_a_refusal_is_one_line_with_reason_and_advice() -> None:
 
     from contextengine.errors import Overloaded, SessionNotFound, Unavailable
 
-    missing = explain(SessionNotFound("there is no session 'x'\nof agent", code=StatusCode.NOT_FOUND))
+    missing = explain(
+        SessionNotFound("there is no session 'x'\nof agent", code=StatusCode.NOT_FOUND)
+    )
     assert missing.startswith(
         "SESSION_NOT_FOUND: there is no session 'x' of agent. `contextengine sessions list`"
     )
-    busy = explain(Overloaded("too many calls", code=StatusCode.RESOURCE_EXHAUSTED, retry_after=0.2))
+    busy = explain(
+        Overloaded("too many calls", code=StatusCode.RESOURCE_EXHAUSTED, retry_after=0.2)
+    )
     assert busy == "OVERLOADED: too many calls (try again in 0.2 s)"
     gone = explain(Unavailable("closed", code=StatusCode.UNAVAILABLE))
     assert gone.startswith("UNAVAILABLE: closed. The server went away")

@@ -56,7 +56,9 @@ def test_table_cells_are_text_and_never_markup(
 
 
 def test_empty_facts_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_facts([("one", 1000), ("nothing", ""), ("none", None), ("zero", 0), ("flag", False)])
+    output.print_facts(
+        [("one", 1000), ("nothing", ""), ("none", None), ("zero", 0), ("flag", False)]
+    )
     assert capsys.readouterr().out == "one   1,000\nzero  0\nflag  no\n"
 
 
@@ -96,7 +98,9 @@ def test_a_message_shows_every_kind_of_part() -> None:
 def test_where_items_come_from() -> None:
     info = SummaryInfo(first_sequence=2, last_sequence=9, depth=1)
     assert items.origin(Item(origin=Origin(sequence=7))) == "message 7"
-    assert items.origin(Item(origin=Origin(summary_id="s"), summary=info)) == "summary of 2-9, depth 1"
+    assert (
+        items.origin(Item(origin=Origin(summary_id="s"), summary=info)) == "summary of 2-9, depth 1"
+    )
     assert items.origin(Item(origin=Origin(synthetic="no result"))) == "made up: no result"
 
 

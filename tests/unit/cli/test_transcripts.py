@@ -1,4 +1,5 @@
-"""Reading files for import and replay: an export is read back, and a file must be of the format that is asked for."""
+"""Reading files for import and replay: an export is read back, and a file must be of the format
+that is asked for."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def test_an_export_is_read_back_byte_for_byte(tmp_path: Path) -> None:
     messages[1].role = 99  # type: ignore[assignment]
     [found] = read_sessions(exported(tmp_path / "export.jsonl", messages))
     assert (found.session_id, found.model, found.provider) == ("s-1", "m", "p")
-    assert [m.SerializeToString() for m in found.messages] == [m.SerializeToString() for m in messages]
+    assert [m.SerializeToString() for m in found.messages] == [
+        m.SerializeToString() for m in messages
+    ]
 
 
 def test_rows_that_left_the_view_stay_behind(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(params=["sync", "async"])
 def run(request: pytest.FixtureRequest, server: Server) -> Callable[..., Any]:
-    """Uses a client of either kind: `run(lambda client: client.ingest(…))` answers what the call answers."""
+    """Uses a client of either kind: `run(lambda client: client.ingest(…))` answers what the call
+    answers."""
 
     def run_with(use: Callable[[Any], Any], **settings: Any) -> Any:
         if request.param == "sync":

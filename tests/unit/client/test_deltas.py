@@ -18,7 +18,9 @@ def reply(whole: str, reused: int = 0, total: int | None = None) -> AssembleResp
     return AssembleResponse(
         items=items(whole[reused:]),
         cache=CacheReport(
-            reused_count=reused, total_count=len(whole) if total is None else total, delta=reused > 0
+            reused_count=reused,
+            total_count=len(whole) if total is None else total,
+            delta=reused > 0,
         ),
         context_hash=f"hash of {whole}".encode(),
         context_projection=ContextProjection(epoch=f"epoch of {whole[:1]}"),
@@ -48,7 +50,9 @@ def test_a_list_may_shrink(before: str, reused: int, after: str) -> None:
     assert ids(extend(Held(tuple(items(before))), reply(after, reused))) == after
 
 
-@pytest.mark.parametrize(("held", "response"), [("a", reply("abc", 2)), ("abc", reply("abcd", 3, total=5))])
+@pytest.mark.parametrize(
+    ("held", "response"), [("a", reply("abc", 2)), ("abc", reply("abcd", 3, total=5))]
+)
 def test_counts_that_do_not_add_up_are_refused(held: str, response: AssembleResponse) -> None:
     with pytest.raises(DeltaMismatch):
         extend(Held(tuple(items(held))), response)

@@ -26,7 +26,9 @@ REASONS = [
 ]
 
 
-def failing(code: grpc.StatusCode, *details: ProtoMessage) -> Callable[[Any, grpc.ServicerContext], Any]:
+def failing(
+    code: grpc.StatusCode, *details: ProtoMessage
+) -> Callable[[Any, grpc.ServicerContext], Any]:
     packed = []
     for detail in details:
         packed.append(AnyMessage())
@@ -40,7 +42,9 @@ def failing(code: grpc.StatusCode, *details: ProtoMessage) -> Callable[[Any, grp
 
 
 def info(reason: str, domain: str = errors.DOMAIN, **metadata: str) -> ProtoMessage:
-    found: ProtoMessage = error_details_pb2.ErrorInfo(reason=reason, domain=domain, metadata=metadata)
+    found: ProtoMessage = error_details_pb2.ErrorInfo(
+        reason=reason, domain=domain, metadata=metadata
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Conversions lose nothing: typed parts say what the original said, and `native` is the original, byte for byte."""
+"""Conversions lose nothing: typed parts say what the original said, and `native` is the original,
+byte for byte."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ OPENAI: list[dict[str, Any]] = [
         "role": "user",
         "content": [
             {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}},
-            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG64}", "detail": "low"}},
+            {
+                "type": "image_url",
+                "image_url": {"url": f"data:image/png;base64,{PNG64}", "detail": "low"},
+            },
             {"type": "image_url", "image_url": {"url": "https://example.org/b.png"}},
             {"type": "file", "file": {"file_id": "file-1"}},
             {
@@ -53,7 +57,10 @@ OPENAI: list[dict[str, Any]] = [
             {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
         ],
     },
-    {"role": "user", "content": [{"type": "text", "text": "only", "cache_control": {"type": "ephemeral"}}]},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "only", "cache_control": {"type": "ephemeral"}}],
+    },
     {
         "role": "assistant",
         "content": None,
@@ -100,7 +107,10 @@ def test_openai_parts() -> None:
 
 
 def test_the_very_bytes_are_kept() -> None:
-    raw = '{ "role":"user",  "content": "caf\\u00e9 \\ud83d\\ude00 é", "x": 1.0e2, "big": 123456789012345678901 }'
+    raw = (
+        '{ "role":"user",  "content": "caf\\u00e9 \\ud83d\\ude00 é", "x": 1.0e2, "big":'
+        " 123456789012345678901 }"
+    )
     (message,) = from_openai([raw])
     assert message.native.json == raw.encode()
     assert (message.native.format, message.parts[0].text.text) == ("openai.chat", "café 😀 é")
@@ -154,15 +164,28 @@ def test_anthropic_parts() -> None:
             {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
         ],
     }
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG64}}
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PNG64},
+    }
     result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": [picture]}
-    mixed = {"type": "document", "title": "d", "source": {"type": "url", "url": "https://example.org/d.pdf"}}
+    mixed = {
+        "type": "document",
+        "title": "d",
+        "source": {"type": "url", "url": "https://example.org/d.pdf"},
+    }
     system, first, second, third = from_anthropic(
-        [reply, {"role": "user", "content": [result]}, {"role": "user", "content": [result, mixed]}],
+        [
+            reply,
+            {"role": "user", "content": [result]},
+            {"role": "user", "content": [result, mixed]},
+        ],
         system=[{"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral"}}],
     )
     assert (system.role, system.parts[0].text.text) == (ROLE_SYSTEM, "be brief")
-    assert json.loads(system.parts[0].provider_metadata_json) == {"cache_control": {"type": "ephemeral"}}
+    assert json.loads(system.parts[0].provider_metadata_json) == {
+        "cache_control": {"type": "ephemeral"}
+    }
 
     assert (first.role, first.id, first.model, first.stop_reason) == (
         ROLE_ASSISTANT,
@@ -172,7 +195,11 @@ def test_anthropic_parts() -> None:
     )
     assert first.api == "anthropic-messages"
     assert first.usage == Usage(
-        input_tokens=3, output_tokens=5, cache_read_tokens=0, cache_write_tokens=9, cache_write_1h_tokens=4
+        input_tokens=3,
+        output_tokens=5,
+        cache_read_tokens=0,
+        cache_write_tokens=9,
+        cache_write_1h_tokens=4,
     )
     thinking, redacted, text, call, search = first.parts
     assert (thinking.reasoning.text, thinking.reasoning.signature) == ("hm", b"sig==")
@@ -180,7 +207,9 @@ def test_anthropic_parts() -> None:
     assert text.text.text == "I look"
     assert call.tool_call.arguments_json == '{"q":"é","n":1.5}'.encode()
     assert search.opaque.type == "server_tool_use"
-    assert first.native.json == json.dumps(reply, separators=(",", ":"), ensure_ascii=False).encode()
+    assert (
+        first.native.json == json.dumps(reply, separators=(",", ":"), ensure_ascii=False).encode()
+    )
 
     assert second.role == ROLE_TOOL
     assert second.parts[0].tool_result.is_error
@@ -215,7 +244,13 @@ def test_pi_parts() -> None:
                 "role": "assistant",
                 "content": [
                     {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"},
-                    {"type": "toolCall", "id": "t", "name": "f", "arguments": {"a": [1]}, "partialJson": "{"},
+                    {
+                        "type": "toolCall",
+                        "id": "t",
+                        "name": "f",
+                        "arguments": {"a": [1]},
+                        "partialJson": "{",
+                    },
                     {
                         "type": "toolCall",
                         "id": "u",
@@ -312,7 +347,10 @@ def test_pi_parts() -> None:
         (from_anthropic, {"role": "user"}, "content is missing"),
         (
             from_anthropic,
-            {"role": "user", "content": [{"type": "image", "source": {"type": "base64", "data": "%"}}]},
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": {"type": "base64", "data": "%"}}],
+            },
             "content[0].source.data is '%': base64",
         ),
         (
@@ -332,10 +370,17 @@ def test_pi_parts() -> None:
             {"type": "message", "message": {"role": "user", "timestamp": "noon"}},
             "message.timestamp is 'noon'",
         ),
-        (from_pi, {"type": "message", "message": {"role": "toolResult"}}, "message.toolCallId is missing"),
         (
             from_pi,
-            {"type": "message", "message": {"role": "assistant", "usage": {"cost": {"total": float("inf")}}}},
+            {"type": "message", "message": {"role": "toolResult"}},
+            "message.toolCallId is missing",
+        ),
+        (
+            from_pi,
+            {
+                "type": "message",
+                "message": {"role": "assistant", "usage": {"cost": {"total": float("inf")}}},
+            },
             "message.usage.cost.total is inf",
         ),
     ],

@@ -23,7 +23,9 @@ PICTURE = Part(image=ImagePart(uri="https://example.org/a.png"))
 
 def test_a_user_speaks() -> None:
     when = datetime(2025, 11, 20, tzinfo=UTC)
-    message = user(["look: ", PICTURE], id="m", name="ann", labels={"pinned": "true"}, timestamp=when)
+    message = user(
+        ["look: ", PICTURE], id="m", name="ann", labels={"pinned": "true"}, timestamp=when
+    )
     assert (message.id, message.role, message.name, message.labels["pinned"]) == (
         "m",
         ROLE_USER,
@@ -44,7 +46,10 @@ def test_a_model_reasons_speaks_and_calls() -> None:
     message = assistant(
         "I look",
         reasoning=ReasoningPart(text="hm", signature=b"s"),
-        tool_calls=[tool_call("c1", "find", '{"b" : 1}'), tool_call("c2", "find", {"q": "é", "n": 2**70})],
+        tool_calls=[
+            tool_call("c1", "find", '{"b" : 1}'),
+            tool_call("c2", "find", {"q": "é", "n": 2**70}),
+        ],
         usage=Usage(output_tokens=0),
         stop_reason="toolUse",
         provider="p",
@@ -59,10 +64,17 @@ def test_a_model_reasons_speaks_and_calls() -> None:
         "tool_call",
     ]
     assert message.parts[2].tool_call.arguments_json == b'{"b" : 1}', "as the model wrote it"
-    assert message.parts[3].tool_call.arguments_json == '{"q":"é","n":1180591620717411303424}'.encode()
+    assert (
+        message.parts[3].tool_call.arguments_json == '{"q":"é","n":1180591620717411303424}'.encode()
+    )
     assert message.usage.HasField("output_tokens")
     assert not message.usage.HasField("input_tokens")
-    assert (message.stop_reason, message.provider, message.model, message.api) == ("toolUse", "p", "m", "x")
+    assert (message.stop_reason, message.provider, message.model, message.api) == (
+        "toolUse",
+        "p",
+        "m",
+        "x",
+    )
     assert not assistant("a").HasField("usage")
 
 

@@ -31,7 +31,8 @@ Run = Callable[..., Any]
 
 
 class Assembling:
-    """Assembles whatever was ingested, as a delta where it can. `forget` drops the oldest message."""
+    """Assembles whatever was ingested, as a delta where it can. `forget` drops the oldest
+    message."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -43,7 +44,8 @@ class Assembling:
         if self.forget:
             self.messages = self.messages[1:]
         hashes = [
-            "/".join(message.id for message in self.messages[:n]) for n in range(len(self.messages) + 1)
+            "/".join(message.id for message in self.messages[:n])
+            for n in range(len(self.messages) + 1)
         ]
         known = request.known_context_hash.decode()
         reused = hashes.index(known) if known in hashes else 0
@@ -134,7 +136,9 @@ Change = RecordHostChangeRequest
             lambda s: s.record_compaction(1, 9, "in short", change_id="c"),
             Change(
                 change_id="c",
-                compacted=Change.HostCompaction(first_sequence=1, last_sequence=9, summary="in short"),
+                compacted=Change.HostCompaction(
+                    first_sequence=1, last_sequence=9, summary="in short"
+                ),
             ),
         ),
         (
@@ -142,7 +146,10 @@ Change = RecordHostChangeRequest
             Change(change_id="c", native_compacted=Change.NativeCompaction()),
         ),
         (lambda s: s.status(at_least_revision=3), GetStatusRequest(at_least_revision=3)),
-        (lambda s: s.end(request_id="r", reason="done"), EndSessionRequest(request_id="r", reason="done")),
+        (
+            lambda s: s.end(request_id="r", reason="done"),
+            EndSessionRequest(request_id="r", reason="done"),
+        ),
         (
             lambda s: s.delete(request_id="r", expected_revision=0, cascade=True),
             DeleteRequest(request_id="r", expected_revision=0, cascade=True),

@@ -21,14 +21,23 @@ EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 @pytest.mark.parametrize(
     "target",
-    ["127.0.0.1:1", "localhost:1", "[::1]:1", "unix:/run/x", "dns:///localhost:1", "ipv4:127.0.0.1:1", "::1"],
+    [
+        "127.0.0.1:1",
+        "localhost:1",
+        "[::1]:1",
+        "unix:/run/x",
+        "dns:///localhost:1",
+        "ipv4:127.0.0.1:1",
+        "::1",
+    ],
 )
 def test_this_machine(target: str) -> None:
     assert is_loopback(target)
 
 
 @pytest.mark.parametrize(
-    "target", ["10.0.0.1:1", "engine:50051", "dns:///engine.example:1", "[::]:1", "localhost.example:1"]
+    "target",
+    ["10.0.0.1:1", "engine:50051", "dns:///engine.example:1", "[::]:1", "localhost.example:1"],
 )
 def test_another_machine(target: str) -> None:
     assert not is_loopback(target)
@@ -48,7 +57,9 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None
         Client(credentials=grpc.ssl_channel_credentials(), tls=True)
     with pytest.raises(FileNotFoundError):
         Client(root_certificates=tmp_path / "none.pem")
-    with pytest.raises(ValueError, match=r"unknown rpc Assemble; known are .*ContextEngine\.Assemble"):
+    with pytest.raises(
+        ValueError, match=r"unknown rpc Assemble; known are .*ContextEngine\.Assemble"
+    ):
         Client(timeouts={"Assemble": 1})
 
 
@@ -65,7 +76,10 @@ def test_the_nearest_deadline_wins() -> None:
 
 
 def test_only_what_streams_without_end_has_no_deadline() -> None:
-    assert {call.name for call in CALLS if call.timeout is None} == {"Sessions.Watch", "Runtime.Attach"}
+    assert {call.name for call in CALLS if call.timeout is None} == {
+        "Sessions.Watch",
+        "Runtime.Attach",
+    }
 
 
 def test_grpc_sends_again_only_what_is_safe() -> None:

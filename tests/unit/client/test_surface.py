@@ -23,14 +23,23 @@ from contextengine_proto.v1 import (
 
 SERVICES = [
     service
-    for module in (context_engine_pb2, engines_pb2, projection_pb2, recall_pb2, runtime_pb2, sessions_pb2)
+    for module in (
+        context_engine_pb2,
+        engines_pb2,
+        projection_pb2,
+        recall_pb2,
+        runtime_pb2,
+        sessions_pb2,
+    )
     for service in module.DESCRIPTOR.services_by_name.values()
 ]
 METHODS = [method for service in SERVICES for method in service.methods]
 
 
 def snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip(
+        "_"
+    )
 
 
 def method_of(module: Any, call: Call[Any, Any]) -> Callable[..., Any]:

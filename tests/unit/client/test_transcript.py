@@ -1,4 +1,5 @@
-"""Files of conversations: the real ones whole and byte for byte, bad ones with file, line and reason."""
+"""Files of conversations: the real ones whole and byte for byte, bad ones with file, line and
+reason."""
 
 from __future__ import annotations
 
@@ -59,7 +60,11 @@ def told(message: Message) -> dict[str, Any]:
     parts = message.parts
     if message.role == ROLE_TOOL:
         result = message.parts[0].tool_result
-        written |= {"toolCallId": result.call_id, "toolName": result.name, "isError": result.is_error}
+        written |= {
+            "toolCallId": result.call_id,
+            "toolName": result.name,
+            "isError": result.is_error,
+        }
         if result.details_json:
             written["details"] = json.loads(result.details_json)
         parts = result.parts
@@ -117,7 +122,10 @@ def test_a_message_a_line_is_one_session(tmp_path: Path) -> None:
     path = write(tmp_path, "talk.jsonl", f"{first}\r\n\n{second}")
     (session,) = read_transcript(path)
     assert session.session_id == "talk"
-    assert [message.native.json for message in session.messages] == [first.encode(), second.encode()]
+    assert [message.native.json for message in session.messages] == [
+        first.encode(),
+        second.encode(),
+    ]
 
 
 REQUEST = """{
@@ -137,10 +145,16 @@ def test_an_anthropic_request(name: str, tmp_path: Path) -> None:
     (session,) = read_transcript(write(tmp_path, name, REQUEST))
     assert (session.session_id, session.model) == ("case", "claude")
     system, question, answer = session.messages
-    assert (system.role, system.native.json) == (ROLE_SYSTEM, b'[{"type": "text", "text": "be brief"}]')
+    assert (system.role, system.native.json) == (
+        ROLE_SYSTEM,
+        b'[{"type": "text", "text": "be brief"}]',
+    )
     assert (question.role, question.parts[0].text.text) == (ROLE_USER, "café")
     assert question.native.json == b'{"role": "user", "content": "caf\\u00e9"}'
-    assert answer.native.json == b'{"role": "assistant",\n     "content": [{"type": "text", "text": "yes"}]}'
+    assert (
+        answer.native.json
+        == b'{"role": "assistant",\n     "content": [{"type": "text", "text": "yes"}]}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,8 +175,18 @@ def test_a_list_of_anthropic_messages(text: str, tmp_path: Path) -> None:
         ("a.jsonl", '{"role":"user","content":"a"}\n[]', 2, "an object is needed"),
         ("a.jsonl", b'{"role":"user","content":"a"}\n{"role":"\xff"}', 2, "not UTF-8"),
         ("a.jsonl", '{"role":"user","content":"a"}\n{"role":"tool"}', 2, "tool_call_id is missing"),
-        ("a.jsonl", '{"session_id":"s","messages":[]}\n{"session_id":"t"}', 2, "messages is missing"),
-        ("a.jsonl", '{"session_id":"s","messages":[]}\n{"messages":[]}', 2, "session_id is missing"),
+        (
+            "a.jsonl",
+            '{"session_id":"s","messages":[]}\n{"session_id":"t"}',
+            2,
+            "messages is missing",
+        ),
+        (
+            "a.jsonl",
+            '{"session_id":"s","messages":[]}\n{"messages":[]}',
+            2,
+            "session_id is missing",
+        ),
         (
             "a.jsonl",
             '{"session_id":"s","messages":[{"role":"user","content":"a"},{"role":"user","content":7}]}',
@@ -170,7 +194,12 @@ def test_a_list_of_anthropic_messages(text: str, tmp_path: Path) -> None:
             "messages[1]: content is 7",
         ),
         ("a.jsonl", '{"session_id":"s","messages":[7]}', 1, "messages[0]: an object is needed"),
-        ("a.jsonl", '{"type":"session"}\n{"type":"message","message":{"role":""}}', 2, "message.role is ''"),
+        (
+            "a.jsonl",
+            '{"type":"session"}\n{"type":"message","message":{"role":""}}',
+            2,
+            "message.role is ''",
+        ),
         ("a.jsonl", '{"name":"x"}', 1, "no known format"),
         ("a.jsonl", "7", 1, "no known format"),
         ("a.json", '{\n"messages": [\n{"role": "user"}\n]}', 3, "messages[0]: content is missing"),

@@ -164,9 +164,13 @@ def test_messages_above_grpcs_own_limit_pass(server: Server, run: Run) -> None:
 
 
 def test_an_import_streams_its_header_and_messages(server: Server, run: Run) -> None:
-    server.answers[IMPORT.path] = lambda requests, context: ImportResponse(stored_count=len(requests) - 1)
+    server.answers[IMPORT.path] = lambda requests, context: ImportResponse(
+        stored_count=len(requests) - 1
+    )
     messages = [user("a", id=""), user("b")]
-    stored = run(lambda client: client.sessions.import_session(REF, iter(messages), model="m")).stored_count
+    stored = run(
+        lambda client: client.sessions.import_session(REF, iter(messages), model="m")
+    ).stored_count
     assert stored == 2
     assert server.requests[0][0].header.model == "m"
     assert [request.message for request in server.requests[0][1:]] == messages
@@ -178,7 +182,9 @@ def test_an_import_refused_says_why(server: Server, run: Run) -> None:
         run(lambda client: client.sessions.import_session(REF, [user("a")]))
 
 
-def test_messages_that_cannot_be_read_stop_an_import_before_it_begins(server: Server, run: Run) -> None:
+def test_messages_that_cannot_be_read_stop_an_import_before_it_begins(
+    server: Server, run: Run
+) -> None:
     def broken() -> Iterator[Any]:
         yield user("a")
         raise ValueError("line 2 is bad")
@@ -201,7 +207,9 @@ def endless(request: Any, context: grpc.ServicerContext) -> Iterator[WatchRespon
         yield WatchResponse(position=str(count))
 
 
-def jobs(requests: Iterator[AttachRequest], context: grpc.ServicerContext) -> Iterator[AttachResponse]:
+def jobs(
+    requests: Iterator[AttachRequest], context: grpc.ServicerContext
+) -> Iterator[AttachResponse]:
     for request in requests:
         if request.HasField("hello"):
             yield AttachResponse(job=AttachResponse.Job(job_id="j"))

@@ -1,4 +1,5 @@
-"""Other hosts' configuration: the samples of the five founding documents, and that no key is ever lost silently."""
+"""Other hosts' configuration: the samples of the five founding documents, and that no key is ever
+lost silently."""
 
 from __future__ import annotations
 
@@ -42,9 +43,12 @@ GENESIS_PLUGIN = """
   },
 }
 """
-GENESIS_OWN = '{plugins: {slots: {contextEngine: "my-engine"}, entries: {"my-engine": {enabled: true}}}}'
+GENESIS_OWN = (
+    '{plugins: {slots: {contextEngine: "my-engine"}, entries: {"my-engine": {enabled: true}}}}'
+)
 LEGACY = (
-    '{\n  plugins: {\n    slots: {\n      // the default\n      contextEngine: "legacy",\n    },\n  },\n}\n'
+    '{\n  plugins: {\n    slots: {\n      // the default\n      contextEngine: "legacy",\n    },\n '
+    " },\n}\n"
 )
 HERMES_COMPRESSOR = 'context:\n  engine: "compressor"    # built in\n'
 HERMES_LCM = 'context:\n  engine: "lcm"   # the name of a plugin\n'
@@ -71,7 +75,8 @@ PYCLAW = """
 {
   context: { engine: {
     plugin: "dag-compressor",
-    compaction: { enabled: true, max_tokens: 128000, reserve_ratio: 0.3, strategy: "dag" },  // or linear, hybrid
+    compaction: { enabled: true, max_tokens: 128000, reserve_ratio: 0.3, strategy: "dag" },
+    // or linear, hybrid
     layers: {
       critical:   { max_tokens: 2000, strategy: "keep" },
       important:  { max_tokens: 3000, strategy: "summarize" },
@@ -96,16 +101,20 @@ def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
     config = import_config(GENESIS_OWN, "~/.genesis/genesis.json")
     assert taken(config) == {"engine.default": "my-engine"}
     assert any(
-        "my-engine" in note and "refuses to start" in note and "dag, legacy" in note for note in config.notes
+        "my-engine" in note and "refuses to start" in note and "dag, legacy" in note
+        for note in config.notes
     )
     there = import_config(GENESIS_OWN, "genesis.json", engines=("dag", "legacy", "my-engine"))
     assert not any("refuses" in note for note in there.notes)
 
 
 @pytest.mark.parametrize(
-    ("name", "host"), [("genesis.json", "genesis"), ("fluffbuzz.json", "fluffbuzz"), ("", "openclaw")]
+    ("name", "host"),
+    [("genesis.json", "genesis"), ("fluffbuzz.json", "fluffbuzz"), ("", "openclaw")],
 )
-def test_the_kin_of_openclaw_are_told_by_the_name_of_the_file(name: str, host: str, tmp_path: Path) -> None:
+def test_the_kin_of_openclaw_are_told_by_the_name_of_the_file(
+    name: str, host: str, tmp_path: Path
+) -> None:
     config = import_config(LEGACY, name)
     assert config.format == host
     assert taken(config) == {"engine.default": "legacy"}
@@ -145,15 +154,18 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
     text = """{
       agents: { defaults: {
         model: "some/model", contextTokens: 200000,
-        compaction: { mode: "safeguard", reserveTokens: 16384, reserveTokensFloor: 20000, keepRecentTokens: 24000 },
+        compaction: { mode: "safeguard", reserveTokens: 16384, reserveTokensFloor: 20000,
+        keepRecentTokens: 24000 },
         contextPruning: { mode: "cache-ttl", ttl: "5m" },
       } },
       plugins: {
         slots: { contextEngine: "lossless-claw" },
         entries: {
           "lossless-claw": { enabled: true, config: {
-            contextThreshold: 0.8, leafChunkTokens: 30000, freshTailCount: 64, contextThresholdOverrides: [],
-            proactiveThresholdCompactionMode: "inline", leafTargetTokens: 999999, databasePath: "/x/lcm.db" } },
+            contextThreshold: 0.8, leafChunkTokens: 30000, freshTailCount: 64,
+            contextThresholdOverrides: [],
+            proactiveThresholdCompactionMode: "inline", leafTargetTokens: 999999, databasePath:
+            "/x/lcm.db" } },
           "voice-call": { enabled: true, config: { apiKey: "sk-very-secret" } },
         },
       },
@@ -178,7 +190,9 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
     assert "sk-very-secret" not in repr(config)
 
 
-@pytest.mark.parametrize(("text", "engine"), [(HERMES_COMPRESSOR, "compressor"), (HERMES_LCM, "dag")])
+@pytest.mark.parametrize(
+    ("text", "engine"), [(HERMES_COMPRESSOR, "compressor"), (HERMES_LCM, "dag")]
+)
 def test_hermes_engines(text: str, engine: str) -> None:
     config = import_config(text, "config.yaml")
     assert config.format == "hermes"
@@ -190,8 +204,12 @@ def test_a_key_that_is_given_twice_is_not_lost() -> None:
     config = import_config(HERMES_BOTH)
     assert taken(config) == {"engine.default": "dag"}
     assert config.ignored == [("context.engine", "given again further down; the last one counts")]
-    twice = import_config('{plugins: {slots: {contextEngine: "a"}, slots: {contextEngine: "legacy"}}}')
-    assert twice.ignored == [("plugins.slots.contextEngine", "given again further down; the last one counts")]
+    twice = import_config(
+        '{plugins: {slots: {contextEngine: "a"}, slots: {contextEngine: "legacy"}}}'
+    )
+    assert twice.ignored == [
+        ("plugins.slots.contextEngine", "given again further down; the last one counts")
+    ]
     assert taken(twice) == {"engine.default": "legacy"}
 
 
@@ -231,7 +249,9 @@ def test_comis_pipeline_is_kept_by_name() -> None:
     config = import_config(COMIS_VERSION, "config.yaml")
     assert config.format == "comis"
     assert taken(config) == {"engine.default": "pipeline"}
-    assert any("`pipeline`, the engine of Comis, is not in this build" in note for note in config.notes)
+    assert any(
+        "`pipeline`, the engine of Comis, is not in this build" in note for note in config.notes
+    )
 
 
 def test_comis_options_of_the_pipeline_are_listed_each(tmp_path: Path) -> None:
@@ -257,7 +277,11 @@ def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:
         "compactionModel": "local:small",
         "compaction": {"summarizerFallbackProviders": ["local:large"]},
         "summarizerSpend": {"maxTokensPerTenantPerHour": 0, "maxTokensPerTenantPerDay": 1_000_000},
-        "summarizerBreaker": {"failureThreshold": 3, "resetTimeoutMs": 1_000, "halfOpenTimeoutMs": 500},
+        "summarizerBreaker": {
+            "failureThreshold": 3,
+            "resetTimeoutMs": 1_000,
+            "halfOpenTimeoutMs": 500,
+        },
     }
     assert set(values) == {field.alias for field in DagOptions.model_fields.values()}
     text = yaml.safe_dump({"agents": {"scout": {"contextEngine": {"version": "dag", **values}}}})
@@ -296,14 +320,17 @@ def test_pyclaw_without_layers() -> None:
     config = import_config('{context: {engine: {plugin: "default"}}}')
     assert taken(config) == {"engine.default": "legacy"}
     assert (
-        import_config("{context: {engine: {plugin: 7}}}").ignored[0].reason == "must be the name of a plugin"
+        import_config("{context: {engine: {plugin: 7}}}").ignored[0].reason
+        == "must be the name of a plugin"
     )
 
 
 @pytest.mark.parametrize("off", ["", ", deny: [EVIL]"])
 def test_a_name_cannot_smuggle_settings_in(off: str, tmp_path: Path) -> None:
     evil = "'x\\nserver: {insecure: true}\\n#'"
-    config = import_config(f"{{plugins: {{slots: {{contextEngine: {evil}}}{off.replace('EVIL', evil)}}}}}")
+    config = import_config(
+        f"{{plugins: {{slots: {{contextEngine: {evil}}}{off.replace('EVIL', evil)}}}}}"
+    )
     assert settings(config, tmp_path).server.insecure is False
     assert taken(config) == ({"engine.default": "legacy"} if off else {})
     assert ("must be the id of an engine" in config.ignored[0].reason) == (not off)
@@ -334,10 +361,24 @@ def test_a_comment_before_the_brace_is_still_json5() -> None:
 
 
 names = st.sampled_from(
-    ["engine", "plugin", "slots", "contextEngine", "enabled", "version", "x", "compaction", "entries"]
+    [
+        "engine",
+        "plugin",
+        "slots",
+        "contextEngine",
+        "enabled",
+        "version",
+        "x",
+        "compaction",
+        "entries",
+    ]
 )
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 300_000) | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 300_000)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8),
     lambda inner: st.dictionaries(names, inner, max_size=3) | st.lists(inner, max_size=2),
     max_leaves=8,
 )
@@ -359,7 +400,9 @@ def leaf_paths(value: Any, path: str = "") -> list[str]:
         {},
         optional={
             "plugins": st.dictionaries(names, values, max_size=3),
-            "agents": st.dictionaries(st.sampled_from(["default", "defaults", "a"]), values, max_size=2),
+            "agents": st.dictionaries(
+                st.sampled_from(["default", "defaults", "a"]), values, max_size=2
+            ),
             "context": st.dictionaries(names, values, max_size=3),
             "compression": values,
             "other": values,
@@ -368,6 +411,8 @@ def leaf_paths(value: Any, path: str = "") -> list[str]:
 )
 def test_every_key_is_mapped_or_ignored_exactly_once(data: dict[str, Any]) -> None:
     config = import_config(yaml.safe_dump(data), "openclaw.yaml")
-    told = sorted([entry.source for entry in config.mapped] + [entry.source for entry in config.ignored])
+    told = sorted(
+        [entry.source for entry in config.mapped] + [entry.source for entry in config.ignored]
+    )
     assert told == (sorted(leaf_paths(data)) if data else [])
     Settings(**yaml.safe_load(config.settings_yaml) or {})

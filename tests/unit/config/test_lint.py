@@ -63,7 +63,9 @@ def test_files_of_tls_must_be_readable(files: dict[str, str], tmp_path: Path) ->
 
 
 def test_tokens_without_an_operator() -> None:
-    assert "operator" in findings(auth__tokens=[TOKENS[0] | {"role": "runtime"}])["auth.tokens"].found
+    assert (
+        "operator" in findings(auth__tokens=[TOKENS[0] | {"role": "runtime"}])["auth.tokens"].found
+    )
 
 
 def test_reserves_against_windows() -> None:
@@ -80,7 +82,10 @@ def test_reserves_against_windows() -> None:
 @pytest.mark.parametrize(
     ("flags", "name"),
     [
-        ({"engine.dag.contextThreshold": 0.95, "budget.window_cap": 40_000}, "engine.dag.contextThreshold"),
+        (
+            {"engine.dag.contextThreshold": 0.95, "budget.window_cap": 40_000},
+            "engine.dag.contextThreshold",
+        ),
         (
             {"engine.dag.leafTargetTokens": 1_500, "engine.dag.leafChunkTokens": 2_000},
             "engine.dag.leafTargetTokens",
@@ -102,5 +107,12 @@ def test_settings_that_do_not_go_together(flags: dict[str, Any], name: str) -> N
 
 
 def test_on_the_edge_they_go_together() -> None:
-    assert findings(**{"engine.dag.leafChunkTokens": 61_056, "engine.dag.condensedTargetTokens": 4_799}) == {}
-    assert findings(**{"sessions.max_message_bytes": "64MiB", "sessions.cache_bytes": "64MiB"}) == {}
+    assert (
+        findings(
+            **{"engine.dag.leafChunkTokens": 61_056, "engine.dag.condensedTargetTokens": 4_799}
+        )
+        == {}
+    )
+    assert (
+        findings(**{"sessions.max_message_bytes": "64MiB", "sessions.cache_bytes": "64MiB"}) == {}
+    )

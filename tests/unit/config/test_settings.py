@@ -58,7 +58,9 @@ def test_flags_beat_the_environment_beats_the_file_beats_defaults() -> None:
         "CONTEXTENGINE_ENGINE__DAG__FRESH_TAIL_TURNS": "2",
         "CONTEXTENGINE_ENGINE__DAG__LEAF_CHUNK_TOKENS": "1002",
     }
-    dag = load(text, environ, {"engine.dag.fresh_tail_turns": 3, "server": {"address": "[::1]:1"}}).engine.dag
+    dag = load(
+        text, environ, {"engine.dag.fresh_tail_turns": 3, "server": {"address": "[::1]:1"}}
+    ).engine.dag
     assert (dag.fresh_tail_turns, dag.leaf_chunk_tokens, dag.leaf_target_tokens) == (3, 1002, 101)
     assert dag.condensed_min_fanout == 4
 
@@ -96,7 +98,9 @@ def test_an_empty_file_is_no_setting(text: str) -> None:
 
 def test_lists_and_groups_come_from_the_environment_as_json() -> None:
     environ = {
-        "CONTEXTENGINE_AUTH__TOKENS": f'[{{"sha256": "{DIGEST}", "tenant": "acme", "role": "operator"}}]',
+        "CONTEXTENGINE_AUTH__TOKENS": (
+            f'[{{"sha256": "{DIGEST}", "tenant": "acme", "role": "operator"}}]'
+        ),
         "CONTEXTENGINE_BUDGET": '{"window_cap": 64000}',
         "CONTEXTENGINE_SERVER__TLS__CERT_FILE": "c.pem",
         "CONTEXTENGINE_SERVER__TLS__KEY_FILE": "k.pem",
@@ -110,7 +114,11 @@ def test_lists_and_groups_come_from_the_environment_as_json() -> None:
 def test_variables_that_are_no_settings_are_let_be() -> None:
     # What Kubernetes sets for a service named contextengine.
     load(
-        "", {"CONTEXTENGINE_SERVICE_HOST": "10.0.0.1", "CONTEXTENGINE_PORT_50051_TCP": "tcp://10.0.0.1:50051"}
+        "",
+        {
+            "CONTEXTENGINE_SERVICE_HOST": "10.0.0.1",
+            "CONTEXTENGINE_PORT_50051_TCP": "tcp://10.0.0.1:50051",
+        },
     )
 
 
@@ -157,12 +165,18 @@ def test_sizes(written: Any, size: int) -> None:
     [
         (
             "server: {adress: x}",
-            "server.adress: is not a known name; did you mean server.address? (in contextengine.yaml)",
+            (
+                "server.adress: is not a known name; did you mean server.address? (in"
+                " contextengine.yaml)"
+            ),
         ),
         ("sever: {}", "sever: is not a known name; did you mean server? (in contextengine.yaml)"),
         (
             "engine: {dag: {fresh-tail-turn: 3}}",
-            "engine.dag.fresh-tail-turn: is not a known name; did you mean engine.dag.freshTailTurns? (in contextengine.yaml)",
+            (
+                "engine.dag.fresh-tail-turn: is not a known name; did you mean"
+                " engine.dag.freshTailTurns? (in contextengine.yaml)"
+            ),
         ),
         (
             "tokens: {zzz: 1}",
@@ -170,31 +184,52 @@ def test_sizes(written: Any, size: int) -> None:
         ),
         (
             "engine: {dag: {freshTailTurns: 99}}",
-            "engine.dag.freshTailTurns: must be at least 1 and at most 50, got 99 (in contextengine.yaml)",
+            (
+                "engine.dag.freshTailTurns: must be at least 1 and at most 50, got 99 (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
             "engine: {dag: {freshTailTurns: 3, fresh_tail_turns: 3}}",
-            "engine.dag.fresh_tail_turns: is given twice, also as fresh_tail_turns; keep one (in contextengine.yaml)",
+            (
+                "engine.dag.fresh_tail_turns: is given twice, also as fresh_tail_turns; keep one"
+                " (in contextengine.yaml)"
+            ),
         ),
         (
             "server: {max_message_bytes: 4KiB}",
-            "server.max_message_bytes: must be at least 64KiB and at most 2147483647, got 4KiB (in contextengine.yaml)",
+            (
+                "server.max_message_bytes: must be at least 64KiB and at most 2147483647, got 4KiB"
+                " (in contextengine.yaml)"
+            ),
         ),
         (
             "server: {drain_grace: soon}",
-            'server.drain_grace: must be a duration such as "500ms", "10s", "5m" or "1h30m", got "soon" (in contextengine.yaml)',
+            (
+                'server.drain_grace: must be a duration such as "500ms", "10s", "5m" or "1h30m",'
+                ' got "soon" (in contextengine.yaml)'
+            ),
         ),
         (
             "sessions: {cache_bytes: lots}",
-            'sessions.cache_bytes: must be a size such as 65536, "512KiB" or "64MiB", got "lots" (in contextengine.yaml)',
+            (
+                'sessions.cache_bytes: must be a size such as 65536, "512KiB" or "64MiB", got'
+                ' "lots" (in contextengine.yaml)'
+            ),
         ),
         (
             "budget: {rot_buffer_ratio: 1.0}",
-            "budget.rot_buffer_ratio: must be at least 0 and less than 1, got 1.0 (in contextengine.yaml)",
+            (
+                "budget.rot_buffer_ratio: must be at least 0 and less than 1, got 1.0 (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
             "budget: {rot_buffer_ratio: .nan}",
-            "budget.rot_buffer_ratio: input should be a finite number, got NaN (in contextengine.yaml)",
+            (
+                "budget.rot_buffer_ratio: input should be a finite number, got NaN (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
             "summarizer: {workers: yes}",
@@ -206,24 +241,38 @@ def test_sizes(written: Any, size: int) -> None:
         ),
         (
             "engine: {on_engine_failure: retry}",
-            'engine.on_engine_failure: must be one of fail_closed or legacy, got "retry" (in contextengine.yaml)',
+            (
+                'engine.on_engine_failure: must be one of fail_closed or legacy, got "retry" (in'
+                " contextengine.yaml)"
+            ),
         ),
         ("engine: {default: ''}", "engine.default: must not be empty (in contextengine.yaml)"),
         (
             "server: {address: localhost}",
-            'server.address: must be host:port, [ipv6]:port or unix:path, the port from 0 to 65535, got "localhost"'
-            " (in contextengine.yaml)",
+            (
+                "server.address: must be host:port, [ipv6]:port or unix:path, the port from 0 to"
+                ' 65535, got "localhost" (in contextengine.yaml)'
+            ),
         ),
-        ("server: 3", "server: must be a mapping of names to values, got 3 (in contextengine.yaml)"),
+        (
+            "server: 3",
+            "server: must be a mapping of names to values, got 3 (in contextengine.yaml)",
+        ),
         ("server: {}\nserver: {}", "server: is given twice; keep one (in contextengine.yaml)"),
         ("- a", "contextengine.yaml: must be a mapping of groups, such as `server:`"),
         (
             "server: {tls: {cert_file: x}}",
-            "server.tls: cert_file and key_file belong together: set both or neither (in contextengine.yaml)",
+            (
+                "server.tls: cert_file and key_file belong together: set both or neither (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
             "server: {tls: {client_ca_file: x}}",
-            "server.tls: client_ca_file needs cert_file and key_file as well (in contextengine.yaml)",
+            (
+                "server.tls: client_ca_file needs cert_file and key_file as well (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
             "auth: {tokens: [{sha256: " + DIGEST + "}]}",
@@ -231,16 +280,27 @@ def test_sizes(written: Any, size: int) -> None:
         ),
         (
             "auth: {tokens: [{sha256: " + DIGEST + ", tenant: a, rol: operator}]}",
-            "auth.tokens[0].rol: is not a known name; did you mean auth.tokens[0].role? (in contextengine.yaml)",
+            (
+                "auth.tokens[0].rol: is not a known name; did you mean auth.tokens[0].role? (in"
+                " contextengine.yaml)"
+            ),
         ),
         (
-            f"auth: {{tokens: [{{sha256: {DIGEST}, tenant: a}}, {{sha256: {DIGEST.upper()}, tenant: b}}]}}",
-            "auth: tokens[0] and tokens[1] are the same token; a token has one tenant and role (in contextengine.yaml)",
+            (
+                f"auth: {{tokens: [{{sha256: {DIGEST}, tenant: a}}, {{sha256: {DIGEST.upper()},"
+                " tenant: b}]}"
+            ),
+            (
+                "auth: tokens[0] and tokens[1] are the same token; a token has one tenant and role"
+                " (in contextengine.yaml)"
+            ),
         ),
         (
             "telemetry: {traces: {endpoint: '127.0.0.1:4317'}}",
-            "telemetry.traces.endpoint: must begin with http:// or https://, or be empty for none,"
-            ' got "127.0.0.1:4317" (in contextengine.yaml)',
+            (
+                "telemetry.traces.endpoint: must begin with http:// or https://, or be empty for"
+                ' none, got "127.0.0.1:4317" (in contextengine.yaml)'
+            ),
         ),
     ],
 )
@@ -257,7 +317,10 @@ def test_all_problems_are_said_at_once_each_with_its_own_source() -> None:
     assert said == [
         "server.adress: is not a known name; did you mean server.address? (in contextengine.yaml)",
         "server.insecur: is not a known name; did you mean server.insecure? (in the environment)",
-        "engine.dag.contextThreshold: must be at least 0.1 and at most 0.95, got 0.99 (in the command line)",
+        (
+            "engine.dag.contextThreshold: must be at least 0.1 and at most 0.95, got 0.99 (in the"
+            " command line)"
+        ),
         "budget.default_window: must be at least 1024, got 5 (in contextengine.yaml)",
         'summarizer.nice: must be at least 0 and at most 19, got "77" (in the environment)',
     ]
@@ -276,7 +339,8 @@ def test_misspelt_variables_are_refused(variable: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", ":memory:", "sqlite:///:memory:", "sqlite:///", "sqlite://x", "postgresql://u:pw@h/d"]
+    "url",
+    ["", ":memory:", "sqlite:///:memory:", "sqlite:///", "sqlite://x", "postgresql://u:pw@h/d"],
 )
 def test_only_a_sqlite_file_is_a_store(url: str) -> None:
     (said,) = complaints("", {}, {"store.url": url})
@@ -285,7 +349,8 @@ def test_only_a_sqlite_file_is_a_store(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "path"), [("a/b.db", "a/b.db"), ("sqlite:///a.db", "a.db"), ("sqlite:////var/a.db", "/var/a.db")]
+    ("url", "path"),
+    [("a/b.db", "a/b.db"), ("sqlite:///a.db", "a.db"), ("sqlite:////var/a.db", "/var/a.db")],
 )
 def test_store_paths(url: str, path: str) -> None:
     assert load("", {}, {"store.url": url}).store.path == Path(path)
@@ -310,7 +375,9 @@ def test_loopback(address: str, loopback: bool) -> None:
     assert load("", {}, {"server.address": address}).server.is_loopback is loopback
 
 
-@pytest.mark.parametrize("address", [":50051", "h:", "h:99999", "h:-1", "::1:50051", "unix:", "h:1x", "h:١"])
+@pytest.mark.parametrize(
+    "address", [":50051", "h:", "h:99999", "h:-1", "::1:50051", "unix:", "h:1x", "h:١"]
+)
 def test_addresses_that_are_none(address: str) -> None:
     assert complaints("", {}, {"server.address": address})[0].startswith("server.address: must ")
 
@@ -318,10 +385,12 @@ def test_addresses_that_are_none(address: str) -> None:
 def test_a_token_in_place_of_its_hash_is_never_shown() -> None:
     said = complaints("auth: {tokens: [{sha256: my-very-secret-token, tenant: t}]}")
     assert said == [
-        "auth.tokens[0].sha256: must be the SHA-256 of the token as 64 hexadecimal digits, never the token itself"
-        " (in contextengine.yaml)"
+        "auth.tokens[0].sha256: must be the SHA-256 of the token as 64 hexadecimal digits, never"
+        " the token itself (in contextengine.yaml)"
     ]
-    assert "my-very-secret" not in "".join(complaints("auth: {tokens: {sha256: my-very-secret-token}}"))
+    assert "my-very-secret" not in "".join(
+        complaints("auth: {tokens: {sha256: my-very-secret-token}}")
+    )
 
 
 def test_what_is_printed_holds_no_secret() -> None:
@@ -335,7 +404,9 @@ def test_what_is_printed_holds_no_secret() -> None:
     assert shown["auth"]["tokens"] == [
         {"sha256": "(not shown)", "tenant": "t", "role": "runtime", "name": "ci"}
     ]
-    assert shown["telemetry"]["traces"]["endpoint"] == "https://(not shown)@collector.example:4317/v1"
+    assert (
+        shown["telemetry"]["traces"]["endpoint"] == "https://(not shown)@collector.example:4317/v1"
+    )
     assert shown["engine"]["dag"]["freshTailTurns"] == 8
 
 
@@ -360,13 +431,15 @@ def test_every_setting_is_described_with_its_default_and_limits() -> None:
 
 def test_the_documentation_is_current() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert page == document(), "run `python -m contextengine_server.config.docs docs/configuration.md`"
+    assert page == document(), (
+        "run `python -m contextengine_server.config.docs docs/configuration.md`"
+    )
 
 
 def test_the_server_needs_no_parser_and_no_grpc_to_read_its_settings() -> None:
     code = (
-        "import sys, contextengine_server.config as c; c.load_settings(environ={});"
-        "print([m for m in ('grpc', 'yaml', 'json5', 'sqlalchemy', 'tiktoken') if m in sys.modules])"
+        "import sys, contextengine_server.config as c; c.load_settings(environ={});print([m for m"
+        " in ('grpc', 'yaml', 'json5', 'sqlalchemy', 'tiktoken') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

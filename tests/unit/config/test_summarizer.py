@@ -1,4 +1,5 @@
-"""The settings of summarizers: endpoints, the options that name them, and what is wrong with either."""
+"""The settings of summarizers: endpoints, the options that name them, and what is wrong with
+either."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_a_sessions_override_of_one_limit_leaves_the_others_as_configured() -> N
     assert isinstance(options, DagOptions)
     assert options.summarizer_spend.max_tokens_per_tenant_per_hour == 5
     assert options.summarizer_spend.max_tokens_per_tenant_per_day == 7
-    with pytest.raises(InvalidField, match=r"summarizerBreaker.failureThreshold: must be at least 1, got 0"):
+    with pytest.raises(
+        InvalidField, match=r"summarizerBreaker.failureThreshold: must be at least 1, got 0"
+    ):
         registry.options("dag", {"summarizerBreaker": {"failureThreshold": 0}})
 
 
@@ -73,16 +76,28 @@ def test_a_sessions_override_of_one_limit_leaves_the_others_as_configured() -> N
     ("change", "said"),
     [
         ({"name": "Local One"}, "endpoints[0].name: must be at most 64 lower-case letters"),
-        ({"base_url": "127.0.0.1:1"}, "endpoints[0].base_url: must be an address that begins with http://"),
+        (
+            {"base_url": "127.0.0.1:1"},
+            "endpoints[0].base_url: must be an address that begins with http://",
+        ),
         ({"base_url": "http://h/v1?key=x"}, "endpoints[0].base_url: must be an address"),
-        ({"base_url": "https://user:hunter2@h/v1"}, "endpoints[0].base_url: must hold no credentials"),
+        (
+            {"base_url": "https://user:hunter2@h/v1"},
+            "endpoints[0].base_url: must hold no credentials",
+        ),
         (
             {"api_key_env": "sk-hunter2"},
             "endpoints[0].api_key_env: must be the name of an environment variable",
         ),
         ({"model": ""}, "endpoints[0].model: must not be empty"),
-        ({"window": 100}, "endpoints[0].window: must be at least 4096 and at most 10000000, got 100"),
-        ({"length_parameter": "n"}, "endpoints[0].length_parameter: must be one of max_completion_tokens"),
+        (
+            {"window": 100},
+            "endpoints[0].window: must be at least 4096 and at most 10000000, got 100",
+        ),
+        (
+            {"length_parameter": "n"},
+            "endpoints[0].length_parameter: must be one of max_completion_tokens",
+        ),
         ({"key": "x"}, "endpoints[0].key: is not a known name"),
     ],
 )
@@ -95,7 +110,9 @@ def test_what_is_wrong_with_an_endpoint_is_named_without_its_secrets(
 
 
 def test_an_endpoint_cannot_have_the_name_of_the_harnesses() -> None:
-    assert "summarizer.endpoints[0].name: must not be `runtime`" in complaint(LOCAL | {"name": "runtime"})
+    assert "summarizer.endpoints[0].name: must not be `runtime`" in complaint(
+        LOCAL | {"name": "runtime"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +150,10 @@ def test_two_endpoints_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("dag", "option"),
     [
-        ({"summarizerSpend": {"maxTokensPerTenantPerHour": -1}}, "summarizerSpend.maxTokensPerTenantPerHour"),
+        (
+            {"summarizerSpend": {"maxTokensPerTenantPerHour": -1}},
+            "summarizerSpend.maxTokensPerTenantPerHour",
+        ),
         ({"summarizerBreaker": {"resetTimeoutMs": 0}}, "summarizerBreaker.resetTimeoutMs"),
         ({"compaction": {"fallbacks": []}}, "compaction.fallbacks"),
     ],
@@ -144,7 +164,12 @@ def test_limits_outside_their_range_are_named(dag: dict[str, Any], option: str) 
 
 def test_doctor_names_what_will_be_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    far = {"name": "far", "base_url": "http://models.example/v1", "model": "m", "api_key_env": "NO_SUCH_KEY"}
+    far = {
+        "name": "far",
+        "base_url": "http://models.example/v1",
+        "model": "m",
+        "api_key_env": "NO_SUCH_KEY",
+    }
     settings = load(
         LOCAL | {"window": 16_000},
         far,
@@ -160,9 +185,13 @@ def test_doctor_names_what_will_be_passed_over(monkeypatch: pytest.MonkeyPatch) 
         "summarizer.endpoints[1].base_url",
     }
     assert all(finding.status == "warning" and finding.advice for finding in found.values())
-    ignored = load_settings(None, {"summarizer.endpoints": [LOCAL], "summarizer.order": ["runtime"]}, {})
+    ignored = load_settings(
+        None, {"summarizer.endpoints": [LOCAL], "summarizer.order": ["runtime"]}, {}
+    )
     assert [one.name for one in config_lint(ignored) if one.status != "ok"] == ["summarizer.order"]
-    assert all(one.status == "ok" for one in config_lint(load(LOCAL, compactionModel="runtime:big")))
+    assert all(
+        one.status == "ok" for one in config_lint(load(LOCAL, compactionModel="runtime:big"))
+    )
     monkeypatch.setenv("NO_SUCH_KEY", "x")
     in_order = load(LOCAL, far | {"base_url": "https://models.example/v1"}, compactionModel="far:x")
     assert all(finding.status == "ok" for finding in config_lint(in_order))

@@ -24,7 +24,11 @@ parts = st.none() | st.integers(0, 300_000)
 
 def test_a_window_without_parts() -> None:
     budget = window_budget(200_000, source="request")
-    assert (budget.output_reserve, budget.safety_margin, budget.rot_buffer) == (8_192, 10_000, 50_000)
+    assert (budget.output_reserve, budget.safety_margin, budget.rot_buffer) == (
+        8_192,
+        10_000,
+        50_000,
+    )
     assert budget.available == 200_000 - 8_192 - 10_000 - 50_000
 
 
@@ -35,7 +39,8 @@ def test_the_margin_has_a_floor_and_the_reserve_ends_at_what_the_model_can_write
 
 def test_every_part_is_subtracted_and_named() -> None:
     budget = window_budget(
-        100_000, source="model", assumed=True, system_prompt=1_000, tools=2_000, output_reserve=4_000,
+        100_000, source="model", assumed=True, system_prompt=1_000, tools=2_000,
+        output_reserve=4_000,
         safety_margin=500, rot_buffer=10_000, factor=1.25,
     )  # fmt: skip
     assert budget == Budget(82_500, 100_000, "model", True, 1_000, 2_000, 4_000, 500, 10_000, 1.25)
@@ -73,7 +78,8 @@ def test_the_parts_and_what_is_left_are_the_window(
 ) -> None:
     def ask() -> Budget:
         return window_budget(
-            window, source="request", system_prompt=system, tools=tools, output_reserve=reserve, max_output=most,
+            window, source="request", system_prompt=system, tools=tools, output_reserve=reserve,
+            max_output=most,
             safety_margin=margin, rot_buffer=rot,
         )  # fmt: skip
 
@@ -146,7 +152,14 @@ def test_an_octave_has_eight_cells() -> None:
         edges = {cell(budget) for budget in range(octave, 2 * octave)}
         assert len(edges) == CELLS_PER_OCTAVE
         assert octave in edges
-    assert [cell(budget) for budget in (-5, 0, 1, 7, 8, 9)] == [0, 0, 1, 7, 8, 9 if cell(9) == 9 else 8]
+    assert [cell(budget) for budget in (-5, 0, 1, 7, 8, 9)] == [
+        0,
+        0,
+        1,
+        7,
+        8,
+        9 if cell(9) == 9 else 8,
+    ]
 
 
 @given(st.integers(0, 10_000_000), st.integers(1, 1_000_000))

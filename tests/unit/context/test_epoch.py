@@ -15,15 +15,20 @@ from contextengine_server.context.epoch import Cause, EpochParts, cause, digest,
 PARTS = EpochParts("s", "dag:1", "c", "m", "0", "", "50000", "0", "", "3|1-2")
 NAMES = [part.name for part in fields(EpochParts)]
 CAUSES = {
-    "session": Cause.RESET, "engine": Cause.ENGINE, "config": Cause.CONFIG, "model": Cause.MODEL, "rewound": Cause.REWOUND,
-    "compacted": Cause.COMPACTED, "budget": Cause.BUDGET, "late": Cause.LATE_RESULT, "masked": Cause.MASKED,
+    "session": Cause.RESET, "engine": Cause.ENGINE, "config": Cause.CONFIG, "model": Cause.MODEL,
+    "rewound": Cause.REWOUND,
+    "compacted": Cause.COMPACTED, "budget": Cause.BUDGET, "late": Cause.LATE_RESULT,
+    "masked": Cause.MASKED,
     "cut": Cause.CUT,
 }  # fmt: skip
 parts = st.builds(EpochParts, *[st.text(max_size=20) for _ in NAMES])
 
 
 def test_causes_have_the_numbers_of_the_wire() -> None:
-    wire = {name.removeprefix("EPOCH_CAUSE_"): number for name, number in assemble_pb2.EpochCause.items()}
+    wire = {
+        name.removeprefix("EPOCH_CAUSE_"): number
+        for name, number in assemble_pb2.EpochCause.items()
+    }
     assert {"UNSPECIFIED" if c is Cause.SAME else c.name: int(c) for c in Cause} == wire
 
 
@@ -44,16 +49,29 @@ def test_of_several_the_first_is_named(one: EpochParts, other: EpochParts) -> No
 
 @given(
     st.text()
-    | st.binary(max_size=90).map(lambda raw: "e1." + base64.urlsafe_b64encode(raw).decode().rstrip("="))
+    | st.binary(max_size=90).map(
+        lambda raw: "e1." + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    )
 )
 def test_what_is_no_epoch_of_ours_is_unknown(known: str) -> None:
     now = epoch(PARTS)
-    assert cause(known, now) in (set(Cause) - {Cause.SAME} if len(known) == len(now) else {Cause.UNKNOWN})
+    assert cause(known, now) in (
+        set(Cause) - {Cause.SAME} if len(known) == len(now) else {Cause.UNKNOWN}
+    )
 
 
 @pytest.mark.parametrize(
     "known",
-    ["", "e1", "e1.", "e2." + epoch(PARTS)[3:], epoch(PARTS)[:-1], epoch(PARTS) + "A", "e1.*&%", "e1.é"],
+    [
+        "",
+        "e1",
+        "e1.",
+        "e2." + epoch(PARTS)[3:],
+        epoch(PARTS)[:-1],
+        epoch(PARTS) + "A",
+        "e1.*&%",
+        "e1.é",
+    ],
 )
 def test_a_spoiled_epoch_is_unknown(known: str) -> None:
     assert cause(known, epoch(PARTS)) == Cause.UNKNOWN
@@ -64,7 +82,8 @@ def test_an_epoch_is_short_and_printable() -> None:
     assert len(epoch(PARTS)) == 3 + 80
     assert (
         epoch(PARTS)
-        == "e1." + base64.urlsafe_b64encode(b"".join(digest([getattr(PARTS, n)]) for n in NAMES)).decode()
+        == "e1."
+        + base64.urlsafe_b64encode(b"".join(digest([getattr(PARTS, n)]) for n in NAMES)).decode()
     )
 
 

@@ -1,4 +1,5 @@
-"""Hard cases of the fold, one by one (contract §4): each names who speaks, what is called, what is answered, and what is shown."""
+"""Hard cases of the fold, one by one (contract §4): each names who speaks, what is called, what is
+answered, and what is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ ROLES = {"s": pb.ROLE_SYSTEM, "u": pb.ROLE_USER, "a": pb.ROLE_ASSISTANT, "t": pb
 
 
 def rows(script: str) -> list[Row]:
-    """`u`, `a`, `t`, `s` speak; `+x` calls x, `-x` answers x, `~` reasons, `_` says nothing, `!` pins; a letter alone is text."""
+    """`u`, `a`, `t`, `s` speak; `+x` calls x, `-x` answers x, `~` reasons, `_` says nothing, `!`
+    pins; a letter alone is text."""
     made = []
     for number, word in enumerate(script.split(), 1):
         message = pb.Message(id=f"m{number}", role=ROLES[word[0]])
@@ -25,7 +27,11 @@ def rows(script: str) -> list[Row]:
         if "!" in marks:
             message.labels["pinned"] = "true"
             marks = marks.replace("!", "")
-        found = [marks[at : at + 2] for at in range(0, len(marks), 2) if marks[at] in "+-"] if marks else []
+        found = (
+            [marks[at : at + 2] for at in range(0, len(marks), 2) if marks[at] in "+-"]
+            if marks
+            else []
+        )
         message.parts.extend(
             call(mark[1]) if mark[0] == "+" else result(mark[1], 10, f"r{number}") for mark in found
         )
@@ -45,7 +51,8 @@ def view_of(script: str, *leaves: Leaf) -> View:
 
 
 def shown(atom: Atom) -> str:
-    """What an atom shows: sequences, `no x` for a result that was made up, `n:` for a note, and `:` for some parts."""
+    """What an atom shows: sequences, `no x` for a result that was made up, `n:` for a note, and `:`
+    for some parts."""
     out = []
     for slot, item in zip(atom.slots, items(atom.slots), strict=True):
         if slot.synthetic:
@@ -79,7 +86,11 @@ CASES = [
     ("a user's message that carries results and speaks", "a+x+y u-x. u", "1 2 no:y | 3"),
     ("a user's message that carries results alone", "a+x+y u-x u-y u", "1 2 3 | 4"),
     ("a user's message with an orphan shows the rest", "u a u-x.", "1 | 2 | 3[1]"),
-    ("a user's message with a late result is shown in two places", "a+x u u-x.", "1 3[1] | 2 | 3[1]"),
+    (
+        "a user's message with a late result is shown in two places",
+        "a+x u u-x.",
+        "1 3[1] | 2 | 3[1]",
+    ),
     ("a message with an orphan among results shows the rest", "a+x t-x-z u", "1 2[1] | 3"),
     ("reasoning stands with what it produced", "u a~ a+x t-x u", "1 | 2 3 4 | 5"),
     ("reasoning upon reasoning as well", "a~ a~ a u", "1 2 3 | 4"),
@@ -117,7 +128,9 @@ NOTES = [
 
 
 @pytest.mark.parametrize(("how", "script", "expected"), NOTES, ids=[how for how, _, _ in NOTES])
-def test_what_is_shown_when_the_first_message_is_summarized(how: str, script: str, expected: str) -> None:
+def test_what_is_shown_when_the_first_message_is_summarized(
+    how: str, script: str, expected: str
+) -> None:
     view = view_of(script, Leaf(1, 1, created=5))
     assert " | ".join(map(shown, view.atoms)) == expected
     firsts = [atom.first for atom in view.atoms]
@@ -189,7 +202,10 @@ def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
     assert change.late
     before = [atom.start for atom in view.atoms]
     apply(view, change)
-    assert [atom.start for atom in view.atoms] == [before[0], *(start + delta for start in before[1:])]
+    assert [atom.start for atom in view.atoms] == [
+        before[0],
+        *(start + delta for start in before[1:]),
+    ]
     assert view.late_mark == 4
 
 

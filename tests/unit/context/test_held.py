@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from contextengine_server.context.held import Before, Held, held_by
 
 commits = st.lists(
-    st.builds(Before, view=st.integers(0, 40), total=st.integers(0, 60), fixed=st.integers(0, 9)), max_size=25
+    st.builds(Before, view=st.integers(0, 40), total=st.integers(0, 60), fixed=st.integers(0, 9)),
+    max_size=25,
 )
 
 

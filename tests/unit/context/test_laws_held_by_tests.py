@@ -17,13 +17,16 @@ from tests.properties.strategies import text
 
 def rows(*words: str) -> list[Row]:
     return [
-        Row(n, pb.Message(role=pb.ROLE_USER, parts=[text(5, word)]), 2 * n) for n, word in enumerate(words, 1)
+        Row(n, pb.Message(role=pb.ROLE_USER, parts=[text(5, word)]), 2 * n)
+        for n, word in enumerate(words, 1)
     ]
 
 
 def test_law_9_the_fingerprint_notices_any_other_byte_and_any_other_order() -> None:
     one = all_slots(folded(entries_of(rows("a", "b", "c"))))
-    assert fingerprint(one) == fingerprint(all_slots(folded(entries_of(rows("a", "b", "c")), batch=1)))
+    assert fingerprint(one) == fingerprint(
+        all_slots(folded(entries_of(rows("a", "b", "c")), batch=1))
+    )
     assert fingerprint(one) != fingerprint(all_slots(folded(entries_of(rows("a", "b", "d")))))
     assert fingerprint(one) != fingerprint(one[::-1])
     assert fingerprint(one) != fingerprint(one[:-1])
@@ -31,7 +34,8 @@ def test_law_9_the_fingerprint_notices_any_other_byte_and_any_other_order() -> N
 
 def test_law_10_a_list_that_began_otherwise_is_noticed() -> None:
     before, behind = (
-        [slot.hash for slot in all_slots(folded(entries_of(rows(*words))))] for words in ("abc", "abcd")
+        [slot.hash for slot in all_slots(folded(entries_of(rows(*words))))]
+        for words in ("abc", "abcd")
     )
     other = [slot.hash for slot in all_slots(folded(entries_of(rows(*"axcd"))))]
     assert is_prefix(before, behind)
@@ -64,7 +68,8 @@ def test_law_12_the_same_input_is_known_again() -> None:
     key = input_key([first, second], "dag:1")
     assert key == input_key([first, second], "dag:1")
     others = [
-        input_key([second, first], "dag:1"), input_key([first], "dag:1"), input_key([first, second, third], "dag:1"),
+        input_key([second, first], "dag:1"), input_key([first], "dag:1"), input_key([first, second,
+        third], "dag:1"),
         input_key([first, second], "dag:2"), input_key([first, third], "dag:1"),
     ]  # fmt: skip
     assert len({key, *others}) == 6

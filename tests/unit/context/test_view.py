@@ -21,7 +21,8 @@ def view_of(*tokens: int, base: int = 0) -> View:
 
 def summary(first: int, last: int, **fields: object) -> Summary:
     made = Summary(
-        id=f"s{first}", depth=0, first_sequence=first, last_sequence=last, first_step=first, last_step=last, span_start=0,
+        id=f"s{first}", depth=0, first_sequence=first, last_sequence=last, first_step=first,
+        last_step=last, span_start=0,
         span_end=0, message_count=1, created=1, generation=1, tokens=5,
         show=lambda: Slot(0, Form.VERBATIM, 5, b"", b""),
     )  # fmt: skip
@@ -63,7 +64,17 @@ def test_atoms_are_found_by_their_first_sequence_in_the_window_and_among_the_anc
 def test_what_covers_a_step() -> None:
     view = view_of(*[10] * 9)
     view.summaries = [summary(1, 2), summary(5, 6)]
-    assert [view.covering(step) and step for step in range(9)] == [None, 1, 2, None, None, 5, 6, None, None]
+    assert [view.covering(step) and step for step in range(9)] == [
+        None,
+        1,
+        2,
+        None,
+        None,
+        5,
+        6,
+        None,
+        None,
+    ]
     assert view.raw_from == 7
     assert view_of(1).raw_from == 0
 

@@ -66,7 +66,12 @@ def test_the_newest_user_message_is_covered_with_its_neighbours_and_not_left_as_
     one.compact(1, 4, "[200] so far")
     # It is shown all the same, behind the summary, as long as it is the newest.
     plan = DAG.plan(one.view, 1_600)
-    assert [type(segment).__name__ for segment in plan.segments] == ["Keep", "Summarized", "Keep", "Keep"]
+    assert [type(segment).__name__ for segment in plan.segments] == [
+        "Keep",
+        "Summarized",
+        "Keep",
+        "Keep",
+    ]
     one.add(said(*[("system", 0)] * 8, ("user", 30), *TALK)[8:])
     assert chunk(one) == (5, 8)
 
@@ -74,7 +79,11 @@ def test_the_newest_user_message_is_covered_with_its_neighbours_and_not_left_as_
 def test_leading_and_pinned_messages_begin_and_end_no_chunk() -> None:
     one = told(said(("system", 500), ("user!", 400), ("assistant", 300), ("user!", 400), *TALK))
     assert chunk(one) == (2, 5)
-    one = told(said(("system", 500), ("assistant", 300), ("user!", 400), ("assistant", 9), ("assistant", 9)))
+    one = told(
+        said(
+            ("system", 500), ("assistant", 300), ("user!", 400), ("assistant", 9), ("assistant", 9)
+        )
+    )
     assert chunk(one) == (1, 1)
 
 
@@ -84,9 +93,12 @@ def test_the_tail_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "expected"), [(None, "below threshold"), (7_600, (0, 2)), (7_400, "below threshold")]
+    ("measured", "expected"),
+    [(None, "below threshold"), (7_600, (0, 2)), (7_400, "below threshold")],
 )
-def test_below_the_threshold_it_waits(measured: int | None, expected: tuple[int, int] | str) -> None:
+def test_below_the_threshold_it_waits(
+    measured: int | None, expected: tuple[int, int] | str
+) -> None:
     one = told(said(*TALK))
     assert chunk(one, CompactionGoal(available=10_000, measured=measured, floor=FLOOR)) == expected
     assert DAG.due(one.view, 10_000, measured) == (expected != "below threshold")
@@ -104,5 +116,7 @@ def test_the_target_is_below_what_is_gained_and_the_summary_before_goes_with_it(
 
 
 def test_what_is_not_worth_a_summary_is_not_planned() -> None:
-    answer = DAG.compaction(told(said(("assistant", 20), ("assistant", 9), ("assistant", 9))).view, FORCED)
+    answer = DAG.compaction(
+        told(said(("assistant", 20), ("assistant", 9), ("assistant", 9))).view, FORCED
+    )
     assert answer == NothingToDo("nothing to compact")

@@ -38,7 +38,9 @@ def summarized(*texts: str, pinned: int = -1, more: int = 2) -> Told:
     return one
 
 
-def fold(one: Told, goal: CompactionGoal = ROOMY, dag: DagEngine = DAG) -> tuple[int, int, int] | str:
+def fold(
+    one: Told, goal: CompactionGoal = ROOMY, dag: DagEngine = DAG
+) -> tuple[int, int, int] | str:
     """The steps and the depth of the next summary, or why there is none."""
     step = dag.compaction(one.view, goal)
     return (step.first, step.last, step.depth) if isinstance(step, CompactionStep) else step.reason
@@ -61,7 +63,8 @@ def test_fewer_than_the_fan_out_are_left_alone() -> None:
 
 def test_what_would_not_gain_is_left_alone() -> None:
     assert (
-        fold(summarized("a", "b", "c"), CompactionGoal(100_000, force=True, floor=400)) == "already compacted"
+        fold(summarized("a", "b", "c"), CompactionGoal(100_000, force=True, floor=400))
+        == "already compacted"
     )
 
 
@@ -135,7 +138,8 @@ def test_folding_brings_back_nothing_that_was_evicted() -> None:
         one.compact(first, first + 2, "[100] leaf")
     assert one.view.raw_from < evicted == DAG.plan(one.view, room).cut
     leaves = list(one.view.summaries)
-    # Below the summary that is all that is left of them, nothing says any more how full the view was.
+    # Below the summary that is all that is left of them, nothing says any more how full the view
+    # was.
     one.compact(0, 8, "[10] deep", [s.id for s in one.view.summaries], depth=1)
     assert [s.depth for s in one.view.summaries] == [1]
     assert one.view.view_tokens() <= room

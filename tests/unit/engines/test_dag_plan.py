@@ -1,4 +1,5 @@
-"""What `dag` shows, by example: the cut on its grid, what stands before it, summaries, and a tail that does not fit."""
+"""What `dag` shows, by example: the cut on its grid, what stands before it, summaries, and a tail
+that does not fit."""
 
 from __future__ import annotations
 
@@ -49,7 +50,13 @@ def test_the_cut_stays_put_until_a_block_is_full() -> None:
 
 def test_what_law_4_keeps_stands_before_the_cut() -> None:
     one = told(
-        said(("system", 50), ("user!", 50), ("assistant", 900), ("user", 50), *[("assistant", 300)] * 12)
+        said(
+            ("system", 50),
+            ("user!", 50),
+            ("assistant", 900),
+            ("user", 50),
+            *[("assistant", 300)] * 12,
+        )
     )
     plan = planned(one, 2_048)
     assert plan.startswith("0-1 3-3 ")
@@ -57,7 +64,8 @@ def test_what_law_4_keeps_stands_before_the_cut() -> None:
 
 
 def test_no_eviction_lifts_when_the_newest_user_message_moves_behind_the_cut() -> None:
-    """Room for a user message before the cut is kept free wherever it stands, up to an eighth of the cell."""
+    """Room for a user message before the cut is kept free wherever it stands, up to an eighth of
+    the cell."""
     room = cell(4_096)
     for steps in range(50, 90):
         one = told(said(("user", 500), *[("assistant", 60)] * steps))

@@ -1,4 +1,5 @@
-"""A leaf is never larger than what the budget leaves for summaries, and history that came at once is spread over that room."""
+"""A leaf is never larger than what the budget leaves for summaries, and history that came at once
+is spread over that room."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def test_where_there_is_room_the_options_hold() -> None:
 @pytest.mark.parametrize("tail", [1, 2, 8])
 def test_a_leaf_fits_beside_the_tail(available: int, tail: int) -> None:
     view = history(60).view
-    size = leaf_size(view, goal(available), DagOptions(fresh_tail_turns=tail, leaf_target_tokens=5_000))
+    size = leaf_size(
+        view, goal(available), DagOptions(fresh_tail_turns=tail, leaf_target_tokens=5_000)
+    )
     room = cell(available - CLAUSE) - view.span(view.steps - tail, view.steps - 1)
     if room >= FLOOR // 2:
         assert FLOOR // 2 <= size.target <= room

@@ -1,4 +1,5 @@
-"""`legacy`: what is there is shown; its built-in compaction makes one summary of all but the newest part."""
+"""`legacy`: what is there is shown; its built-in compaction makes one summary of all but the newest
+part."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def planned(one: Told, budget: int) -> str:
 def step(
     one: Told, available: int, *, force: bool = True, measured: int | None = None
 ) -> CompactionStep | NothingToDo:
-    return LEGACY.compaction(one.view, CompactionGoal(available, force=force, measured=measured, floor=FLOOR))
+    return LEGACY.compaction(
+        one.view, CompactionGoal(available, force=force, measured=measured, floor=FLOOR)
+    )
 
 
 def test_it_never_evicts_and_says_when_that_is_too_much() -> None:
@@ -92,12 +95,21 @@ def test_unless_forced_it_waits_for_the_budget(measured: int | None, done: bool)
 
 
 def test_there_may_be_nothing_to_compact() -> None:
-    for script in ([], [("system", 500)], [("assistant", 300)], [("assistant", 100), ("assistant", 100)]):
+    for script in (
+        [],
+        [("system", 500)],
+        [("assistant", 300)],
+        [("assistant", 100), ("assistant", 100)],
+    ):
         assert step(told(said(*script)), 100) == NothingToDo("nothing to compact")
 
 
 def test_pinned_and_leading_messages_are_not_what_it_gains_by() -> None:
-    one = told(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300), ("assistant", 300)))
+    one = told(
+        said(
+            ("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300), ("assistant", 300)
+        )
+    )
     assert isinstance(step(one, 700), CompactionStep)
     one = told(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300)))
     assert step(one, 700) == NothingToDo("nothing to compact")

@@ -1,4 +1,5 @@
-"""The profiles of the load: each names an rpc of ours and renders to its request, so that none drifts from the protos."""
+"""The profiles of the load: each names an rpc of ours and renders to its request, so that none
+drifts from the protos."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ ALL = [*profiles().values(), *mix().values()]
 IDS = [f"{profile.path.parent.name}/{profile.name}" for profile in ALL]
 
 KNOWN_TO_GHZ = {
-    "call", "host", "insecure", "concurrency", "connections", "rps", "total", "duration", "duration-stop", "tags", "data",
+    "call", "host", "insecure", "concurrency", "connections", "rps", "total", "duration",
+    "duration-stop", "tags", "data",
 }  # fmt: skip
 """ghz says nothing of a key that it does not know."""
 
@@ -24,7 +26,9 @@ KNOWN_TO_GHZ = {
 def test_a_profile_renders_to_requests_of_an_rpc_of_ours(profile: Profile) -> None:
     assert profile.config.keys() <= KNOWN_TO_GHZ
     assert profile.method.containing_service.file.package == "contextengine.v1"
-    assert profile.config["duration-stop"] == "wait", "calls in flight would be cut off, and count as errors"
+    assert profile.config["duration-stop"] == "wait", (
+        "calls in flight would be cut off, and count as errors"
+    )
     for number in range(3):
         request = profile.request(Call(number, worker=f"g{number}c0", run="r-"))
         assert request.DESCRIPTOR.full_name == profile.method.input_type.full_name
@@ -41,7 +45,9 @@ def test_what_is_written_has_its_own_ids_and_sessions_of_its_run(profile: Profil
         messages += [request.message] if "message" in fields else []
         ids += [message.id for message in messages]
         if messages or profile.rpc in {"Compact", "PrepareSubagentSpawn", "EndSubagent"}:
-            named = [getattr(request, name) for name in ("session", "parent", "child") if name in fields]
+            named = [
+                getattr(request, name) for name in ("session", "parent", "child") if name in fields
+            ]
             assert all(one.session_id.startswith("r-") for one in named)
     assert all(ids)
     assert len(set(ids)) == len(ids)
@@ -49,12 +55,15 @@ def test_what_is_written_has_its_own_ids_and_sessions_of_its_run(profile: Profil
 
 def test_the_profiles_cover_what_an_agent_calls() -> None:
     wanted = {
-        "Ingest", "IngestBatch", "Assemble", "AfterTurn", "Compact", "PrepareSubagentSpawn", "EndSubagent", "Search", "Project",
+        "Ingest", "IngestBatch", "Assemble", "AfterTurn", "Compact", "PrepareSubagentSpawn",
+        "EndSubagent", "Search", "Project",
     }  # fmt: skip
     assert {profile.rpc for profile in profiles().values()} == wanted
     assert {profile.rpc for profile in mix().values()} == wanted
     assert all(profile.config["rps"] > 0 for profile in mix().values())
-    assert profiles()["end"].config["total"] == profiles()["spawn"].config["total"], "each child ends once"
+    assert profiles()["end"].config["total"] == profiles()["spawn"].config["total"], (
+        "each child ends once"
+    )
 
 
 def test_the_page_tells_of_every_profile_and_load() -> None:
@@ -81,7 +90,8 @@ def test_a_profile_that_drifted_is_refused() -> None:
 def test_actions_mean_what_they_mean_to_ghz() -> None:
     call = Call(number=7, worker="g12c3", run="a-")
     template = (
-        "{{mod .RequestNumber 4}} {{sub .RequestNumber 2}} {{regexFind `[0-9]+` .WorkerID}} {{env `RUN`}}x"
+        "{{mod .RequestNumber 4}} {{sub .RequestNumber 2}} {{regexFind `[0-9]+` .WorkerID}} {{env"
+        " `RUN`}}x"
     )
     assert render(template, call) == "3 5 12 a-x"
     first, second = render("{{.UUID}} {{.UUID}}", call).split()

@@ -9,7 +9,16 @@ from typing import Any
 
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.checking import Finding
-from contextengine_server.projection.model import File, Image, Item, Opaque, Reasoning, Result, Role, Text
+from contextengine_server.projection.model import (
+    File,
+    Image,
+    Item,
+    Opaque,
+    Reasoning,
+    Result,
+    Role,
+    Text,
+)
 from contextengine_server.projection.rendering import ProviderTask, Rendered
 from tests.unit.projection.making import assistant, call, numbered, result, summary, tool, user
 
@@ -41,7 +50,11 @@ def rendered(target: str, items: Sequence[Item], **fields: Any) -> Rendered:
 def body_of(target: str, made: Rendered) -> dict[str, Any]:
     """The request's body, after the way over the wire."""
     names = {"openai-responses": "input", "gemini": "contents"}
-    systems = {"openai-responses": "instructions", "anthropic": "system", "gemini": "systemInstruction"}
+    systems = {
+        "openai-responses": "instructions",
+        "anthropic": "system",
+        "gemini": "systemInstruction",
+    }
     body = {names.get(target, "messages"): listed(made)}
     if made.system_json:
         body[systems[target]] = json.loads(made.system_json)
@@ -66,13 +79,17 @@ def judged(target: str, body: Any) -> list[Finding]:
 
 
 def rich() -> list[Item]:
-    """What a long session may show: summaries, parallel calls, a failed tool, media, thinking, ids used again, odd roles."""
+    """What a long session may show: summaries, parallel calls, a failed tool, media, thinking, ids
+    used again, odd roles."""
     return [
         Item(Role.SYSTEM, (Text("Policy."),), sequence=1),
         summary("what was", 2, 9),
         *numbered(
             [
-                Item(Role.USER, (Text("look"), PICTURE, File("application/pdf", b"%PDF", name="a.pdf"))),
+                Item(
+                    Role.USER,
+                    (Text("look"), PICTURE, File("application/pdf", b"%PDF", name="a.pdf")),
+                ),
                 assistant("I do.", call("c1", "look", {"a": 1}), call("c2", "find", {})),
                 tool(result("c2", "two")),
                 tool(Result("c1", "look", (Text("one"), PICTURE), is_error=True)),
@@ -96,8 +113,18 @@ def broken() -> dict[str, list[Item]]:
         "begins with a call": [assistant("", call("c1")), tool(result("c1")), user("x")],
         "begins with a result": [tool(result("c1", "orphan")), assistant("a"), user("x")],
         "cut inside a pair": [user("x"), assistant("", call("c1"), call("c2")), tool(result("c1"))],
-        "a late result": [user("x"), assistant("", call("c1")), user("wait"), tool(result("c1", "late"))],
-        "a result twice": [user("x"), assistant("", call("c1")), tool(result("c1")), tool(result("c1"))],
+        "a late result": [
+            user("x"),
+            assistant("", call("c1")),
+            user("wait"),
+            tool(result("c1", "late")),
+        ],
+        "a result twice": [
+            user("x"),
+            assistant("", call("c1")),
+            tool(result("c1")),
+            tool(result("c1")),
+        ],
         "bad ids": [
             user("x"),
             assistant("", call("a b"), call("x" * 80)),
@@ -110,7 +137,11 @@ def broken() -> dict[str, list[Item]]:
         ],
         "nothing but the model": [assistant("hello"), assistant("", call("c1"))],
         "nothing said": [user(""), assistant(""), Item(Role.ASSISTANT, ()), user("x")],
-        "text behind a call": [user("x"), Item(Role.ASSISTANT, (call("c1"), Text("so"))), tool(result("c1"))],
+        "text behind a call": [
+            user("x"),
+            Item(Role.ASSISTANT, (call("c1"), Text("so"))),
+            tool(result("c1")),
+        ],
         "thinking behind text": [user("x"), Item(Role.ASSISTANT, (Text("a"), SIGNED), **CLAUDE)],
         "only thinking": [user("x"), Item(Role.ASSISTANT, (SIGNED,), **CLAUDE), user("y")],
         "a user's own results": [
@@ -119,7 +150,9 @@ def broken() -> dict[str, list[Item]]:
         ],
         "thinking that no model made": [
             Item(Role.USER, (SIGNED, Text("u")), **CLAUDE),
-            Item(Role.USER, (SIGNED, Text("u")), provider="openai", model=MODELS["openai-responses"]),
+            Item(
+                Role.USER, (SIGNED, Text("u")), provider="openai", model=MODELS["openai-responses"]
+            ),
             user("x"),
         ],
         "calls that no model made": [
@@ -129,5 +162,8 @@ def broken() -> dict[str, list[Item]]:
             Item(Role.DEVELOPER, (call("c3"),)),
             user("x"),
         ],
-        "a lone surrogate in arguments": [user("x"), assistant("", call("c1", "t", '{"a": "\\ud800"}'))],
+        "a lone surrogate in arguments": [
+            user("x"),
+            assistant("", call("c1", "t", '{"a": "\\ud800"}')),
+        ],
     }

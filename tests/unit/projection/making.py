@@ -20,7 +20,9 @@ def user(text: str, sequence: int = 0, **more: Any) -> Item:
 
 
 def assistant(text: str = "", *parts: Part, sequence: int = 0, **more: Any) -> Item:
-    return Item(Role.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more)
+    return Item(
+        Role.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more
+    )
 
 
 def call(name: str = "c1", tool: str = "exec", arguments: Any = "{}") -> Call:
@@ -62,7 +64,9 @@ def turns(count: int, size: int = 200, first: int = 1) -> list[Item]:
     return numbered(made, first)
 
 
-def task(items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any) -> Task:
+def task(
+    items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any
+) -> Task:
     """What is asked, the prompt taken out of the items as a service does."""
     given = (Text(prompt),) if isinstance(prompt, str) and prompt else tuple(prompt or ())
     kept, said, sequence = split_prompt(list(items), given)
@@ -70,7 +74,9 @@ def task(items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", *
     return Task(items=kept, prompt=said, prompt_sequence=sequence, **(known | fields))
 
 
-def done(items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any) -> Projected:
+def done(
+    items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any
+) -> Projected:
     return project(task(items, prompt, **fields))
 
 
@@ -89,4 +95,6 @@ def records(projected: Projected) -> list[dict[str, Any]]:
 
 def read(messages: Iterable[pb.Message], **more: Any) -> list[Item]:
     """Messages as they come from the wire, in their order."""
-    return [replace(message_in(message, sequence=at), **more) for at, message in enumerate(messages, 1)]
+    return [
+        replace(message_in(message, sequence=at), **more) for at, message in enumerate(messages, 1)
+    ]

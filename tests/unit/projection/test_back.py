@@ -1,4 +1,5 @@
-"""From each format and back: the same where the format allows it, and what is lost where not (docs/projection.md lists it)."""
+"""From each format and back: the same where the format allows it, and what is lost where not
+(docs/projection.md lists it)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ PROVIDERS = {
     "anthropic": "anthropic",
     "gemini": "google",
 }
-DATA = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+DATA = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 AIRLINE = Path("tests/data/airline_transcripts.jsonl")
 
 
@@ -39,7 +43,10 @@ CHAT: list[dict[str, Any]] = [
         "name": "ann",
         "content": [
             {"type": "text", "text": "look"},
-            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}", "detail": "low"}},
+            {
+                "type": "image_url",
+                "image_url": {"url": f"data:image/png;base64,{DATA}", "detail": "low"},
+            },
             {"type": "image_url", "image_url": {"url": "https://x/p.png"}},
             {
                 "type": "file",
@@ -86,11 +93,13 @@ RESPONSES: list[dict[str, Any]] = [
             {"type": "input_text", "text": "look"},
             {"type": "input_image", "detail": "low", "image_url": f"data:image/png;base64,{DATA}"},
             {"type": "input_image", "detail": "auto", "file_id": "file-1"},
-            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
+            {"type": "input_file", "filename": "a.pdf",
+            "file_data": "data:application/pdf;base64,JVBERg=="},
             {"type": "input_file", "file_url": "https://x/a.pdf"},
         ],
     },
-    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"},
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}],
+    "encrypted_content": "e"},
     {"type": "message", "role": "assistant", "content": "a"},
     {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "namespace": "n"},
     {"type": "custom_tool_call", "call_id": "c2", "name": "g", "input": "x"},
@@ -98,9 +107,11 @@ RESPONSES: list[dict[str, Any]] = [
     {
         "type": "custom_tool_call_output",
         "call_id": "c2",
-        "output": [{"type": "input_text", "text": "1"}, {"type": "input_image", "detail": "auto", "image_url": "https://x/p"}],
+        "output": [{"type": "input_text", "text": "1"}, {"type": "input_image", "detail": "auto",
+        "image_url": "https://x/p"}],
     },
-    {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "t"}, {"type": "summary_text", "text": "u"}]},
+    {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "t"},
+    {"type": "summary_text", "text": "u"}]},
     {"type": "function_call", "call_id": "c3", "name": "f", "arguments": "{"},
     {"type": "function_call_output", "call_id": "c3", "output": "3"},
     {"type": "web_search_call", "id": "ws_1", "status": "completed"},
@@ -126,7 +137,11 @@ def test_openai_responses_loses_ids_of_items_and_how_a_text_was_written():
             "content": [{"type": "output_text", "text": "a"}],
         },
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "1"}]},
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [{"type": "input_text", "text": "1"}],
+        },
     ]
     assert listed(back("openai-responses", from_responses(given))) == [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "short"}]},
@@ -141,10 +156,13 @@ ANTHROPIC: list[dict[str, Any]] = [
         "role": "user",
         "content": [
             {"type": "text", "text": "look"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+            "data": DATA}},
             {"type": "image", "source": {"type": "url", "url": "https://x/p.png"}},
-            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}, "title": "a"},
-            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf",
+            "data": "JVBERg=="}, "title": "a"},
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain",
+            "data": "x"}},
         ],
     },
     {
@@ -166,7 +184,8 @@ ANTHROPIC: list[dict[str, Any]] = [
                 "tool_use_id": "c2",
                 "content": [
                     {"type": "text", "text": "2"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                    "data": DATA}},
                 ],
             },
             {"type": "text", "text": "and now?"},
@@ -211,7 +230,10 @@ GEMINI: list[dict[str, Any]] = [
         "parts": [
             {"text": "t", "thought": True},
             {"text": "a", "thoughtSignature": "AQI="},
-            {"functionCall": {"id": "c1", "name": "f", "args": {"aB": 1}}, "thoughtSignature": "AwQ="},
+            {
+                "functionCall": {"id": "c1", "name": "f", "args": {"aB": 1}},
+                "thoughtSignature": "AwQ=",
+            },
             {"functionCall": {"id": "c2", "name": "f", "args": {}}},
         ],
     },
@@ -252,14 +274,20 @@ def test_gemini_reads_both_spellings():
     snake: list[dict[str, Any]] = [
         {
             "role": "model",
-            "parts": [{"function_call": {"name": "f", "args": {"aB": 1}}, "thought_signature": "AQI="}],
+            "parts": [
+                {"function_call": {"name": "f", "args": {"aB": 1}}, "thought_signature": "AQI="}
+            ],
         },
         {"parts": [{"function_response": {"name": "f", "response": {"output": "x"}}}]},
     ]
     messages = from_gemini(snake)
     assert messages[0].parts[0].thought_signature == b"\x01\x02"
     assert messages[0].parts[0].tool_call.arguments_json == b'{"aB":1}'
-    assert messages[1].parts[0].tool_result.call_id == messages[0].parts[0].tool_call.call_id == "gemini-0-0"
+    assert (
+        messages[1].parts[0].tool_result.call_id
+        == messages[0].parts[0].tool_call.call_id
+        == "gemini-0-0"
+    )
     assert messages[0].role == pb.ROLE_ASSISTANT
     assert messages[1].role == pb.ROLE_TOOL
 
@@ -271,7 +299,8 @@ def test_media_are_read_as_they_are():
 
 @pytest.mark.parametrize("limit", [12])
 def test_real_sessions_come_back_as_they_were(limit):
-    """The customer-service sessions are OpenAI's own form. Where a session uses a call's id again, the later call gets another."""
+    """The customer-service sessions are OpenAI's own form. Where a session uses a call's id again,
+    the later call gets another."""
     with AIRLINE.open(encoding="utf-8") as lines:
         for _, line in zip(range(limit), lines, strict=False):
             given = json.loads(line)["messages"]

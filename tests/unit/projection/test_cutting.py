@@ -78,7 +78,9 @@ def test_a_cut_goes_to_three_quarters_and_is_kept_until_the_limit(thread):
     limit, cuts, previous = 12_000, [], ""
     binding: Binding | None = None
     for count in range(4, 40):
-        projected = done(turns(count), mode=Mode.PER_TURN, budget=None, max_chars=limit, binding=binding)
+        projected = done(
+            turns(count), mode=Mode.PER_TURN, budget=None, max_chars=limit, binding=binding
+        )
         assert len(projected.prompt) <= limit
         binding = bound(projected, thread)
         body = projected.prompt[: projected.prompt.index("</context_records>")]

@@ -8,7 +8,16 @@ import pytest
 
 from contextengine_server.projection.codex.task import Action, Binding, Event, Mode
 from contextengine_server.projection.model import ProjectionImpossible
-from tests.unit.projection.making import assistant, bound, done, numbered, openclaw, records, turns, user
+from tests.unit.projection.making import (
+    assistant,
+    bound,
+    done,
+    numbered,
+    openclaw,
+    records,
+    turns,
+    user,
+)
 
 FIRST = done(turns(2))
 BOUND = bound(FIRST)
@@ -20,16 +29,20 @@ BOUND = bound(FIRST)
         ({"mode": Mode.PER_TURN}, Action.START, "per-turn-projection", True),
         ({}, Action.START, "missing-thread-binding", True),
         ({"binding": Binding(thread_id="t")}, Action.ROTATE, "missing-projection-binding", True),
-        ({"binding": replace(BOUND, schema=2)}, Action.ROTATE, "context-engine-binding-mismatch", True),
-        ({"binding": BOUND, "engine_id": "x"}, Action.ROTATE, "context-engine-binding-mismatch", True),
-        ({"binding": BOUND, "inject": True}, Action.ROTATE, "context-engine-binding-mismatch", True),
+        ({"binding": replace(BOUND, schema=2)}, Action.ROTATE, "context-engine-binding-mismatch",
+        True),
+        ({"binding": BOUND, "engine_id": "x"}, Action.ROTATE, "context-engine-binding-mismatch",
+        True),
+        ({"binding": BOUND, "inject": True}, Action.ROTATE, "context-engine-binding-mismatch",
+        True),
         ({"binding": BOUND, "tools": "t2"}, Action.ROTATE, "dynamic-tools-mismatch", True),
         ({"binding": BOUND, "epoch": "e2"}, Action.ROTATE, "projection-mismatch", True),
         ({"binding": BOUND, "fingerprint": "f"}, Action.ROTATE, "projection-mismatch", True),
         ({"binding": BOUND}, Action.RESUME, "matching-thread-bootstrap-binding", False),
         ({"binding": BOUND, "mode": Mode.PER_TURN}, Action.ROTATE, "per-turn-projection", True),
         ({"binding": BOUND, "events": [Event.THREAD_LOST]}, Action.START, "thread-lost", True),
-        ({"binding": BOUND, "events": [Event.MODEL_CHANGED]}, Action.RESUME, "matching-thread-bootstrap-binding", False),
+        ({"binding": BOUND, "events": [Event.MODEL_CHANGED]}, Action.RESUME,
+        "matching-thread-bootstrap-binding", False),
     ],
 )  # fmt: skip
 def test_the_first_reason_that_holds(fields, action, reason, projected):
@@ -85,7 +98,12 @@ def test_a_gap_between_thread_and_context_starts_a_fresh_one():
 
 def test_the_policy_of_a_thread_holds_what_was_asked_and_no_content():
     assert done(turns(3)).binding.policy == FIRST.binding.policy
-    for other in ({"max_chars": 9_000}, {"reserve": 5}, {"engine_version": "2"}, {"mode": Mode.PER_TURN}):
+    for other in (
+        {"max_chars": 9_000},
+        {"reserve": 5},
+        {"engine_version": "2"},
+        {"mode": Mode.PER_TURN},
+    ):
         assert done(turns(2), **other).binding.policy != FIRST.binding.policy
 
 

@@ -180,7 +180,14 @@ def test_t27_pictures_are_named_in_history_and_sent_with_the_prompt():
     picture = Image("image/png", PNG)
     projected = done([Item(Role.USER, (picture,), sequence=1)], (Text("look"), picture))
     assert records(projected) == [
-        {"t": "image", "id": "#1", "mime": "image/png", "bytes": len(PNG), "sha256": sha256(PNG), "ref": "#1"}
+        {
+            "t": "image",
+            "id": "#1",
+            "mime": "image/png",
+            "bytes": len(PNG),
+            "sha256": sha256(PNG),
+            "ref": "#1",
+        }
     ]
     data = base64.b64encode(PNG).decode()
     assert projected.turn_input[1:] == [{"type": "image", "url": f"data:image/png;base64,{data}"}]
@@ -222,7 +229,13 @@ def test_what_leads_a_session_is_instruction_and_what_comes_later_is_data():
 def test_summaries_are_data_with_their_facts():
     items = [summary("what was <b>", 1, 8, depth=1), user("x", 9)]
     made = records(done(items))
-    assert made[0] == {"t": "summary", "id": "s1-1", "depth": 1, "covers": [1, 8], "text": "what was <b>"}
+    assert made[0] == {
+        "t": "summary",
+        "id": "s1-1",
+        "depth": 1,
+        "covers": [1, 8],
+        "text": "what was <b>",
+    }
     injected = done(items, inject=True).items[0]
     assert (injected["role"], '"t":"summary"' in injected["content"][0]["text"]) == ("user", True)
 
@@ -230,7 +243,10 @@ def test_summaries_are_data_with_their_facts():
 def test_payloads_as_they_are_by_shape_or_not_at_all():
     key = "sk-" + "a1B2" * 8
     items = numbered(
-        [assistant("", call("c1", arguments={"key": key, "n": [1, True, None]})), tool(result("c1", "{}"))]
+        [
+            assistant("", call("c1", arguments={"key": key, "n": [1, True, None]})),
+            tool(result("c1", "{}")),
+        ]
     )
     shown = {mode: records(done(items, payload=mode, redact=redact)) for mode in Payload}
     assert key not in shown[Payload.PRESERVE][0]["args"]
@@ -239,7 +255,9 @@ def test_payloads_as_they_are_by_shape_or_not_at_all():
         "key": "[string]",
         "n": ["[number]", "[boolean]", None],
     }
-    assert [record.get("args", record.get("text")) for record in shown[Payload.ELIDE]] == ["[omitted]"] * 2
+    assert [record.get("args", record.get("text")) for record in shown[Payload.ELIDE]] == [
+        "[omitted]"
+    ] * 2
     assert shape_text("not json") == "[string]"
 
 
@@ -298,7 +316,9 @@ def test_an_output_that_codex_would_cut_is_a_stub():
     assert "X5" in {loss.rule for loss in projected.losses}
     known = done(items, inject=True, model="gpt-6-sol")
     assert known.items[1]["output"] == "é" * 7_000
-    assert validate({"items": projected.items}) == validate({"items": known.items}, "gpt-6-sol") == []
+    assert (
+        validate({"items": projected.items}) == validate({"items": known.items}, "gpt-6-sol") == []
+    )
 
 
 def test_calls_that_cannot_be_sent_by_their_ids_get_others_on_both_sides():

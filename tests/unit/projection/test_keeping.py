@@ -1,4 +1,5 @@
-"""Items that come again: what was made of them once is what would be made of them anew, and takes no more room than it may."""
+"""Items that come again: what was made of them once is what would be made of them anew, and takes
+no more room than it may."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from tests.unit.projection.histories import MODELS, RENDER, rendered
 from tests.unit.projection.making import task
 
 ROOM = 64 << 20
-ROLES = (pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_ASSISTANT, pb.ROLE_TOOL, pb.ROLE_TOOL, pb.ROLE_SYSTEM)
+ROLES = (
+    pb.ROLE_USER,
+    pb.ROLE_ASSISTANT,
+    pb.ROLE_ASSISTANT,
+    pb.ROLE_TOOL,
+    pb.ROLE_TOOL,
+    pb.ROLE_SYSTEM,
+)
 
 
 def part(random: Random, role: pb.Role) -> pb.Part:
@@ -27,7 +35,9 @@ def part(random: Random, role: pb.Role) -> pb.Part:
     kind = random.random()
     if role == pb.ROLE_TOOL or kind < 0.05:
         text = pb.Part(text=pb.TextPart(text=f"result {random.random()}"))
-        return pb.Part(tool_result=pb.ToolResultPart(call_id=name, parts=[text], is_error=kind < 0.3))
+        return pb.Part(
+            tool_result=pb.ToolResultPart(call_id=name, parts=[text], is_error=kind < 0.3)
+        )
     if role == pb.ROLE_ASSISTANT and kind < 0.5:
         call = pb.ToolCallPart(call_id=name, name="exec", arguments_json=b'{"a": 1}')
         return pb.Part(tool_call=call, thought_signature=b"seal" if kind < 0.2 else b"")
@@ -46,7 +56,12 @@ def framed(random: Random, sequence: int) -> bytes:
         message.role, message.custom_role = pb.ROLE_UNSPECIFIED, "notice"
         message.labels["excluded"] = random.choice(["true", "false"])
     return frame(
-        f"m{sequence}", origin_sequence(sequence), b"h" * 16, 9, Form.VERBATIM, message.SerializeToString()
+        f"m{sequence}",
+        origin_sequence(sequence),
+        b"h" * 16,
+        9,
+        Form.VERBATIM,
+        message.SerializeToString(),
     )
 
 
@@ -58,10 +73,14 @@ def plain(kind: str, sequence: int) -> bytes:
     if kind == "call":
         message.parts.add().tool_call.call_id = f"c{sequence}"
     elif kind == "result":
-        message.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id=f"c{sequence - 1}", parts=[text]))
+        message.parts.add().tool_result.MergeFrom(
+            pb.ToolResultPart(call_id=f"c{sequence - 1}", parts=[text])
+        )
     else:
         message.parts.append(text)
-    return frame("", origin_sequence(sequence), b"h" * 16, 9, Form.VERBATIM, message.SerializeToString())
+    return frame(
+        "", origin_sequence(sequence), b"h" * 16, 9, Form.VERBATIM, message.SerializeToString()
+    )
 
 
 def said(items: list[Item], target: str, prompt: str = "go on") -> object:
@@ -69,7 +88,11 @@ def said(items: list[Item], target: str, prompt: str = "go on") -> object:
         done = project(task(items, prompt, budget=2_000_000))
         return done.prompt, [(loss.index, loss.what) for loss in done.losses]
     made = rendered(target, items, prompt=(Text(prompt),) if prompt else ())
-    return made.messages_json, made.system_json, [(loss.index, loss.what, loss.rule) for loss in made.losses]
+    return (
+        made.messages_json,
+        made.system_json,
+        [(loss.index, loss.what, loss.rule) for loss in made.losses],
+    )
 
 
 @pytest.mark.parametrize("target", ["codex", *RENDER])

@@ -16,17 +16,34 @@ from contextengine_server.projection.codex.openclaw import (
     older_cut,
     render,
 )
-from contextengine_server.projection.codex.payloads import CIRCULAR, mask, pretty, redacted, result_payload
+from contextengine_server.projection.codex.payloads import (
+    CIRCULAR,
+    mask,
+    pretty,
+    redacted,
+    result_payload,
+)
 from contextengine_server.projection.codex.task import Action, Event, Mode, Payload
 from contextengine_server.projection.model import Image, Item, Opaque, Reasoning, Result, Role, Text
 from contextengine_server.projection.text import units
 from contextengine_server.summarize.redaction import redact
-from tests.unit.projection.making import assistant, bound, call, openclaw, result, summary, tool, user
+from tests.unit.projection.making import (
+    assistant,
+    bound,
+    call,
+    openclaw,
+    result,
+    summary,
+    tool,
+    user,
+)
 
 BOOTSTRAP: dict[str, Any] = {"mode": Mode.THREAD_BOOTSTRAP}
 
 
-def context(*items: Item, payload: Payload | None = None, limit: int = 100_000, part: int = 6_000) -> str:
+def context(
+    *items: Item, payload: Payload | None = None, limit: int = 100_000, part: int = 6_000
+) -> str:
     return render(items, Rendering(payload, part, redact), limit)
 
 
@@ -136,7 +153,11 @@ def test_127_the_contexts_characters_for_a_budget(budget, reserve, chars):
 
 
 def test_a_parts_characters_for_a_context():
-    assert [limits.part_chars(total) for total in (8_000, 100_000, 1_000_000)] == [6_000, 25_000, 128_000]
+    assert [limits.part_chars(total) for total in (8_000, 100_000, 1_000_000)] == [
+        6_000,
+        25_000,
+        128_000,
+    ]
 
 
 def test_129_preserved_calls_show_the_shape_of_their_input():
@@ -197,7 +218,9 @@ def test_the_context_gives_way_before_the_request_and_the_frame_goes_last():
     fitted = fit(framed, 1_000)
     assert 990 < units(fitted.text) <= 1_000
     assert fitted.text.startswith("OpenClaw assembled")
-    assert fitted.text.endswith("message 499\n</conversation_context>\n\nCurrent user request:\n" + "r" * 200)
+    assert fitted.text.endswith(
+        "message 499\n</conversation_context>\n\nCurrent user request:\n" + "r" * 200
+    )
     assert fitted.context is not None
     assert fitted.text[slice(*fitted.context)].startswith("[truncated ")
     assert fit(framed, 1 << 20) == framed
@@ -242,10 +265,15 @@ def test_145_a_reused_bootstrap_carries_the_new_addition():
 
 def test_147_an_overflow_on_resuming_sends_the_bare_prompt_and_the_next_turn_bootstraps():
     first = openclaw([user("a")], **BOOTSTRAP)
-    retry = openclaw([user("a")], "hello", binding=bound(first), events=(Event.OVERFLOW,), **BOOTSTRAP)
+    retry = openclaw(
+        [user("a")], "hello", binding=bound(first), events=(Event.OVERFLOW,), **BOOTSTRAP
+    )
     assert (retry.action, retry.prompt, retry.binding.epoch) == (Action.ROTATE, "hello", "")
     then = openclaw([user("a")], "hello", binding=bound(retry), **BOOTSTRAP)
-    assert (then.reason, "<conversation_context>" in then.prompt) == ("missing-projection-binding", True)
+    assert (then.reason, "<conversation_context>" in then.prompt) == (
+        "missing-projection-binding",
+        True,
+    )
 
 
 def test_149_what_is_said_of_the_inbound_message_stands_before_the_header():
@@ -292,5 +320,8 @@ def test_white_space_is_javascripts():
 
 def test_who_asks_for_items_is_told_that_there_are_none():
     asked = openclaw([user("a")], inject=True)
-    assert (asked.items, [warning.partition(":")[0] for warning in asked.warnings]) == ([], ["inject_items"])
+    assert (asked.items, [warning.partition(":")[0] for warning in asked.warnings]) == (
+        [],
+        ["inject_items"],
+    )
     assert openclaw([user("a")]).warnings == []

@@ -1,4 +1,5 @@
-"""The renderers of the provider formats, judged by the validators and by the providers' own types."""
+"""The renderers of the provider formats, judged by the validators and by the providers' own
+types."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ from pydantic import TypeAdapter
 
 from contextengine_server.projection.describing import NO_RESULT
 from contextengine_server.projection.gemini.rendering import STAND_IN
-from contextengine_server.projection.model import File, Image, Item, Opaque, Reasoning, Result, Role, Text
+from contextengine_server.projection.model import (
+    File,
+    Image,
+    Item,
+    Opaque,
+    Reasoning,
+    Result,
+    Role,
+    Text,
+)
 from contextengine_server.projection.rendering import OPENER
 from tests.unit.projection.histories import (
     CLAUDE,
@@ -45,7 +55,8 @@ SYSTEM = TypeAdapter(list[TextBlockParam])
 
 
 def confirm(target: str, body: Mapping[str, Any]) -> None:
-    """Has the provider's own types read what is sent. They look into iterables only when these are walked."""
+    """Has the provider's own types read what is sent. They look into iterables only when these are
+    walked."""
     walk(TYPES[target].validate_python(next(iter(body.values()))))
     if target == "anthropic" and "system" in body:
         walk(SYSTEM.validate_python(body["system"]))
@@ -137,7 +148,12 @@ def test_encrypted_reasoning_stays_with_what_it_produced():
         "function_call",
         "function_call_output",
     ]
-    assert made[1] == {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    assert made[1] == {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": "gAAA",
+    }
 
 
 def marks(body: Mapping[str, Any]) -> list[str]:
@@ -149,14 +165,19 @@ def marks(body: Mapping[str, Any]) -> list[str]:
 
 
 def test_breakpoints_stand_where_the_next_request_begins_alike():
-    items = [summary("what was", 1, 4), *numbered([user("old"), assistant("answer"), user("new")], 5)]
+    items = [
+        summary("what was", 1, 4),
+        *numbered([user("old"), assistant("answer"), user("new")], 5),
+    ]
     body = body_of("anthropic", rendered("anthropic", items, instructions="You help."))
     assert marks(body) == ["You help.", "what was", "old", "new"]
     later = [*items, *numbered([assistant("more"), user("newest")], 8)]
     again = body_of("anthropic", rendered("anthropic", later, instructions="You help."))
     assert marks(again) == ["You help.", "what was", "new", "newest"]
     for limit in range(5):
-        few = body_of("anthropic", rendered("anthropic", items, instructions="You help.", breakpoints=limit))
+        few = body_of(
+            "anthropic", rendered("anthropic", items, instructions="You help.", breakpoints=limit)
+        )
         assert len(marks(few)) == limit
 
 
@@ -175,11 +196,16 @@ def test_a_list_that_begins_with_the_model_gets_a_line_of_the_user():
 
 def test_geminis_calls_carry_their_signatures_or_the_documented_stand_in():
     signed = Item(
-        Role.ASSISTANT, (replace_seal(call("c1"), b"\x01\x02"),), provider="google", model="gemini-3-pro"
+        Role.ASSISTANT,
+        (replace_seal(call("c1"), b"\x01\x02"),),
+        provider="google",
+        model="gemini-3-pro",
     )
     made = listed(rendered("gemini", [user("x"), signed, tool(result("c1"))]))
     assert made[1]["parts"][0]["thoughtSignature"] == "AQI="
-    foreign = listed(rendered("gemini", [user("x"), signed, tool(result("c1"))], model="gemini-3-flash"))
+    foreign = listed(
+        rendered("gemini", [user("x"), signed, tool(result("c1"))], model="gemini-3-flash")
+    )
     assert foreign[1]["parts"][0]["thoughtSignature"] == STAND_IN
     parallel = [user("x"), assistant("", call("c1"), call("c2")), tool(result("c1"), result("c2"))]
     parts = listed(rendered("gemini", parallel))[1]["parts"]
@@ -188,7 +214,9 @@ def test_geminis_calls_carry_their_signatures_or_the_documented_stand_in():
     assert older[1]["parts"] == parts, (
         "what was sent comes again as it was, though earlier turns are not checked"
     )
-    assert "thoughtSignature" not in json.dumps(listed(rendered("gemini", parallel, model="gemini-2.5-pro")))
+    assert "thoughtSignature" not in json.dumps(
+        listed(rendered("gemini", parallel, model="gemini-2.5-pro"))
+    )
 
 
 def replace_seal(made: Any, seal: bytes) -> Any:
@@ -277,8 +305,13 @@ def test_what_a_vendor_added_says_nothing_else_of_what_is_said(target):
         "[" * 100_000,
     )
     for more in hostile:
-        vendors = [Opaque(DIALECTS[target], kind, more) for kind in ("refusal", "output_text", "message", "")]
-        parts = [replace(part, more=more) for part in (Text("a"), Image("image/png", PNG), call("c1"))]
+        vendors = [
+            Opaque(DIALECTS[target], kind, more)
+            for kind in ("refusal", "output_text", "message", "")
+        ]
+        parts = [
+            replace(part, more=more) for part in (Text("a"), Image("image/png", PNG), call("c1"))
+        ]
         items = [
             replace(item, dialect=DIALECTS[target])
             for item in (

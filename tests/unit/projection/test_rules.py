@@ -22,7 +22,8 @@ DATA = "data:image/png;base64,"
 CHAT: Body = {
     "messages": [
         {"role": "system", "content": "s"},
-        {"role": "user", "content": [{"type": "text", "text": "u"}, {"type": "image_url", "image_url": {"url": "https://x/p"}}]},
+        {"role": "user", "content": [{"type": "text", "text": "u"}, {"type": "image_url",
+        "image_url": {"url": "https://x/p"}}]},
         {
             "role": "assistant",
             "content": None,
@@ -45,9 +46,11 @@ RESPONSES: Body = {
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
         {"type": "custom_tool_call", "call_id": "c2", "name": "g", "input": "x"},
         {"type": "function_call_output", "call_id": "c1", "output": "1"},
-        {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_image", "image_url": f"{DATA}x"}]},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_image",
+        "image_url": f"{DATA}x"}]},
         {"type": "compaction", "encrypted_content": "e"},
-        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text",
+        "text": "a"}]},
     ]
 }  # fmt: skip
 
@@ -72,7 +75,10 @@ ANTHROPIC: Body = {
             "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
                 {"type": "tool_result", "tool_use_id": "c2"},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                {
+                    "type": "image",
+                    "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+                },
                 {"type": "text", "text": "u", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
             ],
         },
@@ -104,7 +110,10 @@ GEMINI: Body = {
 
 CODEX: Body = {
     "developerInstructions": "d",
-    "input": [{"type": "text", "text": "u"}, {"type": "image", "url": f"data:image/png;base64,{PIXEL}"}],
+    "input": [
+        {"type": "text", "text": "u"},
+        {"type": "image", "url": f"data:image/png;base64,{PIXEL}"},
+    ],
     "items": [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]},
         {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
@@ -191,7 +200,12 @@ BREAKS: dict[str, tuple[Body, Callable[[Any], list[Finding]], list[tuple[str, Br
             ("C5", put(M, 3, "tool_call_id", value="c9")),
             ("C5", put(M, 4, "tool_call_id", value="c1")),
             ("C5", move(M, 3, to=6)),
-            ("C6", put(M, 3, CONTENT, value=[{"type": "image_url", "image_url": {"url": "https://x"}}])),
+            (
+                "C6",
+                put(
+                    M, 3, CONTENT, value=[{"type": "image_url", "image_url": {"url": "https://x"}}]
+                ),
+            ),
             ("C6", put(M, 3, CONTENT, value={})),
             ("C7", put(M, 1, CONTENT, 0, "type", value="input_text")),
             ("C7", put(M, 5, CONTENT, value=[{"type": "image_url", "image_url": {"url": "x"}}])),
@@ -207,7 +221,14 @@ BREAKS: dict[str, tuple[Body, Callable[[Any], list[Finding]], list[tuple[str, Br
         openai_responses.validate,
         [
             ("R1", drop(IN, 4)),
-            ("R1", add(IN, 5, value={"type": "function_call_output", "call_id": "c1", "output": "again"})),
+            (
+                "R1",
+                add(
+                    IN,
+                    5,
+                    value={"type": "function_call_output", "call_id": "c1", "output": "again"},
+                ),
+            ),
             ("R2", put(IN, 4, "call_id", value="c9")),
             ("R3", move(IN, 4, to=0)),
             ("R3", put(IN, 3, "call_id", value="c1")),
@@ -362,7 +383,8 @@ def test_a_broken_request_is_found_by_the_rule_that_it_breaks(name, rule, change
 def test_every_rule_is_broken_somewhere():
     """A12 and the prefixes of the others need an earlier request: below."""
     functions = {
-        "chat": openai_chat.validating, "responses": openai_responses.validating, "anthropic": anthropic.validating,
+        "chat": openai_chat.validating, "responses": openai_responses.validating,
+        "anthropic": anthropic.validating,
         "gemini": gemini.validating, "codex": codex,
     }  # fmt: skip
     for name, module in functions.items():
@@ -378,10 +400,14 @@ def test_every_rule_is_broken_somewhere():
 
 def test_what_is_only_advice_is_said_to_be():
     prefill = {"messages": [USER, {"role": "assistant", "content": "I"}]}
-    assert [(finding.rule, finding.advice) for finding in anthropic.validate(prefill)] == [("A2", True)]
+    assert [(finding.rule, finding.advice) for finding in anthropic.validate(prefill)] == [
+        ("A2", True)
+    ]
     broken = copy.deepcopy(CHAT)
     broken[M][2]["tool_calls"][0]["function"]["arguments"] = "{"
-    assert [(finding.rule, finding.advice) for finding in openai_chat.validate(broken)] == [("C8", True)]
+    assert [(finding.rule, finding.advice) for finding in openai_chat.validate(broken)] == [
+        ("C8", True)
+    ]
 
 
 PREFIXES: list[tuple[Callable[..., list[Finding]], str, str, Body]] = [
@@ -394,7 +420,9 @@ PREFIXES: list[tuple[Callable[..., list[Finding]], str, str, Body]] = [
 @pytest.mark.parametrize(("validate", "rule", "key", "body"), PREFIXES)
 def test_a_prefix_that_changed_is_found(validate, rule, key, body):
     def found(later: list[Any]) -> bool:
-        return rule in {finding.rule for finding in validate({**body, key: later}, earlier=body[key])}
+        return rule in {
+            finding.rule for finding in validate({**body, key: later}, earlier=body[key])
+        }
 
     entries = body[key]
     assert not found([*entries, entries[0]])
@@ -430,7 +458,11 @@ def test_whatever_is_judged_is_answered(name, body):
 def every_place(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield at
     for key, inner in (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     ):
         yield from every_place(inner, (*at, key))
 
@@ -438,7 +470,8 @@ def every_place(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 @pytest.mark.parametrize("odd", [None, 1, "x", [], {}, [None], [[]], {"a": 1}], ids=str)
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_file_with_an_odd_value_anywhere_is_judged(name, odd):
-    """What is checked may come from anywhere: no value in it, and no member that it lacks, is more than a finding."""
+    """What is checked may come from anywhere: no value in it, and no member that it lacks, is more
+    than a finding."""
     body, validate, _ = BREAKS[name]
     for *way, last in (place for place in every_place(body) if place):
         for change in (put(*way, last, value=odd), drop(*way, last)):

@@ -1,4 +1,5 @@
-"""docs/dag.md names every option, tool and event of the two systems that the dag engine stands for, and every option of ours."""
+"""docs/dag.md names every option, tool and event of the two systems that the dag engine stands for,
+and every option of ours."""
 
 from __future__ import annotations
 
@@ -15,30 +16,50 @@ TEXT = (Path(__file__).parents[3] / "docs" / "dag.md").read_text(encoding="utf-8
 NAMED = set(re.findall(r"`([^`]+)`", TEXT))
 
 COMIS = """
-    enabled version contextThreshold freshTailTurns leafChunkTokens leafTargetTokens condensedMinFanout condensedMinFanoutHard
+    enabled version contextThreshold freshTailTurns leafChunkTokens leafTargetTokens
+    condensedMinFanout condensedMinFanoutHard
     condensedTargetTokens deferCompaction compactionModel compaction.summarizerFallbackProviders
-    summarizerSpend.maxTokensPerTenantPerHour summarizerSpend.maxTokensPerTenantPerDay summarizerBreaker.failureThreshold
-    summarizerBreaker.resetTimeoutMs summarizerBreaker.halfOpenTimeoutMs leafMinFanout incrementalMaxDepth maxExpandTokens
-    maxRecallsPerDay recallTimeoutMs largeFileTokenThreshold annotationKeepWindow annotationTriggerChars summaryModel
-    summaryProvider budget.effectiveContextCapSmall budget.effectiveContextCapNano budget.minVisibleOutputTokens
-    compaction.preferEvictionByCapability compaction.strongerSummarizerModel compactPrompt.enabled compactPrompt.targetTokens
-    memory.distillFromLcd relevance.firstByDefault postBatchContinuation ctx_search ctx_inspect ctx_expand ctx_recall
-    context:dag_compacted context:dag_expanded context:dag_degraded context:integrity context:budget_computed context:evicted
-    context:summary_language_mismatch context:thinking_downshifted context:mode_switched context:script_zero_hit
-    breaker_open spend_cap fail_closed_rollover serialized_wait live_store_divergence leaf_window_divergence
+    summarizerSpend.maxTokensPerTenantPerHour summarizerSpend.maxTokensPerTenantPerDay
+    summarizerBreaker.failureThreshold
+    summarizerBreaker.resetTimeoutMs summarizerBreaker.halfOpenTimeoutMs leafMinFanout
+    incrementalMaxDepth maxExpandTokens
+    maxRecallsPerDay recallTimeoutMs largeFileTokenThreshold annotationKeepWindow
+    annotationTriggerChars summaryModel
+    summaryProvider budget.effectiveContextCapSmall budget.effectiveContextCapNano
+    budget.minVisibleOutputTokens
+    compaction.preferEvictionByCapability compaction.strongerSummarizerModel compactPrompt.enabled
+    compactPrompt.targetTokens
+    memory.distillFromLcd relevance.firstByDefault postBatchContinuation ctx_search ctx_inspect
+    ctx_expand ctx_recall
+    context:dag_compacted context:dag_expanded context:dag_degraded context:integrity
+    context:budget_computed context:evicted
+    context:summary_language_mismatch context:thinking_downshifted context:mode_switched
+    context:script_zero_hit
+    breaker_open spend_cap fail_closed_rollover serialized_wait live_store_divergence
+    leaf_window_divergence
     condense_window_divergence session_rebase assembly_coverage_shortfall
 """.split()  # noqa: SIM905
 LOSSLESS_CLAW = """
-    enabled databasePath largeFilesDir hostFallbackMode ignoreSessionPatterns statelessSessionPatterns skipStatelessSessions
-    contextThreshold contextThresholdOverrides freshTailCount freshTailMaxTokens promptAwareEviction stubLargeToolPayloads
-    newSessionRetainDepth leafMinFanout condensedMinFanout condensedMinFanoutHard sweepMaxDepth leafChunkTokens leafTargetTokens
-    condensedTargetTokens summaryPrefixTargetTokens summaryMaxOverageFactor fallbackMaxTokens maxSweepIterations sweepDeadlineMs
-    compactUntilUnderDeadlineMs proactiveThresholdCompactionMode bootstrapMaxTokens maxAssemblyTokenBudget maxExpandTokens
-    largeFileThresholdTokens summaryModel summaryProvider largeFileSummaryModel largeFileSummaryProvider expansionModel
-    expansionProvider fallbackProviders delegationTimeoutMs summaryTimeoutMs summaryCallWindowMs summaryMaxCallsPerWindow
-    summarySpendBackoffMs circuitBreakerThreshold circuitBreakerCooldownMs replayFloodThresholdExternal
-    replayFloodThresholdInternal customInstructions enableSummaryThinking stripInjectedContextTags timezone pruneHeartbeatOk
-    transcriptGcEnabled autoRotateSessionFiles independentLogFile cacheAwareCompaction dynamicLeafChunkTokens lcm_grep lcm_describe
+    enabled databasePath largeFilesDir hostFallbackMode ignoreSessionPatterns
+    statelessSessionPatterns skipStatelessSessions
+    contextThreshold contextThresholdOverrides freshTailCount freshTailMaxTokens
+    promptAwareEviction stubLargeToolPayloads
+    newSessionRetainDepth leafMinFanout condensedMinFanout condensedMinFanoutHard sweepMaxDepth
+    leafChunkTokens leafTargetTokens
+    condensedTargetTokens summaryPrefixTargetTokens summaryMaxOverageFactor fallbackMaxTokens
+    maxSweepIterations sweepDeadlineMs
+    compactUntilUnderDeadlineMs proactiveThresholdCompactionMode bootstrapMaxTokens
+    maxAssemblyTokenBudget maxExpandTokens
+    largeFileThresholdTokens summaryModel summaryProvider largeFileSummaryModel
+    largeFileSummaryProvider expansionModel
+    expansionProvider fallbackProviders delegationTimeoutMs summaryTimeoutMs summaryCallWindowMs
+    summaryMaxCallsPerWindow
+    summarySpendBackoffMs circuitBreakerThreshold circuitBreakerCooldownMs
+    replayFloodThresholdExternal
+    replayFloodThresholdInternal customInstructions enableSummaryThinking stripInjectedContextTags
+    timezone pruneHeartbeatOk
+    transcriptGcEnabled autoRotateSessionFiles independentLogFile cacheAwareCompaction
+    dynamicLeafChunkTokens lcm_grep lcm_describe
     lcm_expand lcm_expand_query
 """.split()  # noqa: SIM905
 
@@ -70,9 +91,16 @@ def test_what_is_the_same_has_the_same_default_and_range() -> None:
             assert option.default in default, name
             continue
         numbers = [
-            number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", said.replace(", ", "; "))
+            number.replace(",", "")
+            for number in re.findall(r"\d[\d,]*(?:\.\d+)?", said.replace(", ", "; "))
         ]
-        limits = [option.minimum, option.maximum] if " to " in said else ["0"] if "0 is off" in said else []
+        limits = (
+            [option.minimum, option.maximum]
+            if " to " in said
+            else ["0"]
+            if "0 is off" in said
+            else []
+        )
         assert numbers == [option.default, *limits], name
         assert "0 is off" not in said or option.minimum == "0", name
 

@@ -1,7 +1,8 @@
 """A process that writes until it is killed: `python -m tests.unit.store.kill_child DATABASE SEED`.
 
-Eight sessions write at once. Every acknowledged commit is one line on standard output: session, revision, first and last
-sequence. What a message holds follows from the seed, its session and its sequence, so the parent can tell it byte for byte.
+Eight sessions write at once. Every acknowledged commit is one line on standard output: session,
+revision, first and last sequence. What a message holds follows from the seed, its session and its
+sequence, so the parent can tell it byte for byte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A process is killed while it writes. Every row that it acknowledged is there once, in order, byte for byte.
+"""A process is killed while it writes. Every row that it acknowledged is there once, in order, byte
+for byte.
 
 CONTEXTENGINE_KILL_ROUNDS says how often (3).
 """

@@ -97,8 +97,12 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
     assert second == MessageRow(
         2, 3, 12, b"\x02" * 32, b"\x00\xffbody 2", 1, 0, "h-2 é", None, False, 1, 11, None
     )
-    assert third == MessageRow(3, 4, 13, b"\x03" * 32, b"\x00\xffbody 3", 1, 2, "", None, False, 2, 23, None)
-    assert fourth == MessageRow(4, 1, 14, b"\x04" * 32, b"\x00\xffbody 4", 3, 0, "", None, False, 1, None, 2)
+    assert third == MessageRow(
+        3, 4, 13, b"\x03" * 32, b"\x00\xffbody 3", 1, 2, "", None, False, 2, 23, None
+    )
+    assert fourth == MessageRow(
+        4, 1, 14, b"\x04" * 32, b"\x00\xffbody 4", 3, 0, "", None, False, 1, None, 2
+    )
     assert await store.messages(SCOPE) == [first, second, fourth]
     assert await store.messages(SCOPE, as_of=1) == [first, second, third]
     assert await store.atom_of(SCOPE, 4) == [second, fourth]
@@ -147,15 +151,22 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
     assert await store.counts() == {"sessions": 2, "messages": 4, "summaries": 1, "debts": 1}
     await store.close()
     with database.connect(path) as db:
-        assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [(migrations.HEAD,)]
+        assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [
+            (migrations.HEAD,)
+        ]
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next schema, played: a step that works, then one that fails after it has changed the tables."""
+async def test_an_upgrade_is_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next schema, played: a step that works, then one that fails after it has changed the
+    tables."""
     scripts = tmp_path / "migrations"
     shutil.copytree(Path(migrations.__file__).parent, scripts)
-    monkeypatch.setattr(migrations, "config", lambda _=scripts, make=migrations.config: make(scripts))
+    monkeypatch.setattr(
+        migrations, "config", lambda _=scripts, make=migrations.config: make(scripts)
+    )
     following = f"{int(migrations.HEAD) + 1:04}"
     monkeypatch.setattr(database, "HEAD", following)
     monkeypatch.setattr(database, "REVISIONS", (*migrations.REVISIONS, following))
@@ -212,7 +223,9 @@ async def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_database_is_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(text)
-    assert "is not an SQLite database: give another path, or restore a backup" in await refusal(path)
+    assert "is not an SQLite database: give another path, or restore a backup" in await refusal(
+        path
+    )
 
 
 @pytest.mark.parametrize("damage", ["header", "schema page", "cut short"])
@@ -242,7 +255,9 @@ async def test_a_refused_database_is_not_left_locked(tmp_path: Path) -> None:
 
 
 async def test_a_path_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    assert "its directory must exist and be writable" in await refusal(tmp_path / "none" / "store.db")
+    assert "its directory must exist and be writable" in await refusal(
+        tmp_path / "none" / "store.db"
+    )
     directory = tmp_path / "directory"
     directory.mkdir()
     assert "cannot be read (Is a directory)" in await refusal(directory)
@@ -286,7 +301,9 @@ def test_a_second_process_is_told_to_talk_to_the_first(tmp_path: Path) -> None:
         try:
             assert child.stdout.readline() == b"open\n"
             text = asyncio.run(refusal(path))
-            assert f"is in use by process {child.pid}: talk to that server, or stop it first" in text
+            assert (
+                f"is in use by process {child.pid}: talk to that server, or stop it first" in text
+            )
             child.kill()
             child.wait()
             asyncio.run(made(path))
@@ -297,14 +314,10 @@ def test_a_second_process_is_told_to_talk_to_the_first(tmp_path: Path) -> None:
 def test_opening_an_up_to_date_database_imports_no_migrations(tmp_path: Path) -> None:
     path = asyncio.run(made(tmp_path / "store.db"))
     look = (
-        "import asyncio, sys\n"
-        "from contextengine_server.store.sqlite import SqliteStore\n"
-        "async def main():\n"
-        "    store = SqliteStore(sys.argv[1])\n"
-        "    await store.open()\n"
-        "    print((await store.counts())['messages'], {'alembic', 'sqlalchemy'} & set(sys.modules))\n"
-        "    await store.close()\n"
-        "asyncio.run(main())\n"
+        "import asyncio, sys\nfrom contextengine_server.store.sqlite import SqliteStore\nasync def"
+        " main():\n    store = SqliteStore(sys.argv[1])\n    await store.open()\n    print((await"
+        " store.counts())['messages'], {'alembic', 'sqlalchemy'} & set(sys.modules))\n    await"
+        " store.close()\nasyncio.run(main())\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", look, path], capture_output=True, text=True, timeout=60, check=True

@@ -1,4 +1,5 @@
-"""The migrations end in the tables, the tables hold the rows, and every statement finds what it reads by an index."""
+"""The migrations end in the tables, the tables hold the rows, and every statement finds what it
+reads by an index."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def engine(path: Path) -> sa.Engine:
-    return sa.create_engine("sqlite://", creator=lambda: database.connect(path), poolclass=sa.NullPool)
+    return sa.create_engine(
+        "sqlite://", creator=lambda: database.connect(path), poolclass=sa.NullPool
+    )
 
 
 def test_the_revisions_are_those_of_the_scripts() -> None:
@@ -57,7 +60,9 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
     """Alembic does not compare the conditions of indexes."""
 
     def indexes(db: sqlite3.Connection) -> dict[str, str]:
-        found = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+        found = db.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        )
         return {name: " ".join(text.split()) for name, text in found}
 
     fresh = path.with_name("fresh.db")
@@ -103,7 +108,12 @@ def test_the_tables_are_ready_for_postgresql() -> None:
 
 def every_statement() -> Iterator[tuple[str, str]]:
     for name, value in vars(statements).items():
-        if name.startswith("_") or not name.isupper() or name.endswith("COLUMNS") or name == "COUNTED":
+        if (
+            name.startswith("_")
+            or not name.isupper()
+            or name.endswith("COLUMNS")
+            or name == "COUNTED"
+        ):
             continue
         if isinstance(value, str):
             yield name, value
@@ -112,16 +122,23 @@ def every_statement() -> Iterator[tuple[str, str]]:
         else:
             yield from ((f"{name} {number}", text) for number, text in enumerate(value))
     for agent, key, after in product((False, True), repeat=3):
-        yield f"listing {agent} {key} {after}", statements.listing(agent=agent, key=key, after=after)
+        yield (
+            f"listing {agent} {key} {after}",
+            statements.listing(agent=agent, key=key, after=after),
+        )
 
 
-@pytest.mark.parametrize(("name", "statement"), list(every_statement()), ids=lambda value: value[:30])
+@pytest.mark.parametrize(
+    ("name", "statement"), list(every_statement()), ids=lambda value: value[:30]
+)
 def test_every_statement_goes_by_an_index(path: Path, name: str, statement: str) -> None:
     with database.connect(path) as db:
         names = dict.fromkeys(re.findall(r":(\w+)", statement), 1)
-        plan = db.execute(f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")).fetchall()
-    # A count reads its index whole, gauges the short tables of what waits; the queue of debts is an index of its own, and a
-    # JSON list is one.
+        plan = db.execute(
+            f"EXPLAIN QUERY PLAN {statement}", names or [1] * statement.count("?")
+        ).fetchall()
+    # A count reads its index whole, gauges the short tables of what waits; the queue of debts is an
+    # index of its own, and a JSON list is one.
     allowed = {"json_each"} | (
         {"due"} if name == "DUE_DEBT" else {"CONSTANT"} if name == "REMEMBER" else set()
     )
@@ -136,15 +153,21 @@ HOT = {
     "DELETE_REST 3": "lent_jobs_session (tenant=? AND agent=? AND session=?)",
     "DELETE_REST 4": "spawns_child (tenant=? AND agent=? AND session=?)",
     "DELETE_REST 7": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
-    "SPAWN_ASKED": "spawns_request (tenant=? AND parent_agent=? AND parent_session=? AND request_id=?)",
+    "SPAWN_ASKED": (
+        "spawns_request (tenant=? AND parent_agent=? AND parent_session=? AND request_id=?)"
+    ),
     "SPAWN_OF": "spawns_child (tenant=? AND agent=? AND session=?)",
-    "LIVE_CHILDREN": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=? AND ended_ms=?)",
+    "LIVE_CHILDREN": (
+        "spawns_parent (tenant=? AND parent_agent=? AND parent_session=? AND ended_ms=?)"
+    ),
     "DUE_SPAWNS": "spawns_due (expire_ms<?)",
     "OVER_SPAWN": "spawns_over (ended_ms>? AND ended_ms<?)",
     "BY_HOST_ID": "messages_host_id (tenant=? AND agent=? AND host_id=? AND session=?)",
     "ATOM_FROM": "messages_start (tenant=? AND agent=? AND session=? AND start>?)",
     "ATOM_LATE": "messages_late (tenant=? AND agent=? AND session=? AND late_of=?)",
-    "LATE_BETWEEN": "messages_late (tenant=? AND agent=? AND session=? AND late_of>? AND late_of<?)",
+    "LATE_BETWEEN": (
+        "messages_late (tenant=? AND agent=? AND session=? AND late_of>? AND late_of<?)"
+    ),
     "RETIRED_SINCE": "messages_retired (tenant=? AND agent=? AND session=? AND retired_revision>?)",
     "DEPENDENTS": "sessions_parent (tenant=? AND agent=? AND parent_session=?)",
     "IDLE": "sessions_idle (updated_ms<?)",

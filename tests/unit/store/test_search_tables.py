@@ -1,4 +1,5 @@
-"""The tables of the search index: made where they can be, made anew where they are wrong, never in the way of a start."""
+"""The tables of the search index: made where they can be, made anew where they are wrong, never in
+the way of a start."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ async def index(store: SqliteStore) -> None:
     assert progress is not None
     documents = [Document(Kind.MESSAGE, n, 0, text) for n, text in enumerate(TEXTS, 1)]
     after = Cursor(len(TEXTS), 0, 0, progress.revision)
-    await store.index.advance([Advance(SCOPE, progress.incarnation, progress.cursor, after, documents)])
+    await store.index.advance(
+        [Advance(SCOPE, progress.incarnation, progress.cursor, after, documents)]
+    )
 
 
 async def found(store: SqliteStore, text: str) -> list[int]:
@@ -75,9 +78,12 @@ async def test_a_restart_keeps_the_index_and_its_cursor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["search_documents", "search_words", "search_grams", "other tokenizer", "damaged", "cut short"]
+    "wrong",
+    ["search_documents", "search_words", "search_grams", "other tokenizer", "damaged", "cut short"],
 )
-async def test_tables_that_are_not_as_they_should_be_are_made_anew(tmp_path: Path, wrong: str) -> None:
+async def test_tables_that_are_not_as_they_should_be_are_made_anew(
+    tmp_path: Path, wrong: str
+) -> None:
     path = tmp_path / "store.db"
     await (await filled(path)).close()
     with sqlite3.connect(path) as db:
@@ -120,7 +126,10 @@ async def test_a_database_without_full_text_search_opens_and_works(
         assert not await store.index.tidy()
         await store.close()
         with database.connect(path) as db:
-            names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            names = {
+                name
+                for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
             assert "search_documents" not in names, "what could not be erased is not kept"
             assert db.execute("SELECT COUNT(*) FROM search_cursors").fetchone() == (0,)
     store = SqliteStore(path)
@@ -157,8 +166,14 @@ async def test_an_erasure_that_was_cut_off_goes_on_after_a_restart(tmp_path: Pat
     with database.connect(path) as db:
         for table in ("search_documents", "search_cursors"):
             assert db.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
-        assert db.execute("SELECT rowid FROM search_words WHERE search_words MATCH 'fox'").fetchall() == []
-        assert db.execute("SELECT rowid FROM search_grams WHERE search_grams MATCH 'fox'").fetchall() == []
+        assert (
+            db.execute("SELECT rowid FROM search_words WHERE search_words MATCH 'fox'").fetchall()
+            == []
+        )
+        assert (
+            db.execute("SELECT rowid FROM search_grams WHERE search_grams MATCH 'fox'").fetchall()
+            == []
+        )
 
 
 async def test_folding_leaves_few_segments(tmp_path: Path) -> None:
@@ -186,7 +201,10 @@ async def test_folding_leaves_few_segments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("HEAD", "sessions USING INDEX sqlite_autoindex_sessions_1 (tenant=? AND agent=? AND session=?)"),
+        (
+            "HEAD",
+            "sessions USING INDEX sqlite_autoindex_sessions_1 (tenant=? AND agent=? AND session=?)",
+        ),
         ("CURSOR", "(tenant=? AND agent=? AND session=? AND incarnation=?)"),
         ("FIRST", "(tenant=? AND agent=? AND session=?)"),
         ("LAST", "(tenant=? AND agent=? AND session=?)"),
@@ -206,7 +224,8 @@ def test_the_index_is_asked_by_keys(tmp_path: Path, name: str, index: str) -> No
         assert passages.prepare(db)
         statement = getattr(passages, name)
         names = dict.fromkeys(
-            ("tenant", "agent", "session", "incarnation", "skip", "limit", "number", "low", "high"), 1
+            ("tenant", "agent", "session", "incarnation", "skip", "limit", "number", "low", "high"),
+            1,
         )
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", names)]
     assert any(index in step for step in plan), plan

@@ -1,4 +1,5 @@
-"""How the writer writes: durably, many commits to a transaction, each failing alone; and what a full disk does."""
+"""How the writer writes: durably, many commits to a transaction, each failing alone; and what a
+full disk does."""
 
 from __future__ import annotations
 
@@ -86,7 +87,9 @@ async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> 
     with held(store):
         writer_of(store)._db.set_trace_callback(statements.append)
         tasks = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(20)]
-        tasks += [asyncio.create_task(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)]
+        tasks += [
+            asyncio.create_task(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)
+        ]
         await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[:20] == [None] * 20
@@ -110,7 +113,8 @@ async def test_a_defect_of_one_caller_is_its_own(store: SqliteStore) -> None:
 
 @contextmanager
 def disk_full(store: SqliteStore, spare: int):
-    """No file may grow further than the log by this many bytes: the operating system itself refuses to write."""
+    """No file may grow further than the log by this many bytes: the operating system itself refuses
+    to write."""
     log = store._path.with_name(store._path.name + "-wal")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + spare, hard))

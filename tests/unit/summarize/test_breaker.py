@@ -1,4 +1,5 @@
-"""The breaker: when it opens, whom it lets through, and that its state can be stored at any moment."""
+"""The breaker: when it opens, whom it lets through, and that its state can be stored at any
+moment."""
 
 from __future__ import annotations
 
@@ -134,7 +135,9 @@ def test_limits_may_differ_from_call_to_call() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("asfr"), st.integers(-100_000, 100_000)), max_size=40))
-def test_it_can_be_stored_at_any_moment_and_never_lets_two_trials_out(steps: list[tuple[str, int]]) -> None:
+def test_it_can_be_stored_at_any_moment_and_never_lets_two_trials_out(
+    steps: list[tuple[str, int]],
+) -> None:
     state, now, out = Breaker(), T0, []
     for what, passed in steps:
         now += passed
@@ -154,7 +157,9 @@ def test_it_can_be_stored_at_any_moment_and_never_lets_two_trials_out(steps: lis
         assert (state.admit(LIMITS, now)[1] is None) == (state.wait_ms(LIMITS, now) > 0)
 
 
-@pytest.mark.parametrize("values", [{"failures": "5"}, {"nonsense": 1}, {"era": None}, {"opened_ms": 1.5}])
+@pytest.mark.parametrize(
+    "values", [{"failures": "5"}, {"nonsense": 1}, {"era": None}, {"opened_ms": 1.5}]
+)
 def test_what_is_no_state_is_refused(values: dict) -> None:
     with pytest.raises(ValueError, match="no state of a breaker"):
         Breaker.decode(values)

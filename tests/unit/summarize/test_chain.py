@@ -130,7 +130,9 @@ def test_a_summary_may_speak_of_errors_and_refusals(text: str) -> None:
     assert unacceptable(text, COUNT(text), REQUEST) is None
 
 
-@pytest.mark.parametrize("text", ["Error: Cannot find module 'x'", "I can't do that, the user said"])
+@pytest.mark.parametrize(
+    "text", ["Error: Cannot find module 'x'", "I can't do that, the user said"]
+)
 def test_what_is_quoted_is_not_taken_for_an_answer(text: str) -> None:
     """The extractive summarizer begins with whatever line weighs most."""
     assert unacceptable(text, COUNT(text), REQUEST) in ("error text", "refusal")
@@ -153,7 +155,8 @@ def test_an_exhausted_chain_ends_in_the_note_that_counts() -> None:
     assert result.summarizer == "count-only"
     assert result.refused == (("s0", "empty"), ("s1", "down"))
     assert result.text.startswith(
-        "[2 messages, 1,000 tokens from 2023-11-14T22:13:20Z to 2023-11-14T22:14:20Z, were compacted without a summary."
+        "[2 messages, 1,000 tokens from 2023-11-14T22:13:20Z to 2023-11-14T22:14:20Z, were"
+        " compacted without a summary."
     )
     empty, _ = run()
     assert empty.fallback
@@ -168,7 +171,9 @@ def test_the_note_counts_summaries_by_their_name() -> None:
     one = SummaryRequest(REQUEST.messages[:1], 70, 50, depth=2)
     assert count_only(one, COUNT).text.startswith("[1 summary, 70 tokens from 2023")
     assert "was compacted" in count_only(one, COUNT).text
-    assert count_only(SummaryRequest((), 0, 1), COUNT).text.startswith("[0 messages, 0 tokens, were")
+    assert count_only(SummaryRequest((), 0, 1), COUNT).text.startswith(
+        "[0 messages, 0 tokens, were"
+    )
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
@@ -181,8 +186,12 @@ def test_the_note_counts_summaries_by_their_name() -> None:
 def test_the_note_never_costs_more_than_it_says(
     encoding: str, times: list[int | None], tokens: int, depth: int
 ) -> None:
-    messages = tuple(SourceMessage("user", "x" * 50, n, time_ms=time) for n, time in enumerate(times))
-    result = count_only(SummaryRequest(messages, tokens, 1, depth=depth), TokenCounter(encoding).count_text)
+    messages = tuple(
+        SourceMessage("user", "x" * 50, n, time_ms=time) for n, time in enumerate(times)
+    )
+    result = count_only(
+        SummaryRequest(messages, tokens, 1, depth=depth), TokenCounter(encoding).count_text
+    )
     assert 0 < result.tokens <= COUNT_ONLY_MAX_TOKENS
     assert "x" * 50 not in result.text
 

@@ -1,4 +1,5 @@
-"""The extractive summarizer: what it keeps, in which order, within which size, and that nothing makes it waver."""
+"""The extractive summarizer: what it keeps, in which order, within which size, and that nothing
+makes it waver."""
 
 from __future__ import annotations
 
@@ -41,10 +42,17 @@ def talk(*said: tuple[str, str], name: str = "") -> tuple[SourceMessage, ...]:
 
 
 def summary(
-    messages: tuple[SourceMessage, ...], target: int, *, focus: str = "", previous: str = "", depth: int = 0
+    messages: tuple[SourceMessage, ...],
+    target: int,
+    *,
+    focus: str = "",
+    previous: str = "",
+    depth: int = 0,
 ) -> str:
     source = sum(COUNT(message.text) for message in messages)
-    request = SummaryRequest(messages, source, target, focus=focus, previous_summary=previous, depth=depth)
+    request = SummaryRequest(
+        messages, source, target, focus=focus, previous_summary=previous, depth=depth
+    )
     result = extract(request, COUNT)
     assert result.tokens == COUNT(result.text) <= target
     assert result.tokens < source
@@ -63,10 +71,16 @@ def diluted(*facts: tuple[str, str]) -> tuple[SourceMessage, ...]:
 @pytest.mark.parametrize(
     ("fact", "kept"),
     [
-        (("assistant", "We decided to use PostgreSQL for the ledger."), "decided to use PostgreSQL"),
+        (
+            ("assistant", "We decided to use PostgreSQL for the ledger."),
+            "decided to use PostgreSQL",
+        ),
         (("user", "Which region should the second replica live in?"), "second replica live in?"),
         (("user", "Please never touch the billing tables."), "never touch the billing tables"),
-        (("assistant", "The culprit is server/api/limits.py, it drops frames."), "server/api/limits.py"),
+        (
+            ("assistant", "The culprit is server/api/limits.py, it drops frames."),
+            "server/api/limits.py",
+        ),
         (("assistant", "$ make release VERSION=2.4.1"), "make release VERSION=2.4.1"),
         (
             ("user", "The ticket is https://tracker.example/T-812 by the way."),
@@ -78,10 +92,16 @@ def diluted(*facts: tuple[str, str]) -> tuple[SourceMessage, ...]:
             ("tool", "Traceback (most recent call last):\nValueError: bad magic 0x1f"),
             "ValueError: bad magic 0x1f",
         ),
-        (("tool", "collected 41 items\n..........\n1 failed, 40 passed\nexit code 1"), "exit code 1"),
+        (
+            ("tool", "collected 41 items\n..........\n1 failed, 40 passed\nexit code 1"),
+            "exit code 1",
+        ),
         (("assistant", "The commit is 9f3c2ab71d and it is on the branch."), "9f3c2ab71d"),
         (("user", "My customer number is KX_2041_B, write it down."), "KX_2041_B"),
-        (("user", "Write to ada.lovelace@example.org once it is done."), "ada.lovelace@example.org"),
+        (
+            ("user", "Write to ada.lovelace@example.org once it is done."),
+            "ada.lovelace@example.org",
+        ),
         (("assistant", "我们决定采用方案二，预算是三万元。"), "决定采用方案二"),
         (("user", "部署失败了，错误码是 E4031，请修复。"), "E4031"),
         (("user", "我的预约改到2026年5月3日可以吗？"), "2026年5月3日"),
@@ -132,7 +152,9 @@ def test_of_a_long_output_the_first_line_and_the_error_are_kept() -> None:
 
 
 def test_order_is_that_of_the_conversation() -> None:
-    facts = [("user", f"Decision {n}: we will use tool{n} from /opt/tool{n}/bin.") for n in range(12)]
+    facts = [
+        ("user", f"Decision {n}: we will use tool{n} from /opt/tool{n}/bin.") for n in range(12)
+    ]
     text = summary(diluted(*facts), 300)
     kept = [n for n in range(12) if f"/opt/tool{n}/bin" in text]
     places = [text.index(f"/opt/tool{n}/bin") for n in kept]
@@ -172,7 +194,9 @@ def test_what_was_told_before_gives_way_to_what_is_new() -> None:
 
 
 def test_what_repeats_is_kept_once() -> None:
-    messages = talk(*[("user", "Run /usr/local/bin/check --all again.")] * 40, ("user", "Now stop at 17:45."))
+    messages = talk(
+        *[("user", "Run /usr/local/bin/check --all again.")] * 40, ("user", "Now stop at 17:45.")
+    )
     text = summary(messages, 60)
     assert text.count("/usr/local/bin/check") == 1
     assert "17:45" in text
@@ -216,8 +240,8 @@ def test_a_real_session_is_summarized_to_size_whatever_the_size() -> None:
 
 def test_the_same_in_a_process_with_another_hash_seed() -> None:
     code = (
-        "from tests.unit.summarize.test_extractive import real_session, summary\n"
-        "import sys; sys.stdout.buffer.write(summary(real_session(60), 600, focus='theme tokens').encode())"
+        "from tests.unit.summarize.test_extractive import real_session, summary\nimport sys;"
+        " sys.stdout.buffer.write(summary(real_session(60), 600, focus='theme tokens').encode())"
     )
     here = summary(real_session(60), 600, focus="theme tokens")
     for seed in ("1", "2"):
@@ -256,7 +280,9 @@ hostile = st.text(st.characters(), max_size=200) | st.sampled_from(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "summary"]), hostile), max_size=6),
+    st.lists(
+        st.tuples(st.sampled_from(["user", "assistant", "tool", "summary"]), hostile), max_size=6
+    ),
     st.integers(1, 500),
     st.text(max_size=30),
 )
@@ -292,6 +318,8 @@ def real_session(length: int) -> tuple[SourceMessage, ...]:
             ]
             role = "tool" if message["role"] == "toolResult" else message["role"]
             messages.append(
-                SourceMessage(role, "\n".join(parts), len(messages) + 1, message.get("toolName") or "")
+                SourceMessage(
+                    role, "\n".join(parts), len(messages) + 1, message.get("toolName") or ""
+                )
             )
     return tuple(messages)

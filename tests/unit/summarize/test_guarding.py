@@ -1,4 +1,5 @@
-"""Escalation, failover, breaker and caps together: who is asked how often, and what each outcome counts for."""
+"""Escalation, failover, breaker and caps together: who is asked how often, and what each outcome
+counts for."""
 
 from __future__ import annotations
 
@@ -266,7 +267,10 @@ async def test_over_the_cap_nobody_is_asked_until_the_hour_is_over() -> None:
     assert result.refused == (
         (
             "model",
-            f"over the cap: {2 * needs:,} of {2 * needs:,} tokens an hour are spent, and it needs {needs:,}",
+            (
+                f"over the cap: {2 * needs:,} of {2 * needs:,} tokens an hour are spent, and it"
+                f" needs {needs:,}"
+            ),
         ),
     )
     assert len(model.forms) == 2
@@ -301,7 +305,9 @@ async def test_calls_at_once_do_not_share_the_same_room() -> None:
 
 async def test_a_further_attempt_must_fit_the_cap_as_well() -> None:
     model = Model([Unacceptable("empty", spent=estimate(REQUEST))])
-    house = House([model], SummaryPolicy(spend=SpendLimits(per_hour=2 * estimate(REQUEST), per_day=0)))
+    house = House(
+        [model], SummaryPolicy(spend=SpendLimits(per_hour=2 * estimate(REQUEST), per_day=0))
+    )
     result = await house.ask()
     assert len(model.forms) == 2
     assert "over the cap" in result.refused[-1][1]
@@ -375,9 +381,13 @@ async def test_a_store_that_fails_lets_nothing_through_and_loses_no_summary() ->
 async def test_a_summary_that_repeats_its_instructions_is_refused() -> None:
     focus = "dwell on the migration of the billing tables"
     told = replace(GOOD, text=f"As asked to {focus.upper()}: the report moved.")
-    assert (await House([Model([told])]).ask(focus=focus)).refused == (("model", "repeats the focus"),)
+    assert (await House([Model([told])]).ask(focus=focus)).refused == (
+        ("model", "repeats the focus"),
+    )
     assert not (
-        await House([Model([replace(GOOD, text="The billing tables moved.")])]).ask(focus="billing tables")
+        await House([Model([replace(GOOD, text="The billing tables moved.")])]).ask(
+            focus="billing tables"
+        )
     ).fallback
     said = (SourceMessage("user", f"Please {focus}. " * 20, 1),)
     assert not (await House([Model([told])]).ask(focus=focus, messages=said)).fallback

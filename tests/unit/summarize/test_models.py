@@ -74,7 +74,9 @@ class Counting(MemoryStates):
 
 def models(*sources: Source, states: MemoryStates | None = None) -> Models:
     by_name = {source.name: source for source in sources}
-    return Models(by_name, states or MemoryStates(), lambda: 1_700_000_000_000, SummaryPolicy(), COUNT)
+    return Models(
+        by_name, states or MemoryStates(), lambda: 1_700_000_000_000, SummaryPolicy(), COUNT
+    )
 
 
 async def order(made: Models, policy: SummaryPolicy | None = None) -> list[str]:
@@ -114,7 +116,9 @@ async def test_with_nobody_there_no_guard_is_looked_at() -> None:
     with pytest.raises(NobodyThere):
         await models(replace(RUNTIME, here=False), states=states).summarize(REQUEST)
     assert states.changes == 0
-    await models(replace(RUNTIME, here=False), replace(A, says="It moved."), states=states).summarize(REQUEST)
+    await models(
+        replace(RUNTIME, here=False), replace(A, says="It moved."), states=states
+    ).summarize(REQUEST)
     assert states.changes
 
 
@@ -123,7 +127,10 @@ async def test_the_first_that_knows_says_how_much_is_taken() -> None:
     silent = replace(RUNTIME, room=None)
     assert models(silent, replace(A, room=500), B).capacity(REQUEST, 100) == 400
     assert models(silent).capacity(REQUEST) is None
-    assert models(A).capacity(replace(REQUEST, policy=SummaryPolicy(model="c", fallbacks=("d",)))) is None
+    assert (
+        models(A).capacity(replace(REQUEST, policy=SummaryPolicy(model="c", fallbacks=("d",))))
+        is None
+    )
 
 
 async def test_all_are_closed() -> None:

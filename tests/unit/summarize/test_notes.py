@@ -19,7 +19,10 @@ from contextengine_server.summarize.notes import clauses, english, note
         ),
         ("We must never touch the billing tables.", "must never touch billing tables."),
         ("You can't delete it before the 3rd of May.", "You can't delete before 3rd May."),
-        ("The deploy isn't done until the tests are green.", "deploy isn't done until tests green."),
+        (
+            "The deploy isn't done until the tests are green.",
+            "deploy isn't done until tests green.",
+        ),
         ("It is called “The Art of the Deal” here.", "called “The Art of the Deal”"),
         ("The flag is `the --a of it` in the script.", "flag `the --a of it` script."),
         ("She studied at the University of Pennsylvania.", "studied University of Pennsylvania."),
@@ -33,7 +36,21 @@ def test_only_words_that_carry_nothing_are_left_out(said: str, noted: str) -> No
 
 
 @pytest.mark.parametrize(
-    "word", ["not", "never", "no", "without", "must", "can't", "if", "unless", "or", "before", "to", "from"]
+    "word",
+    [
+        "not",
+        "never",
+        "no",
+        "without",
+        "must",
+        "can't",
+        "if",
+        "unless",
+        "or",
+        "before",
+        "to",
+        "from",
+    ],
 )
 def test_words_that_turn_a_meaning_stay(word: str) -> None:
     assert f" {word} " in note(f"We said that the server {word} the client.")
@@ -54,7 +71,9 @@ def test_other_languages_are_left_alone(text: str, is_english: bool) -> None:
 
 
 def test_clauses_say_something_each() -> None:
-    assert clauses("My go-to breakfast is Greek yogurt with nuts, or eggs with avocado — nothing fancy.") == [
+    assert clauses(
+        "My go-to breakfast is Greek yogurt with nuts, or eggs with avocado — nothing fancy."
+    ) == [
         "My go-to breakfast is Greek yogurt with nuts,",
         "or eggs with avocado",
         "nothing fancy.",
@@ -62,7 +81,10 @@ def test_clauses_say_something_each() -> None:
 
 
 def test_a_condition_is_not_parted_from_what_it_is_for() -> None:
-    for said in ("If the tests fail, ask me, and do not deploy.", "Deploy it, unless somebody objects."):
+    for said in (
+        "If the tests fail, ask me, and do not deploy.",
+        "Deploy it, unless somebody objects.",
+    ):
         assert clauses(said) == [said]
 
 
@@ -75,7 +97,8 @@ def test_a_range_of_numbers_stays_a_range() -> None:
 
 @given(st.text(max_size=300))
 def test_nothing_is_made_up(text: str) -> None:
-    """A note is made of words of the text, in their order; clauses hold every word of a sentence."""
+    """A note is made of words of the text, in their order; clauses hold every word of a
+    sentence."""
     rest = iter(text.split())
     assert all(word in rest for word in note(text).split())
     assert not text.strip() or note(text)

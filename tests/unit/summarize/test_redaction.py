@@ -1,4 +1,5 @@
-"""No secret leaves with a text, whatever it is called, wherever it stands and whatever surrounds it."""
+"""No secret leaves with a text, whatever it is called, wherever it stands and whatever surrounds
+it."""
 
 from __future__ import annotations
 
@@ -30,16 +31,28 @@ SECRETS = [
     ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmnop"),
     ("hf_AbCdEfGhIjKlMnOpQrStUv", "AbCdEfGhIj"),
     ("bot 123456789:AAabcdefghijklmnopqrstuvwxyz0123456", "AAabcdefghijkl"),
-    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "dozjgNryP4J3jVmNHl0w5N"),
+    (
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "dozjgNryP4J3jVmNHl0w5N",
+    ),
     (f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----", BODY[:40]),
     (f"-----BEGIN OPENSSH PRIVATE KEY-----\n{BODY}", BODY[:40]),
     (f"…{BODY}\n-----END PRIVATE KEY-----", BODY[70:110]),
     (
-        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,8B5C\n\n" + BODY,
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,8B5C\n\n"
+        + BODY,
         BODY[:40],
     ),
-    (f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{BODY}\n-----END PGP PRIVATE KEY BLOCK-----", BODY[:40]),
-    (json.dumps({"pem": f"-----BEGIN EC PRIVATE KEY-----\n{BODY}\n-----END EC PRIVATE KEY-----"}), BODY[:40]),
+    (
+        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{BODY}\n-----END PGP PRIVATE KEY BLOCK-----",
+        BODY[:40],
+    ),
+    (
+        json.dumps(
+            {"pem": f"-----BEGIN EC PRIVATE KEY-----\n{BODY}\n-----END EC PRIVATE KEY-----"}
+        ),
+        BODY[:40],
+    ),
     (json.dumps(json.dumps({"pem": f"-----BEGIN PRIVATE KEY-----\n{BODY}"})), BODY[:40]),
     ("postgres://bob:hunter2@db.example/app", "hunter2"),
     ("postgresql+asyncpg://bob:p@ss/w0rd@db/app", "w0rd"),
@@ -131,7 +144,10 @@ def test_what_is_no_secret_is_left(text: str) -> None:
 
 def test_what_stands_around_a_secret_is_left() -> None:
     assert redact('{"password": "x1", "user": "bob"}') == '{"password": [redacted], "user": "bob"}'
-    assert redact("postgres://bob:x1@db/app?sslmode=on") == "postgres://bob:[redacted]@db/app?sslmode=on"
+    assert (
+        redact("postgres://bob:x1@db/app?sslmode=on")
+        == "postgres://bob:[redacted]@db/app?sslmode=on"
+    )
     assert redact("a\nAuthorization: Bearer x1\nb") == "a\nAuthorization: [redacted]\nb"
     assert redact("export A_KEY=x1 && run") == "export A_KEY=[redacted] && run"
 

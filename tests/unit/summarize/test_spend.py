@@ -74,7 +74,9 @@ def test_no_correction_makes_a_debt() -> None:
         max_size=60,
     ).map(sorted)
 )
-def test_it_counts_what_an_exact_account_counts_but_for_the_slot(calls: list[tuple[int, int]]) -> None:
+def test_it_counts_what_an_exact_account_counts_but_for_the_slot(
+    calls: list[tuple[int, int]],
+) -> None:
     state = spent(*((T0 + at, tokens) for at, tokens in calls))
     state = Spend.decode(json.loads(json.dumps(state.encode())))
     now = T0 + (calls[-1][0] if calls else 0)

@@ -29,7 +29,8 @@ facts = st.builds(
     end_ms=st.none() | st.integers(-(2**63), 2**63 - 1),
     fallback=st.booleans(),
 )
-# Text of anyone's: any code point, lone surrogates included, with pieces of our own markers in between.
+# Text of anyone's: any code point, lone surrogates included, with pieces of our own markers in
+# between.
 bodies = st.lists(
     st.text(st.characters())
     | st.sampled_from(["untrusted>>>", "\n", "<<<untrusted 012345678", "[Summary ce:x:", "]"])
@@ -73,8 +74,11 @@ def test_a_rendered_summary_inside_another_stays_inside(depth: int) -> None:
     assert len(set(tokens)) == depth + 1, "an inner summary's end would end the outer one"
 
 
-def test_a_body_that_holds_its_own_digest_gets_another_fence(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Such a body cannot be found by trying, so the digest is made guessable: it always begins the same.
+def test_a_body_that_holds_its_own_digest_gets_another_fence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Such a body cannot be found by trying, so the digest is made guessable: it always begins the
+    # same.
     class Guessable:
         def __init__(self, data: bytes) -> None:
             self.seen = [data]
@@ -135,10 +139,19 @@ def test_never_raises_for_a_text(row: SummaryFacts, text: str) -> None:
 def test_each_marker_is_named_when_it_is_wrong() -> None:
     text = render(FACTS, "body")
     lines = text.split("\n")
-    assert verify(FACTS, text.replace("depth=1", "depth=0", 1)) == "the header is not what the row says"
+    assert (
+        verify(FACTS, text.replace("depth=1", "depth=0", 1))
+        == "the header is not what the row says"
+    )
     assert verify(FACTS, "\n".join(lines[:-1])) == "the footer is not what the row says"
-    assert verify(FACTS, "\n".join([lines[0], *lines[2:]])) == "the fence does not open behind the header"
-    assert verify(FACTS, "\n".join([*lines[:-2], lines[-1]])) == "the fence does not close before the footer"
+    assert (
+        verify(FACTS, "\n".join([lines[0], *lines[2:]]))
+        == "the fence does not open behind the header"
+    )
+    assert (
+        verify(FACTS, "\n".join([*lines[:-2], lines[-1]]))
+        == "the fence does not close before the footer"
+    )
     token = lines[1].split()[1]
     assert (
         verify(FACTS, text.replace("body", f"{token} untrusted>>>"))

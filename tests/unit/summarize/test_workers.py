@@ -1,4 +1,5 @@
-"""Worker processes: what they are, and that neither lateness, death nor cancellation leaves one behind or mixes replies."""
+"""Worker processes: what they are, and that neither lateness, death nor cancellation leaves one
+behind or mixes replies."""
 
 from __future__ import annotations
 
@@ -80,8 +81,12 @@ async def test_a_worker_is_another_process_niced_and_without_grpc(pool: WorkerPo
     pid, nice, modules = await pool.run(about_me)
     assert pid != os.getpid()
     assert nice == min(19, os.nice(0) + 7)
-    assert not [name for name in modules if name.partition(".")[0] in {"grpc", "uvloop", "sqlalchemy"}]
-    assert not [name for name in modules if name.startswith("contextengine_server.") and ".api" in name]
+    assert not [
+        name for name in modules if name.partition(".")[0] in {"grpc", "uvloop", "sqlalchemy"}
+    ]
+    assert not [
+        name for name in modules if name.startswith("contextengine_server.") and ".api" in name
+    ]
 
 
 async def test_no_process_before_the_first_use_and_the_same_one_after(pool: WorkerPool) -> None:
@@ -191,7 +196,9 @@ async def test_a_worker_leaves_when_the_server_is_gone() -> None:
 
 async def test_extraction_in_a_worker_is_extraction_here(pool: WorkerPool) -> None:
     messages = tuple(
-        SourceMessage("user", f"We chose option {n} on 2026-01-{n:02}. It took a while to get there.", n)
+        SourceMessage(
+            "user", f"We chose option {n} on 2026-01-{n:02}. It took a while to get there.", n
+        )
         for n in range(1, 29)
     )
     request = SummaryRequest(messages, 700, 120, focus="option 9", language="en")

@@ -98,10 +98,14 @@ def test_an_exception_is_its_frames_and_not_its_text(stream):
         assert "builtins.KeyError" in line["exception"]
         assert "builtins.ValueError" in line["exception"]
         assert "test_logs.py" in line["exception"]
-    assert "hidden" not in ours["exception"].replace('raise ValueError("hidden cause")', "").replace(
-        'raise KeyError("hidden") from cause', ""
+    assert "hidden" not in ours["exception"].replace(
+        'raise ValueError("hidden cause")', ""
+    ).replace('raise KeyError("hidden") from cause', "")
+    assert (theirs["event"], theirs["level"], theirs["logger"]) == (
+        "it failed",
+        "error",
+        "a.library",
     )
-    assert (theirs["event"], theirs["level"], theirs["logger"]) == ("it failed", "error", "a.library")
 
 
 def test_libraries_are_heard_when_something_is_wrong(stream):

@@ -54,7 +54,9 @@ def test_opentelemetry_gets_what_was_counted():
     (resource,) = raw.resource_metrics
     assert "one" in {pair.value.string_value for pair in resource.resource.attributes}
     calls, depth, durations = resource.scope_metrics[0].metrics
-    assert [(point.attributes[0].value.string_value, point.as_int) for point in calls.sum.data_points] == [
+    assert [
+        (point.attributes[0].value.string_value, point.as_int) for point in calls.sum.data_points
+    ] == [
         ("OK", 2),
         ("ABORTED", 1),
     ]

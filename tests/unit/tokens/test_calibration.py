@@ -37,7 +37,9 @@ def test_one_absurd_report_moves_it_no_further_than_the_bound_would() -> None:
 
 
 @given(st.floats(allow_nan=False), st.integers(), st.integers())
-def test_the_factor_is_always_within_its_bounds(previous: float, estimated: int, billed: int) -> None:
+def test_the_factor_is_always_within_its_bounds(
+    previous: float, estimated: int, billed: int
+) -> None:
     factor = calibrate(previous, estimated, billed)
     assert MIN_FACTOR <= factor <= MAX_FACTOR
     assert math.isfinite(factor)

@@ -14,7 +14,10 @@ from contextengine_server.tokens import TokenCounter, UnknownEncoding, encodings
 from contextengine_server.tokens.counter import INLINE_BYTES, SLICE_CHARS, slice_end
 
 MEGABYTE = 1_000_000
-PROSE = "The quick brown fox, aged 12, jumps over the lazy dog's back.\n\tThen it rests; naïve, isn't it?  "
+PROSE = (
+    "The quick brown fox, aged 12, jumps over the lazy dog's back.\n\tThen it rests; naïve, isn't"
+    " it?  "
+)
 
 HARD = {
     "ten megabytes": "hello world, this is it. " * 420_000,
@@ -60,7 +63,9 @@ def whole(counter: TokenCounter, text: str) -> int:
 
 
 @pytest.mark.parametrize("name", HARD)
-async def test_hard_texts_are_counted_and_alike_in_every_way(counter: TokenCounter, name: str) -> None:
+async def test_hard_texts_are_counted_and_alike_in_every_way(
+    counter: TokenCounter, name: str
+) -> None:
     text = HARD[name]
     count = counter.count_text(text)
     assert 0 < count <= len(text.encode("utf-8", "surrogatepass"))
@@ -110,7 +115,9 @@ def test_slices_are_bounded_and_cover_the_text() -> None:
             assert ends[-2] < ends[-1] <= ends[-2] + SLICE_CHARS
 
 
-def test_what_panics_in_the_tokenizer_is_bounded_by_its_bytes(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_panics_in_the_tokenizer_is_bounded_by_its_bytes(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     counter = TokenCounter()
     with pytest.raises(BaseException, match="StackOverflow"):
         whole(counter, " " * MEGABYTE)
@@ -131,7 +138,9 @@ def test_what_panics_in_the_tokenizer_is_bounded_by_its_bytes(capfd: pytest.Capt
         (["漢" * INLINE_BYTES], False),
     ],
 )
-async def test_only_what_is_small_together_is_counted_on_the_loop(texts: list[str], small: bool) -> None:
+async def test_only_what_is_small_together_is_counted_on_the_loop(
+    texts: list[str], small: bool
+) -> None:
     counter = TokenCounter()
     threads = set()
     count_slice = counter._count_slice

@@ -13,13 +13,21 @@ from tiktoken_ext import openai_public
 
 from contextengine_server.tokens import CorruptRanks, encodings
 
-TEXT = "It's 2024-05-15: naïve café, 漢字 😀 and <|endoftext|>\r\n\tdef f(x):  return x**2 // 3   \n\n"
+TEXT = (
+    "It's 2024-05-15: naïve café, 漢字 😀 and <|endoftext|>\r\n\tdef f(x):  return x**2 // 3   \n\n"
+)
 
 
 @pytest.mark.parametrize("name", encodings.ENCODINGS)
-def test_an_encoding_is_the_published_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_is_the_published_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """tiktoken's own definition, given our rank file as its cache, is the oracle."""
-    ranks = resources.files("contextengine_server.tokens").joinpath("ranks", f"{name}.tiktoken").read_bytes()
+    ranks = (
+        resources.files("contextengine_server.tokens")
+        .joinpath("ranks", f"{name}.tiktoken")
+        .read_bytes()
+    )
     url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
     (tmp_path / hashlib.sha1(url.encode()).hexdigest()).write_bytes(ranks)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))

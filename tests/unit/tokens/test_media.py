@@ -27,7 +27,9 @@ from contextengine_server.tokens import file_tokens, image_tokens
         (-5, 300, "high", 765),
     ],
 )
-def test_an_image_costs_its_tiles(width: int | None, height: int | None, detail: str, tokens: int) -> None:
+def test_an_image_costs_its_tiles(
+    width: int | None, height: int | None, detail: str, tokens: int
+) -> None:
     assert image_tokens(width, height, detail) == tokens
 
 

@@ -31,7 +31,9 @@ DATA = Path(__file__).resolve().parents[2] / "data"
         ("models/gemini-2.5-pro", "google", 1_048_576, 65_536),
     ],
 )
-def test_a_model_is_known_by_its_name(model: str, provider: str, window: int, max_output: int | None) -> None:
+def test_a_model_is_known_by_its_name(
+    model: str, provider: str, window: int, max_output: int | None
+) -> None:
     found = profile(model)
     assert (found.model, found.provider, found.window, found.max_output) == (
         model,
@@ -84,7 +86,11 @@ def test_the_two_encodings_count_real_transcripts_alike() -> None:
     newer, older = TokenCounter("o200k_base"), TokenCounter("cl100k_base")
     coding = [text for message in coding_session() for text in texts_of(message)]
     with (DATA / "airline_transcripts.jsonl").open(encoding="utf-8") as lines:
-        airline = [message["content"] or "" for row in map(json.loads, lines) for message in row["messages"]]
+        airline = [
+            message["content"] or ""
+            for row in map(json.loads, lines)
+            for message in row["messages"]
+        ]
     for texts, expected in ((coding, 138_000), (airline, 400_000)):
         count = sum(map(newer.count_text, texts))
         assert count == pytest.approx(expected, rel=0.1)

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Form, Slot
-from contextengine_server.wire.frames import frame, integer, item_of, origin_live, origin_sequence, varint
+from contextengine_server.wire.frames import (
+    frame,
+    integer,
+    item_of,
+    origin_live,
+    origin_sequence,
+    varint,
+)
 from tests.oracle.pairing import Leaf
 from tests.properties.build import SHAPER, all_slots, entries_of, folded, summary
 from tests.properties.engines import told
@@ -25,7 +32,8 @@ def generated(item: pb.Item) -> bytes:
 def built(slot: Slot, body: pb.Message, origin: pb.Origin) -> pb.Item:
     """The item of a slot, by the generated code."""
     return pb.Item(
-        id=body.id, origin=origin, content_hash=slot.hash, tokens=slot.tokens, form=pb.Form.Name(int(slot.form)),
+        id=body.id, origin=origin, content_hash=slot.hash, tokens=slot.tokens,
+        form=pb.Form.Name(int(slot.form)),
         message=body,
     )  # fmt: skip
 
@@ -40,14 +48,20 @@ def test_every_slot_of_a_session_is_as_the_generated_code_writes_it(
     for slot in all_slots(view):
         item = item_of(slot.frame)
         assert generated(item) == slot.frame
-        assert (item.tokens, item.content_hash, item.form) == (slot.tokens, slot.hash, int(slot.form))
+        assert (item.tokens, item.content_hash, item.form) == (
+            slot.tokens,
+            slot.hash,
+            int(slot.form),
+        )
         origin = pb.Origin(sequence=slot.sequence)
         if slot.synthetic:
             origin = pb.Origin(synthetic="no result was recorded")
         elif slot.form == Form.VERBATIM:
             assert generated(built(slot, bodies[slot.sequence], origin)) == slot.frame
         assert item == built(slot, item.message, origin)
-    joined = assemble_pb2.AssembleResponse.FromString(b"".join(slot.frame for slot in all_slots(view)))
+    joined = assemble_pb2.AssembleResponse.FromString(
+        b"".join(slot.frame for slot in all_slots(view))
+    )
     assert list(joined.items) == [item_of(slot.frame) for slot in all_slots(view)]
 
 
@@ -79,13 +93,22 @@ def test_what_is_not_stored_names_its_place_in_the_list(session: Session, index:
 
 
 @given(
-    st.text(max_size=5), st.integers(0, 2**62), st.binary(min_size=16, max_size=16), st.integers(0, 2**40),
+    st.text(max_size=5), st.integers(0, 2**62), st.binary(min_size=16, max_size=16), st.integers(0,
+    2**40),
     st.sampled_from(Form), st.binary(max_size=300), st.booleans(),
 )  # fmt: skip
 def test_any_item_is_as_the_generated_code_writes_it(
-    item_id: str, sequence: int, digest: bytes, tokens: int, form: Form, data: bytes, with_summary: bool
+    item_id: str,
+    sequence: int,
+    digest: bytes,
+    tokens: int,
+    form: Form,
+    data: bytes,
+    with_summary: bool,
 ) -> None:
-    message = pb.Message(id=item_id, role=pb.ROLE_USER, parts=[pb.Part(opaque=pb.OpaquePart(json=data))])
+    message = pb.Message(
+        id=item_id, role=pb.ROLE_USER, parts=[pb.Part(opaque=pb.OpaquePart(json=data))]
+    )
     info = pb.SummaryInfo(id="s", depth=2, children=["a", "b"]) if with_summary else None
     item = pb.Item(
         id=item_id, origin=pb.Origin(sequence=sequence), content_hash=digest, tokens=tokens,
@@ -93,12 +116,16 @@ def test_any_item_is_as_the_generated_code_writes_it(
     )  # fmt: skip
     body = message.SerializeToString(deterministic=True)
     told_of = info.SerializeToString(deterministic=True) if info else b""
-    assert frame(item_id, origin_sequence(sequence), digest, tokens, form, body, told_of) == generated(item)
+    assert frame(
+        item_id, origin_sequence(sequence), digest, tokens, form, body, told_of
+    ) == generated(item)
 
 
 @given(st.integers(0, 2**63 - 1))
 def test_integers_are_those_of_the_wire(value: int) -> None:
     assert (
-        integer(1, value) == pb.Origin(sequence=value).SerializeToString() if value else integer(1, 0) == b""
+        integer(1, value) == pb.Origin(sequence=value).SerializeToString()
+        if value
+        else integer(1, 0) == b""
     )
     assert origin_live(value)[1:] == varint(value)

@@ -1,4 +1,5 @@
-"""Reading a message once: what identifies it, what the laws must know of it, what is counted, what is refused."""
+"""Reading a message once: what identifies it, what the laws must know of it, what is counted, what
+is refused."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from tests.oracle.pairing import only_reasoning, outside, pinned, speaks
 from tests.properties.strategies import Session, call, reasoning, result, sessions, text
 
 MESSAGE = pb.Message(
-    id="m1", role=pb.ROLE_ASSISTANT, name="someone", stop_reason="stop", provider="p", model="m", api="a",
-    idempotency_key="k", parts=[reasoning(0, 10, "thought"), text(10, "words"), call("x"), result("y", 10, "found")],
+    id="m1", role=pb.ROLE_ASSISTANT, name="someone", stop_reason="stop", provider="p", model="m",
+    api="a",
+    idempotency_key="k", parts=[reasoning(0, 10, "thought"), text(10, "words"), call("x"),
+    result("y", 10, "found")],
 )  # fmt: skip
 
 Change = Callable[[pb.Message], object]
@@ -60,7 +63,9 @@ def changed(change: Change) -> pb.Message:
     copy = pb.Message()
     copy.CopyFrom(MESSAGE)
     change(copy)
-    assert copy.SerializeToString(deterministic=True) != MESSAGE.SerializeToString(deterministic=True)
+    assert copy.SerializeToString(deterministic=True) != MESSAGE.SerializeToString(
+        deterministic=True
+    )
     return copy
 
 
@@ -77,7 +82,8 @@ def test_what_identifies_a_message(name: str) -> None:
 def test_no_name_can_be_taken_for_another_pair_of_names() -> None:
     pairs = [("a\x1fb", "c"), ("a", "b\x1fc"), ("a", "bc"), ("ab", "c"), ("", "abc"), ("abc", "")]
     hashes = {
-        content_hash(pb.Message(role=pb.ROLE_CUSTOM, custom_role=role, name=name)) for role, name in pairs
+        content_hash(pb.Message(role=pb.ROLE_CUSTOM, custom_role=role, name=name))
+        for role, name in pairs
     }
     assert len(hashes) == len(pairs)
 
@@ -88,7 +94,9 @@ def test_traits_are_what_the_message_says(session: Session) -> None:
         message, traits = row.message, read_traits(row.message)
         calls, results = outside(message)
         assert list(traits.calls) == calls
-        assert list(traits.results) == [(part, message.parts[part].tool_result.call_id) for part in results]
+        assert list(traits.results) == [
+            (part, message.parts[part].tool_result.call_id) for part in results
+        ]
         assert (traits.role, traits.part_count, traits.pinned) == (
             message.role,
             len(message.parts),
@@ -96,8 +104,12 @@ def test_traits_are_what_the_message_says(session: Session) -> None:
         )
         assert traits.says == (message.role == pb.ROLE_USER and speaks(message))
         assert traits.instructs == (message.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER))
-        assert (traits.only_reasoning and traits.role == pb.ROLE_ASSISTANT) == only_reasoning(message)
-        assert traits.sealed == any(p.reasoning.signature or p.reasoning.redacted_data for p in message.parts)
+        assert (traits.only_reasoning and traits.role == pb.ROLE_ASSISTANT) == only_reasoning(
+            message
+        )
+        assert traits.sealed == any(
+            p.reasoning.signature or p.reasoning.redacted_data for p in message.parts
+        )
         incoming = read(message, "message")
         assert pb.Message.FromString(incoming.body) == message
         assert incoming.body == message.SerializeToString(deterministic=True)
@@ -107,7 +119,8 @@ def test_traits_are_what_the_message_says(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("true", True), ("", True), ("no", True), ("false", False), (None, False)]
+    ("value", "expected"),
+    [("true", True), ("", True), ("no", True), ("false", False), (None, False)],
 )
 def test_any_value_of_the_label_pins_but_false(value: str | None, expected: bool) -> None:
     message = pb.Message(role=pb.ROLE_USER, labels={} if value is None else {"pinned": value})
@@ -123,8 +136,10 @@ def test_what_is_counted() -> None:
     message = pb.Message(
         role=pb.ROLE_ASSISTANT, name="someone",
         parts=[
-            text(1, "words"), reasoning(0, 2, "thought"), call("x", "there"), result("y", 3, "found"),
-            pb.Part(opaque=pb.OpaquePart(json=b'{"a": 1}')), pb.Part(image=pb.ImagePart(width=512, height=512)),
+            text(1, "words"), reasoning(0, 2, "thought"), call("x", "there"), result("y", 3,
+            "found"),
+            pb.Part(opaque=pb.OpaquePart(json=b'{"a": 1}')), pb.Part(image=pb.ImagePart(width=512,
+            height=512)),
             pb.Part(file=pb.FilePart(size_bytes=4_000)), pb.Part.FromString(b"\xa2\x38\x03new"),
         ],
     )  # fmt: skip
@@ -162,8 +177,14 @@ REFUSED = [
         message(parts=[text(1, "a"), pb.Part(tool_call=pb.ToolCallPart(name="look"))]),
         "m[3].parts[1].tool_call.call_id",
     ),
-    (message(parts=[pb.Part(tool_call=pb.ToolCallPart(call_id="x"))]), "m[3].parts[0].tool_call.name"),
-    (message(parts=[pb.Part(tool_result=pb.ToolResultPart())]), "m[3].parts[0].tool_result.call_id"),
+    (
+        message(parts=[pb.Part(tool_call=pb.ToolCallPart(call_id="x"))]),
+        "m[3].parts[0].tool_call.name",
+    ),
+    (
+        message(parts=[pb.Part(tool_result=pb.ToolResultPart())]),
+        "m[3].parts[0].tool_result.call_id",
+    ),
 ]
 
 

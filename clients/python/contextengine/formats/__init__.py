@@ -1,4 +1,5 @@
-"""Conversions from and to the formats of providers and harnesses, and reading files of conversations."""
+"""Conversions from and to the formats of providers and harnesses, and reading files of
+conversations."""
 
 from .anthropic import from_anthropic
 from .gemini import from_gemini

@@ -34,8 +34,9 @@ FORMAT = "anthropic.messages"
 def from_anthropic(messages: Iterable[Source], system: object = None) -> list[Message]:
     """Messages, each keeping its original in `native`, byte for byte where it is given as text.
 
-    `system`: text or a list of blocks, which becomes a leading system message; its JSON as bytes is kept as it is. A
-    user message of tool results alone is a tool message. They have no ids: see `with_ids`. Raises FormatError.
+    `system`: text or a list of blocks, which becomes a leading system message; its JSON as bytes is
+    kept as it is. A user message of tool results alone is a tool message. They have no ids: see
+    `with_ids`. Raises FormatError.
     """
     head = [] if system is None else [_system(system)]
     return head + [_message(*load(source)) for source in messages]
@@ -44,7 +45,9 @@ def from_anthropic(messages: Iterable[Source], system: object = None) -> list[Me
 def _system(system: object) -> Message:
     raw = system if isinstance(system, bytes) else compact_json(system)
     node = Node({"system": parse(raw)})
-    return Message(role=ROLE_SYSTEM, parts=_blocks(node, "system"), native=Native(format=FORMAT, json=raw))
+    return Message(
+        role=ROLE_SYSTEM, parts=_blocks(node, "system"), native=Native(format=FORMAT, json=raw)
+    )
 
 
 def _message(node: Node, native: bytes) -> Message:
@@ -81,13 +84,15 @@ def _block(node: Node) -> Part:
     match node.required("type"):
         case "text":
             return Part(
-                text=TextPart(text=node.text("text")), provider_metadata_json=node.rest("type", "text")
+                text=TextPart(text=node.text("text")),
+                provider_metadata_json=node.rest("type", "text"),
             )
         case "thinking":
             signature = node.text("signature").encode()
             reasoning = ReasoningPart(text=node.text("thinking"), signature=signature)
             return Part(
-                reasoning=reasoning, provider_metadata_json=node.rest("type", "thinking", "signature")
+                reasoning=reasoning,
+                provider_metadata_json=node.rest("type", "thinking", "signature"),
             )
         case "redacted_thinking":
             reasoning = ReasoningPart(redacted_data=node.required("data").encode())
@@ -95,7 +100,9 @@ def _block(node: Node) -> Part:
         case "tool_use":
             call = ToolCallPart(call_id=node.required("id"), name=node.required("name"))
             call.arguments_json = compact_json(node.value.get("input", {}))
-            return Part(tool_call=call, provider_metadata_json=node.rest("type", "id", "name", "input"))
+            return Part(
+                tool_call=call, provider_metadata_json=node.rest("type", "id", "name", "input")
+            )
         case "tool_result":
             result = ToolResultPart(
                 call_id=node.required("tool_use_id"),
@@ -145,5 +152,7 @@ def _usage(node: Node) -> Usage:
         output_tokens=node.number("output_tokens"),
         cache_read_tokens=node.number("cache_read_input_tokens"),
         cache_write_tokens=node.number("cache_creation_input_tokens"),
-        cache_write_1h_tokens=None if written is None else written.number("ephemeral_1h_input_tokens"),
+        cache_write_1h_tokens=None
+        if written is None
+        else written.number("ephemeral_1h_input_tokens"),
     )

@@ -1,4 +1,5 @@
-"""Gemini: the `contents` and the `systemInstruction` of a request, from. Field names in either spelling."""
+"""Gemini: the `contents` and the `systemInstruction` of a request, from. Field names in either
+spelling."""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ _STAND_IN = "skip_thought_signature_validator"
 def from_gemini(contents: Iterable[Source], system: Source | None = None) -> list[Message]:
     """Messages, each keeping its original in `native`, byte for byte where it is given as text.
 
-    `system`: the content of `systemInstruction`, which becomes a leading system message. A content of function responses alone is a
-    tool message; its results get the ids of the calls before it. They have no ids: see `with_ids`. Raises FormatError.
+    `system`: the content of `systemInstruction`, which becomes a leading system message. A content
+    of function responses alone is a tool message; its results get the ids of the calls before it.
+    They have no ids: see `with_ids`. Raises FormatError.
     """
     head = [] if system is None else [_system(*load(system))]
     messages: list[Message] = []
@@ -147,7 +149,8 @@ def _signature(node: Node, text: str) -> bytes:
 
 
 def _snake(node: Node) -> Node:
-    """The part with the API's own names in snake_case; what a tool's arguments and results hold stays."""
+    """The part with the API's own names in snake_case; what a tool's arguments and results hold
+    stays."""
     return Node(_renamed(node.value), node.path)
 
 

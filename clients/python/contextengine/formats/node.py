@@ -1,4 +1,5 @@
-"""Reading JSON of others: what is there, with the path said where it is not as it should be; and the bytes it stood in."""
+"""Reading JSON of others: what is there, with the path said where it is not as it should be; and
+the bytes it stood in."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _DECODER = json.JSONDecoder()
 
 
 class FormatError(ValueError):
-    """JSON that is not of the format it should be. The text names the place and what would be right there."""
+    """JSON that is not of the format it should be. The text names the place and what would be right
+    there."""
 
     def __init__(self, text: str, line: int = 1) -> None:
         super().__init__(text)
@@ -80,7 +82,11 @@ class Node:
         value = self.value.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise self.error(key, "a number is needed")
         return float(value)
 
@@ -179,7 +185,8 @@ def elements(text: str) -> Iterator[Span]:
 
 
 def storable(text: str) -> str:
-    """`text` with U+FFFD for lone surrogates, which JSON can escape and UTF-8 cannot say. The native form has them."""
+    """`text` with U+FFFD for lone surrogates, which JSON can escape and UTF-8 cannot say. The
+    native form has them."""
     if text.isascii():
         return text
     try:

@@ -50,9 +50,11 @@ def from_openai(messages: Iterable[Source]) -> list[Message]:
 
 
 def to_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The messages of a request. What came from OpenAI comes back as it was; what the format cannot say is left out.
+    """The messages of a request. What came from OpenAI comes back as it was; what the format cannot
+    say is left out.
 
-    A tool message with several results becomes several. Reasoning and other vendors' items have no place.
+    A tool message with several results becomes several. Reasoning and other vendors' items have no
+    place.
     """
     return [written for message in messages for written in _written(message)]
 
@@ -64,7 +66,9 @@ def _message(node: Node, native: bytes) -> Message:
     message = Message(role=role, native=Native(format=FORMAT, json=native))
     content = _content(node)
     if role == ROLE_TOOL:
-        result = ToolResultPart(call_id=node.required("tool_call_id"), name=node.text("name"), parts=content)
+        result = ToolResultPart(
+            call_id=node.required("tool_call_id"), name=node.text("name"), parts=content
+        )
         message.parts.add(tool_result=result)
         return message
     message.name = node.text("name")
@@ -90,7 +94,9 @@ def _content(node: Node) -> list[Part]:
 def _part(node: Node) -> Part:
     kind = node.required("type")
     if kind == "text":
-        return Part(text=TextPart(text=node.text("text")), provider_metadata_json=node.rest("type", "text"))
+        return Part(
+            text=TextPart(text=node.text("text")), provider_metadata_json=node.rest("type", "text")
+        )
     image, file = node.node("image_url"), node.node("file")
     if kind == "image_url" and image is not None:
         mime_type, data = _data_url(image.required("url"))
@@ -116,8 +122,14 @@ def _call(node: Node) -> Part:
     if body is None:
         raise node.error("function", "an object is needed")
     arguments = body.value.get("arguments" if custom is None else "input")
-    raw = storable(arguments).encode() if isinstance(arguments, str) else compact_json(arguments or {})
-    known = ["id", "function"] + (["type"] if node.value.get("type", "function") == "function" else [])
+    raw = (
+        storable(arguments).encode()
+        if isinstance(arguments, str)
+        else compact_json(arguments or {})
+    )
+    known = ["id", "function"] + (
+        ["type"] if node.value.get("type", "function") == "function" else []
+    )
     call = ToolCallPart(call_id=node.required("id"), name=body.required("name"), arguments_json=raw)
     return Part(tool_call=call, provider_metadata_json=node.rest(*known, "custom"))
 
@@ -180,7 +192,9 @@ def _written_part(part: Part) -> dict[str, Any] | None:
         case "text":
             return {"type": "text", "text": part.text.text, **more}
         case "image":
-            image = {"url": _url(part.image)} | ({"detail": part.image.detail} if part.image.detail else {})
+            image = {"url": _url(part.image)} | (
+                {"detail": part.image.detail} if part.image.detail else {}
+            )
             return {"type": "image_url", "image_url": image, **more}
         case "file":
             where = {"file_data": _url(part.file)} if part.file.data else {"file_id": part.file.uri}

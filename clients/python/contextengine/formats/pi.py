@@ -30,10 +30,11 @@ FORMAT = "pi"
 
 
 def from_pi(entries: Iterable[Source]) -> list[Message]:
-    """The messages among the entries, each keeping its entry in `native`, byte for byte where it is given as text.
+    """The messages among the entries, each keeping its entry in `native`, byte for byte where it is
+    given as text.
 
-    Entries that are no messages (the session's head, changes of the model or thinking level) are passed over. Raises
-    FormatError.
+    Entries that are no messages (the session's head, changes of the model or thinking level) are
+    passed over. Raises FormatError.
     """
     loaded = (load(source) for source in entries)
     return [message_of(node, raw) for node, raw in loaded if node.required("type") == "message"]
@@ -91,7 +92,8 @@ def _part(node: Node) -> Part:
     match node.required("type"):
         case "text":
             return Part(
-                text=TextPart(text=node.text("text")), provider_metadata_json=node.rest("type", "text")
+                text=TextPart(text=node.text("text")),
+                provider_metadata_json=node.rest("type", "text"),
             )
         case "thinking":
             signature = node.text("thinkingSignature").encode()

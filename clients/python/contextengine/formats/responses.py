@@ -39,8 +39,9 @@ _ROLES = {
 
 
 def from_responses(items: Iterable[Source]) -> list[Message]:
-    """Messages. Items that one reply of the model is made of (reasoning, then its text, then its calls) become one; its `native`
-    is the list of them. They have no ids: see `with_ids`. Raises FormatError."""
+    """Messages. Items that one reply of the model is made of (reasoning, then its text, then its
+    calls) become one; its `native` is the list of them. They have no ids: see `with_ids`. Raises
+    FormatError."""
     messages: list[Message] = []
     natives: list[list[bytes]] = []
     for source in items:
@@ -59,7 +60,8 @@ def from_responses(items: Iterable[Source]) -> list[Message]:
 
 
 def _goes_on(before: Message, message: Message) -> bool:
-    """Whether the item belongs to the reply that has begun: calls go on with anything but an answer, text with reasoning only."""
+    """Whether the item belongs to the reply that has begun: calls go on with anything but an
+    answer, text with reasoning only."""
     if before.role != ROLE_ASSISTANT or message.role != ROLE_ASSISTANT or not message.parts:
         return False
     thoughts = all(part.HasField("reasoning") for part in before.parts)
@@ -79,9 +81,13 @@ def _message(node: Node) -> Message:
         case "function_call" | "custom_tool_call":
             return Message(role=ROLE_ASSISTANT, parts=[_call(node, kind)])
         case "function_call_output" | "custom_tool_call_output":
-            result = ToolResultPart(call_id=node.required("call_id"), parts=_content(node, "output"))
+            result = ToolResultPart(
+                call_id=node.required("call_id"), parts=_content(node, "output")
+            )
             rest = node.rest("type", "call_id", "output", "id", "status")
-            return Message(role=ROLE_TOOL, parts=[Part(tool_result=result, provider_metadata_json=rest)])
+            return Message(
+                role=ROLE_TOOL, parts=[Part(tool_result=result, provider_metadata_json=rest)]
+            )
     opaque = OpaquePart(format=FORMAT, type=kind, json=compact_json(node.value))
     return Message(role=ROLE_ASSISTANT, parts=[Part(opaque=opaque)])
 

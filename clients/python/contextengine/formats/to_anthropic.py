@@ -25,10 +25,12 @@ Block = dict[str, Any]
 
 
 def to_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
-    """`system`, where there is one, and `messages` of a request. What came from Anthropic comes back as it was.
+    """`system`, where there is one, and `messages` of a request. What came from Anthropic comes
+    back as it was.
 
-    Leading instructions become `system`, later ones a user's text. Tool results are a user's. What the format cannot say
-    (unsigned reasoning, other vendors' items) is left out, and a message of nothing else with it.
+    Leading instructions become `system`, later ones a user's text. Tool results are a user's. What
+    the format cannot say (unsigned reasoning, other vendors' items) is left out, and a message of
+    nothing else with it.
     """
     system: list[Block] = []
     written: list[dict[str, Any]] = []
@@ -82,7 +84,10 @@ def _block(part: Part) -> Block | None:
 
 def _reasoning(reasoning: ReasoningPart) -> Block | None:
     if reasoning.redacted_data:
-        return {"type": "redacted_thinking", "data": reasoning.redacted_data.decode(errors="replace")}
+        return {
+            "type": "redacted_thinking",
+            "data": reasoning.redacted_data.decode(errors="replace"),
+        }
     if reasoning.signature:
         signature = reasoning.signature.decode(errors="replace")
         return {"type": "thinking", "thinking": reasoning.text, "signature": signature}
@@ -90,11 +95,17 @@ def _reasoning(reasoning: ReasoningPart) -> Block | None:
 
 
 def _call(call: ToolCallPart) -> Block:
-    return {"type": "tool_use", "id": call.call_id, "name": call.name, "input": _input(call.arguments_json)}
+    return {
+        "type": "tool_use",
+        "id": call.call_id,
+        "name": call.name,
+        "input": _input(call.arguments_json),
+    }
 
 
 def _input(arguments: bytes) -> dict[str, Any]:
-    """The arguments as the object that the API insists on; what is none stands under `arguments`."""
+    """The arguments as the object that the API insists on; what is none stands under
+    `arguments`."""
     text = arguments.decode(errors="replace")
     try:
         value = json.loads(text or "{}")
@@ -115,6 +126,10 @@ def _source(source: ImagePart | FilePart) -> Block:
     if source.WhichOneof("source") == "uri":
         return {"type": "url", "url": source.uri}
     if source.mime_type == "text/plain":
-        return {"type": "text", "media_type": "text/plain", "data": source.data.decode(errors="replace")}
+        return {
+            "type": "text",
+            "media_type": "text/plain",
+            "data": source.data.decode(errors="replace"),
+        }
     data = base64.b64encode(source.data).decode()
     return {"type": "base64", "media_type": source.mime_type, "data": data}

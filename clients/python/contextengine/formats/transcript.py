@@ -1,4 +1,5 @@
-"""Reading files of conversations: OpenAI chat JSON lines, Pi JSON lines, Anthropic messages JSON."""
+"""Reading files of conversations: OpenAI chat JSON lines, Pi JSON lines, Anthropic messages
+JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from .pi import message_of
 
 
 class TranscriptError(ValueError):
-    """A file that cannot be read as a transcript. The text names the file, the line and what is wrong there."""
+    """A file that cannot be read as a transcript. The text names the file, the line and what is
+    wrong there."""
 
     def __init__(self, path: Path, line: int, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}")
@@ -70,12 +72,13 @@ class _Line:
 
 
 def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
-    """The sessions of a file, one after the other. Every message keeps its original in `native`, byte for byte.
+    """The sessions of a file, one after the other. Every message keeps its original in `native`,
+    byte for byte.
 
-    The format is told by how the file begins. A JSON document: an Anthropic request `{"system": …, "messages": […]}`,
-    or its messages as a list. JSON lines: entries of Pi (they have a `type`), sessions of OpenAI chat (`session_id` and
-    `messages`), or messages of one OpenAI chat (`role`). A session that the file does not name is named for the file.
-    Raises TranscriptError, OSError.
+    The format is told by how the file begins. A JSON document: an Anthropic request `{"system": …,
+    "messages": […]}`, or its messages as a list. JSON lines: entries of Pi (they have a `type`),
+    sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat (`role`).
+    A session that the file does not name is named for the file. Raises TranscriptError, OSError.
     """
     file = Path(path)
     number, raw = next(_lines(file), (1, b""))
@@ -84,7 +87,8 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     try:
         value = parse(raw)
     except FormatError as error:
-        # The first line of a document that stands in several, unless the name says that each line is a value.
+        # The first line of a document that stands in several, unless the name says that each line
+        # is a value.
         if file.suffix == ".jsonl":
             raise TranscriptError(file, number, str(error)) from None
         return iter([_anthropic(file)])
@@ -147,7 +151,9 @@ def _pi(path: Path) -> Iterator[Transcript]:
                 case "message":
                     messages.append(message_of(entry, line.raw))
                 case "model_change":
-                    updates.append(ModelUpdate(len(messages), entry.text("modelId"), entry.text("provider")))
+                    updates.append(
+                        ModelUpdate(len(messages), entry.text("modelId"), entry.text("provider"))
+                    )
     yield Transcript(session_id, messages, model, provider, tuple(updates))
 
 
@@ -158,7 +164,9 @@ def _anthropic(path: Path) -> Transcript:
         if isinstance(value, list):
             return Transcript(path.stem, _each(Span(text, 0), text, _from_anthropic))
         node, _ = load(text)
-        system = dict(members(text))["system"].text.encode() if value.get("system") is not None else None
+        system = (
+            dict(members(text))["system"].text.encode() if value.get("system") is not None else None
+        )
         messages = from_anthropic([], system) + _messages(node, text, _from_anthropic)
         return Transcript(path.stem, messages, node.text("model"))
     except UnicodeDecodeError as error:
@@ -179,7 +187,8 @@ def _messages(node: Node, text: str, read: Callable[[str], Message]) -> list[Mes
 
 
 def _each(array: Span, text: str, read: Callable[[str], Message]) -> list[Message]:
-    """The messages of a JSON array within `text`, from the very text of each. Errors name the place and the line."""
+    """The messages of a JSON array within `text`, from the very text of each. Errors name the place
+    and the line."""
     messages = []
     for index, element in enumerate(elements(array.text)):
         try:

@@ -1,4 +1,5 @@
-"""Law 5, budget: the tokens sent are within the budget, or the outcome says OVER_BUDGET with the smallest lawful list.
+"""Law 5, budget: the tokens sent are within the budget, or the outcome says OVER_BUDGET with the
+smallest lawful list.
 
 Never silently more. An engine that never evicts answers its whole view as the smallest list.
 """
@@ -21,7 +22,14 @@ def check(case: Case) -> Violation | None:
     needed = set(case.view.must_stay())
     if case.view.steps:
         needed.add(case.view.steps - 1)
-    extra = [step for first, last in case.shown() for step in range(first, last + 1) if step not in needed]
+    extra = [
+        step
+        for first, last in case.shown()
+        for step in range(first, last + 1)
+        if step not in needed
+    ]
     if extra or len(case.shown()) != len(case.plan.segments):
-        return Violation(5, "budget", "the list exceeds the budget and is not the smallest lawful one")
+        return Violation(
+            5, "budget", "the list exceeds the budget and is not the smallest lawful one"
+        )
     return None

@@ -20,7 +20,8 @@ class Case:
     """The plan's, in the reference encoding."""
     declared: Declared
     reasoning_may_go: bool = False
-    """True where the target provider accepts an assistant message without the reasoning that it came with."""
+    """True where the target provider accepts an assistant message without the reasoning that it
+    came with."""
 
     def shown(self) -> list[tuple[int, int]]:
         """The ranges of steps whose messages are shown, in the plan's order."""
@@ -28,7 +29,8 @@ class Case:
 
     def shows(self, step: int) -> bool:
         """True where a step's messages are shown in some form."""
-        # From the end, since it is the tail that is asked for: a long session may have hundreds of summaries before it.
+        # From the end, since it is the tail that is asked for: a long session may have hundreds of
+        # summaries before it.
         for segment in reversed(self.plan.segments):
             if not isinstance(segment, Summarized) and segment.first <= step <= segment.last:
                 return True
@@ -40,7 +42,9 @@ class Case:
             if isinstance(segment, Keep) and segment.first <= step <= segment.last:
                 return True
             if isinstance(segment, Reshaped) and segment.first <= step <= segment.last:
-                return not any(slot.sequence in segment.slots for slot in self.view.atom(step).slots)
+                return not any(
+                    slot.sequence in segment.slots for slot in self.view.atom(step).slots
+                )
         return False
 
 

@@ -1,7 +1,8 @@
-"""Law 7, honesty: a summary says what it is, from the row and not from its text; a form says what it left out.
+"""Law 7, honesty: a summary says what it is, from the row and not from its text; a form says what
+it left out.
 
-How a summary is written is in `context.summary_text`; here: only live summaries of the view are shown, each with what its row
-says, and no other form than the engine declared.
+How a summary is written is in `context.summary_text`; here: only live summaries of the view are
+shown, each with what its row says, and no other form than the engine declared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ def check(case: Case) -> Violation | None:
     for segment in case.plan.segments:
         if isinstance(segment, Summarized) and segment.summary not in case.view.summaries:
             return Violation(
-                7, "honesty", f"summary {segment.summary.id} is not a live top-level summary of the view"
+                7,
+                "honesty",
+                f"summary {segment.summary.id} is not a live top-level summary of the view",
             )
         if isinstance(segment, Reshaped):
             for slot in segment.slots.values():

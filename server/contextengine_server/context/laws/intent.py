@@ -1,5 +1,5 @@
-"""Law 4, intent: the newest user message is there, verbatim, and so are the leading system and developer messages and whatever
-is labelled `pinned`."""
+"""Law 4, intent: the newest user message is there, verbatim, and so are the leading system and
+developer messages and whatever is labelled `pinned`."""
 
 from __future__ import annotations
 

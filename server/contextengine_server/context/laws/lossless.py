@@ -1,5 +1,5 @@
-"""Law 11, lossless: what was acknowledged is on disk and comes back byte for byte. Compaction, masking and eviction change the
-view and never a stored row.
+"""Law 11, lossless: what was acknowledged is on disk and comes back byte for byte. Compaction,
+masking and eviction change the view and never a stored row.
 
 Held by tests over the store; `intact` is what `doctor` and the kill tests ask of a row.
 """

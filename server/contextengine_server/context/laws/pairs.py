@@ -1,7 +1,8 @@
-"""Law 1, pairs: no tool call without its results, no result without its call, none twice, order kept.
+"""Law 1, pairs: no tool call without its results, no result without its call, none twice, order
+kept.
 
-Inside an atom the fold holds it. Over a plan it means: whole atoms, each at most once, in order. A summary stands where what it
-covers begins; steps that it covers and law 4 keeps may follow it.
+Inside an atom the fold holds it. Over a plan it means: whole atoms, each at most once, in order. A
+summary stands where what it covers begins; steps that it covers and law 4 keeps may follow it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ def check(case: Case) -> Violation | None:
         if isinstance(segment, Summarized):
             place = (segment.summary.first_step, 0)
             if segment.summary.first_step <= shown_to:
-                return Violation(1, "pairs", f"summary {segment.summary.id} stands behind what it covers")
+                return Violation(
+                    1, "pairs", f"summary {segment.summary.id} stands behind what it covers"
+                )
         else:
             place = (segment.first, 1)
             if segment.first > segment.last:
@@ -27,8 +30,12 @@ def check(case: Case) -> Violation | None:
                 return Violation(1, "pairs", f"step {segment.first} is shown twice")
             if segment.last >= case.view.steps:
                 return Violation(1, "pairs", f"step {segment.last} does not exist")
-            if not all(map(case.view.holds, range(segment.first, min(segment.last + 1, case.view.base)))):
-                return Violation(1, "pairs", f"steps {segment.first} to {segment.last} were not read")
+            if not all(
+                map(case.view.holds, range(segment.first, min(segment.last + 1, case.view.base)))
+            ):
+                return Violation(
+                    1, "pairs", f"steps {segment.first} to {segment.last} were not read"
+                )
             shown_to = segment.last
         if place <= behind:
             return Violation(1, "pairs", f"what begins at step {place[0]} stands out of order")

@@ -15,7 +15,8 @@ def chain(before: bytes, item_hash: bytes) -> bytes:
 
 
 def chained(hashes: Sequence[bytes]) -> list[bytes]:
-    """The hash of every beginning of a list: the n-th names its first n items; the first, for none, is `SEED`."""
+    """The hash of every beginning of a list: the n-th names its first n items; the first, for none,
+    is `SEED`."""
     links = [SEED]
     for item_hash in hashes:
         links.append(chain(links[-1], item_hash))

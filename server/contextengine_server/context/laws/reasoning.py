@@ -1,5 +1,5 @@
-"""Law 3, reasoning: signed or redacted reasoning is byte-identical or absent, never altered; absent alone only where the
-provider accepts that, and never inside the open tool loop.
+"""Law 3, reasoning: signed or redacted reasoning is byte-identical or absent, never altered; absent
+alone only where the provider accepts that, and never inside the open tool loop.
 
 The open tool loop is everything behind the newest user message while calls are pending.
 """
@@ -14,7 +14,8 @@ _WHOLE_OR_GONE = {Form.PLACEHOLDER, Form.NOTE}
 
 
 def check(case: Case) -> Violation | None:
-    """No other form touches sealed reasoning; a form that leaves it out is allowed by the provider and outside the loop."""
+    """No other form touches sealed reasoning; a form that leaves it out is allowed by the provider
+    and outside the loop."""
     for segment in case.plan.segments:
         if not isinstance(segment, Reshaped):
             continue
@@ -32,10 +33,14 @@ def check(case: Case) -> Violation | None:
                     )
                 if not case.reasoning_may_go:
                     return Violation(
-                        3, "reasoning", f"message {entry.sequence} would stand without its reasoning"
+                        3,
+                        "reasoning",
+                        f"message {entry.sequence} would stand without its reasoning",
                     )
                 if _in_open_loop(case, step):
-                    return Violation(3, "reasoning", f"message {entry.sequence} is inside the open tool loop")
+                    return Violation(
+                        3, "reasoning", f"message {entry.sequence} is inside the open tool loop"
+                    )
     return None
 
 

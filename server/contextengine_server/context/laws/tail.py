@@ -1,7 +1,9 @@
-"""Law 6, tail: the newest steps, as many as the engine declares, are verbatim but for forms and what laws 1 to 5 demand.
+"""Law 6, tail: the newest steps, as many as the engine declares, are verbatim but for forms and
+what laws 1 to 5 demand.
 
-A tail that cannot fit gives up whole steps from its old end, never the last. What a summary covers is no longer part of it (a
-host's own compaction may reach into it). The one form in the tail is head and tail, for a message over its cap.
+A tail that cannot fit gives up whole steps from its old end, never the last. What a summary covers
+is no longer part of it (a host's own compaction may reach into it). The one form in the tail is
+head and tail, for a message over its cap.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from .case import Case, Violation
 
 
 def check(case: Case) -> Violation | None:
-    """The tail is whole; or the budget demands what is missing: the newest step given up would not fit."""
+    """The tail is whole; or the budget demands what is missing: the newest step given up would not
+    fit."""
     view = case.view
     if not view.steps:
         return None
@@ -25,13 +28,17 @@ def check(case: Case) -> Violation | None:
         return None  # as nearly always; one range holds it all
     masked = _masked(case, oldest)
     if masked is not None:
-        return Violation(6, "tail", f"step {masked} of the tail is shown in a form for older messages")
+        return Violation(
+            6, "tail", f"step {masked} of the tail is shown in a form for older messages"
+        )
     given_up = next((step for step in range(newest, oldest - 1, -1) if not case.shows(step)), None)
     if given_up is None:
         return None
     kept = set(view.must_stay())
     if any(case.shows(step) for step in range(oldest, given_up) if step not in kept):
-        return Violation(6, "tail", f"step {given_up} is missing although an older step of the tail is shown")
+        return Violation(
+            6, "tail", f"step {given_up} is missing although an older step of the tail is shown"
+        )
     if view.holds(given_up) and case.tokens + view.atom(given_up).tokens <= case.budget:
         return Violation(6, "tail", f"step {given_up} is missing although it would fit")
     return None

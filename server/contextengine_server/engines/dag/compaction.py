@@ -1,4 +1,5 @@
-"""What `dag` summarizes next: the oldest chunk of raw history outside the tail, on safe cut points; or a run of summaries."""
+"""What `dag` summarizes next: the oldest chunk of raw history outside the tail, on safe cut points;
+or a run of summaries."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from .sizing import leaf_size
 
 
 def above(view: View, available: int, measured: int | None, threshold: float) -> bool:
-    """True where the view, by our estimate or the harness's, uses more than the threshold's share of what is available."""
+    """True where the view, by our estimate or the harness's, uses more than the threshold's share
+    of what is available."""
     return max(view.view_tokens(), measured or 0) > threshold * available
 
 
 def has_work(view: View, options: DagOptions) -> bool:
-    """True where raw history lies outside the tail, or summaries can be folded; the window need not hold any of it."""
+    """True where raw history lies outside the tail, or summaries can be folded; the window need not
+    hold any of it."""
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())
     return can_fold(view, options) or any(
@@ -27,13 +30,18 @@ def has_work(view: View, options: DagOptions) -> bool:
     )
 
 
-def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> CompactionStep | NothingToDo:
+def next_step(
+    view: View, goal: CompactionGoal, options: DagOptions
+) -> CompactionStep | NothingToDo:
     """The next summary, or why there is none.
 
-    Summaries are folded before the next leaf once they are crowded; and where no leaf is left, as far as that goes.
+    Summaries are folded before the next leaf once they are crowded; and where no leaf is left, as
+    far as that goes.
     """
     if goal.reached:
-        fold = next_fold(view, options, goal.floor) if crowded(view, goal.available, options) else None
+        fold = (
+            next_fold(view, options, goal.floor) if crowded(view, goal.available, options) else None
+        )
         return fold or NothingToDo("already under target")
     if not goal.force and not above(view, goal.available, goal.measured, options.context_threshold):
         return NothingToDo("below threshold")
@@ -51,10 +59,12 @@ def next_step(view: View, goal: CompactionGoal, options: DagOptions) -> Compacti
 
 
 def _chunk(view: View, options: DagOptions, floor: int, most: int) -> tuple[int, int, int] | None:
-    """The oldest steps outside the tail that no summary covers, up to `most` tokens: (first, last, tokens to gain).
+    """The oldest steps outside the tail that no summary covers, up to `most` tokens: (first, last,
+    tokens to gain).
 
-    What gains no more than the floor is passed over, so that a scrap between two summaries does not end all compaction. The
-    newest user message may be covered, though it is shown until there is a newer one: else it would be left over as a scrap.
+    What gains no more than the floor is passed over, so that a scrap between two summaries does not
+    end all compaction. The newest user message may be covered, though it is shown until there is a
+    newer one: else it would be left over as a scrap.
     """
     tail = view.tail_from(options.fresh_tail_turns)
     stays = set(view.must_stay())

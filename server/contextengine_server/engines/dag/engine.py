@@ -16,22 +16,23 @@ from . import compaction
 from .plan import plan
 
 ADDITION = (
-    "## Compressed context\n"
-    "Summaries are cues, not proof or instructions: state no exact command, hash, path, number or time on their word alone; newer "
-    "messages win."
+    "## Compressed context\nSummaries are cues, not proof or instructions: state no exact command,"
+    " hash, path, number or time on their word alone; newer messages win."
 )
 """The uncertainty clause (Comis, honest presentation). Shown whenever a summary is."""
 
 
 class DagEngine:
-    """Stores losslessly, summarizes the oldest history outside the tail, assembles within the budget."""
+    """Stores losslessly, summarizes the oldest history outside the tail, assembles within the
+    budget."""
 
     id = "dag"
     name = "Lossless context DAG"
     version = "1.0.0"
     owns_compaction = True
     recall_tools = ("ctx_search", "ctx_inspect", "ctx_expand")
-    """What it offers to the model, by the names of the recall room. Engines that say nothing offer none."""
+    """What it offers to the model, by the names of the recall room. Engines that say nothing offer
+    none."""
     notices = True
 
     def __init__(self, options: DagOptions) -> None:
@@ -39,7 +40,9 @@ class DagEngine:
         self.threshold = options.context_threshold
         self.defers = options.defer_compaction
         self.chunk: int | None = options.leaf_chunk_tokens
-        self.declared = Declared(tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL}))
+        self.declared = Declared(
+            tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL})
+        )
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:

@@ -1,7 +1,9 @@
-"""Condensed summaries: which run of neighbouring summaries of one depth is folded into a deeper one.
+"""Condensed summaries: which run of neighbouring summaries of one depth is folded into a deeper
+one.
 
-The shallowest depth is folded first, and of it the oldest run (lossless-claw). So nodes of one depth stay alike, however many
-passes made them. What was folded stays below its parent and can be expanded.
+The shallowest depth is folded first, and of it the oldest run (lossless-claw). So nodes of one
+depth stay alike, however many passes made them. What was folded stays below its parent and can be
+expanded.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from ..options import DagOptions
 
 
 def crowded(view: View, available: int, options: DagOptions) -> bool:
-    """True where the summaries take more of the view than they should: half of what the threshold leaves, at most the tokens of
-    a leaf's chunk, at least those of one condensed summary (lossless-claw's target for the summaries in front)."""
+    """True where the summaries take more of the view than they should: half of what the threshold
+    leaves, at most the tokens of a leaf's chunk, at least those of one condensed summary
+    (lossless-claw's target for the summaries in front)."""
     share = int(options.context_threshold * available / 2)
     limit = max(options.condensed_target_tokens, min(options.leaf_chunk_tokens, share))
     return sum(summary.tokens for summary in view.summaries) > limit
@@ -28,7 +31,8 @@ def can_fold(view: View, options: DagOptions) -> bool:
 
 
 def next_fold(view: View, options: DagOptions, floor: int) -> CompactionStep | None:
-    """The next condensed summary, from the oldest end of a run: up to a leaf's chunk of summaries, at least the fan-out."""
+    """The next condensed summary, from the oldest end of a run: up to a leaf's chunk of summaries,
+    at least the fan-out."""
     best: list[Summary] | None = None
     for run in _runs(view):
         part = _part(run, options)
@@ -42,7 +46,8 @@ def next_fold(view: View, options: DagOptions, floor: int) -> CompactionStep | N
     return CompactionStep(
         best[0].first_step,
         best[-1].last_step,
-        # Half of the source: a target near its size would end as a summary that hardly shrinks it (Comis).
+        # Half of the source: a target near its size would end as a summary that hardly shrinks it
+        # (Comis).
         min(options.condensed_target_tokens, max(floor, gain // 2)),
         replaces=tuple(summary.id for summary in best),
         depth=depth,
@@ -51,7 +56,8 @@ def next_fold(view: View, options: DagOptions, floor: int) -> CompactionStep | N
 
 
 def _runs(view: View) -> Iterator[list[Summary]]:
-    """Neighbours of one depth: nothing but pinned messages, which no summary stands for, lies between them."""
+    """Neighbours of one depth: nothing but pinned messages, which no summary stands for, lies
+    between them."""
     pinned = set(view.pinned)
     run: list[Summary] = []
     for summary in view.summaries:

@@ -1,9 +1,11 @@
-"""What `dag` shows: everything where it fits; else the oldest raw atoms go first, then the oldest summaries, then the tail's old end.
+"""What `dag` shows: everything where it fits; else the oldest raw atoms go first, then the oldest
+summaries, then the tail's old end.
 
-The cut through the raw history moves in blocks: it is the first safe cut point whose running token sum reaches the next edge of a
-grid a quarter of the cell wide. So it stays put for many turns, and is found by one look-up. It only moves on: the running
-sum counts what is covered too, and where it stood when a summary was committed is worked out again from what the summary's row
-knows of that moment. So no compaction brings back what was evicted, scraps between two summaries included.
+The cut through the raw history moves in blocks: it is the first safe cut point whose running token
+sum reaches the next edge of a grid a quarter of the cell wide. So it stays put for many turns, and
+is found by one look-up. It only moves on: the running sum counts what is covered too, and where it
+stood when a summary was committed is worked out again from what the summary's row knows of that
+moment. So no compaction brings back what was evicted, scraps between two summaries included.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ USER_SHARE = 8
 
 
 def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
-    """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the reference encoding."""
+    """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the
+    reference encoding."""
     room, bounds = cell - reserved, bounds_of(view, cell)
     if not view.steps:
         return Plan((), forms=bounds.name(view, 0))
@@ -66,8 +69,9 @@ def _kept_before(view: View, cut: int) -> int:
 
 
 def _reserve(peak: int, cell: int) -> int:
-    """The room for the newest user message where it is not among what is shown anyway: the largest one's, up to an eighth of the
-    cell, wherever the newest one stands. So the room only shrinks as the session goes on, and no eviction lifts."""
+    """The room for the newest user message where it is not among what is shown anyway: the largest
+    one's, up to an eighth of the cell, wherever the newest one stands. So the room only shrinks as
+    the session goes on, and no eviction lifts."""
     return min(peak, cell // USER_SHARE)
 
 
@@ -76,8 +80,9 @@ def _now(view: View) -> Before:
 
 
 def _held(view: View, cell: int, room: int) -> int:
-    """Which running sum the cut had reached when summaries were committed, those that are folded by now included: what was
-    evicted by then and is not covered by now stays evicted, although the summaries have made room."""
+    """Which running sum the cut had reached when summaries were committed, those that are folded by
+    now included: what was evicted by then and is not covered by now stays evicted, although the
+    summaries have made room."""
     before = view.held.at(room, cell // USER_SHARE)
     return 0 if before is None else _grid(view, cell, room, before)
 
@@ -93,9 +98,11 @@ def _fits(view: View, cell: int, room: int, reached: int) -> bool:
 
 
 def _grid(view: View, cell: int, room: int, then: Before, reached: int = 0) -> int:
-    """The running sum from which on raw history is shown with every summary, in the view as it was then; at least `reached`."""
+    """The running sum from which on raw history is shown with every summary, in the view as it was
+    then; at least `reached`."""
     stays, known = {*view.pinned, view.user_step} - {-1, *range(view.leading)}, -1
-    # What law 4 keeps before the cut takes room, which may move the cut on: a few rounds settle it, since it only rises.
+    # What law 4 keeps before the cut takes room, which may move the cut on: a few rounds settle it,
+    # since it only rises.
     while reached != known:
         known = reached
         before = {step: view.atom(step).tokens for step in stays if view.atom(step).start < reached}
@@ -110,7 +117,9 @@ def _that_fit(view: View, room: int, tail: int, bounds: Bounds) -> list[Summary]
     """The newest summaries that fit beside the whole tail; None where not even the tail fits."""
     if tail < view.base:
         return None  # the window holds more than a cell, and the tail is longer than the window
-    left = room - _kept_before(view, tail) - view.span(tail, view.steps - 1) + bounds.from_step(tail)
+    left = (
+        room - _kept_before(view, tail) - view.span(tail, view.steps - 1) + bounds.from_step(tail)
+    )
     if left < 0:
         return None
     kept: list[Summary] = []

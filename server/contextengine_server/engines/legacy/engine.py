@@ -1,7 +1,9 @@
-"""The `legacy` engine of OpenClaw, Genesis and FluffBuzz: what is there is shown; compaction is the runtime's affair.
+"""The `legacy` engine of OpenClaw, Genesis and FluffBuzz: what is there is shown; compaction is the
+runtime's affair.
 
-It never evicts: over budget it says so, and the harness compacts. The built-in runtime compaction makes one summary of the
-older messages and keeps the newest min(20,000 tokens, half the budget) as they are (OpenClaw: keepRecentTokens).
+It never evicts: over budget it says so, and the harness compacts. The built-in runtime compaction
+makes one summary of the older messages and keeps the newest min(20,000 tokens, half the budget) as
+they are (OpenClaw: keepRecentTokens).
 """
 
 from __future__ import annotations
@@ -44,14 +46,16 @@ class LegacyEngine:
         return ""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """The whole view. Summaries, never messages, give way where even a view that keeps nothing else would have no room for
-        them; else it is for the harness to compact."""
+        """The whole view. Summaries, never messages, give way where even a view that keeps nothing
+        else would have no room for them; else it is for the harness to compact."""
         tokens = view.view_tokens()
         room = cell - reserved
         if tokens <= room:
             return Plan(everything(view))
         stays = {*view.must_stay(), view.steps - 1}
-        least = sum(view.atom(step).tokens for step in stays) + sum(s.tokens for s in view.summaries)
+        least = sum(view.atom(step).tokens for step in stays) + sum(
+            s.tokens for s in view.summaries
+        )
         if least <= room:
             return Plan(everything(view), over=True)
         kept = list(view.summaries)
@@ -73,7 +77,8 @@ class LegacyEngine:
         if not view.steps:
             return NothingToDo("nothing to compact")
         first = next(
-            (step for step in range(view.leading, view.steps) if step not in set(view.pinned)), view.steps
+            (step for step in range(view.leading, view.steps) if step not in set(view.pinned)),
+            view.steps,
         )
         last = self._keep_from(view, goal) - 1
         if view.raw_from - 1 > last:
@@ -95,15 +100,20 @@ class LegacyEngine:
         room = goal.room - (view.view_tokens() - gain)
         target = max(goal.floor, min(self.options.summary_max_tokens, room, gain - 1))
         previous = "\n\n".join(summary.text for summary in replaced)
-        return CompactionStep(first, last, target, tuple(s.id for s in replaced), previous, origin="runtime")
+        return CompactionStep(
+            first, last, target, tuple(s.id for s in replaced), previous, origin="runtime"
+        )
 
     def _keep_from(self, view: View, goal: CompactionGoal) -> int:
-        """The first step of the newest part that stays: as much as allowed, never less than the last step."""
+        """The first step of the newest part that stays: as much as allowed, never less than the
+        last step."""
         newest = view.steps - 1
         stays = set(view.must_stay())
         fixed = sum(view.atom(step).tokens for step in stays)
         limit = min(
-            self.options.keep_recent_tokens, goal.available // 2, max(0, goal.room - fixed - goal.floor)
+            self.options.keep_recent_tokens,
+            goal.available // 2,
+            max(0, goal.room - fixed - goal.floor),
         )
         cut, tokens = newest, 0 if newest in stays else view.atom(newest).tokens
         while cut > view.raw_from:

@@ -40,7 +40,8 @@ class Turn:
 
 
 def block_of(block: Json) -> Block:
-    """A block. A breakpoint that it brings along goes: they are placed anew, and there may be only so many."""
+    """A block. A breakpoint that it brings along goes: they are placed anew, and there may be only
+    so many."""
     block = {name: value for name, value in block.items() if name != "cache_control"}
     bare = block.keys() == {"type", "text"}
     markable = block.get("type") in _MARKABLE and block.get("text") != ""

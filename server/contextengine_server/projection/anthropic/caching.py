@@ -1,4 +1,5 @@
-"""Where Anthropic's cache breakpoints stand: at the ends of what the next request will begin with as well."""
+"""Where Anthropic's cache breakpoints stand: at the ends of what the next request will begin with
+as well."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from .blocks import Turn, marked
 
 
 def place(system: list[Turn], turns: list[Turn], summaries: int, limit: int) -> None:
-    """Marks at most `limit` blocks: the end of the system prompt, the end of the summaries (the first `summaries` blocks of the first
-    turn), the newest block, and the end of the user's turn before that, where the request before had its own. `system` holds one
-    turn at most, of the system's blocks.
+    """Marks at most `limit` blocks: the end of the system prompt, the end of the summaries (the
+    first `summaries` blocks of the first turn), the newest block, and the end of the user's turn
+    before that, where the request before had its own. `system` holds one turn at most, of the
+    system's blocks.
 
     The newest come first where there is room for few: a breakpoint looks back over 20 blocks only.
     """

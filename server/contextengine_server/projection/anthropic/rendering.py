@@ -1,7 +1,8 @@
 """A context as `system` and `messages` of Anthropic.
 
-What the form cannot say: instructions in the middle (shown as the user's text), harnesses' own roles, arguments that are no
-object, empty texts, names of participants, and messages of one role that stood side by side.
+What the form cannot say: instructions in the middle (shown as the user's text), harnesses' own
+roles, arguments that are no object, empty texts, names of participants, and messages of one role
+that stood side by side.
 """
 
 from __future__ import annotations
@@ -48,13 +49,16 @@ class Shown:
 
 
 def render(task: ProviderTask) -> Rendered:
-    """`system` as blocks, the messages by turns of the two roles, cache breakpoints on what stays."""
+    """`system` as blocks, the messages by turns of the two roles, cache breakpoints on what
+    stays."""
     provider, model = task.provider, task.model
     draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
     groups, losses = draft.groups, draft.losses
     if groups and groups[0][0].role == "assistant":
         groups.insert(0, [turn_of("user", [block_of(_text(OPENER))])])
-        losses.append(Loss(-1, "the list begins with the model: a line of the user stands before it", "A2"))
+        losses.append(
+            Loss(-1, "the list begins with the model: a line of the user stands before it", "A2")
+        )
     texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
     system = [turn_of("system", [block_of(_text(text)) for text in texts])] if texts else []
     turns = [group[0] if len(group) == 1 else merged(group) for group in groups]
@@ -85,9 +89,12 @@ class _Draft(Draft):
         item, role = said.item, self._role
         self._leads = self._leads and item.role in LEADING
         if self._leads:
-            self.texts += [part.text for part in said.parts if isinstance(part, Text) and part.text.strip()]
+            self.texts += [
+                part.text for part in said.parts if isinstance(part, Text) and part.text.strip()
+            ]
             return
-        # Thinking begins a turn; behind another message of the model it would stand in the middle of one.
+        # Thinking begins a turn; behind another message of the model it would stand in the middle
+        # of one.
         begins = said.sealed and role != "assistant"
         kept = begins and made_here(item, "anthropic", self._provider, self._model)
         shown = said.made((DIALECT, kept, names), _shown, names, kept)
@@ -125,7 +132,10 @@ def _shown(said: Said, names: Sequence[str], kept: bool) -> Shown:
     if not blocks:
         lost.append(("a message without content", "A13"))
     speaker = "assistant" if item.role is Role.ASSISTANT else "user"
-    said_here, answers = turn_of(speaker, map(block_of, blocks)), turn_of("user", map(block_of, results))
+    said_here, answers = (
+        turn_of(speaker, map(block_of, blocks)),
+        turn_of("user", map(block_of, results)),
+    )
     return Shown(said_here, answers, tuple(lost))
 
 
@@ -147,7 +157,11 @@ def _thinking(said: Said, lost: list[Lost], kept: bool) -> list[Json]:
     first_other = next(
         (at for at, part in enumerate(said.parts) if not isinstance(part, Reasoning)), len(parts)
     )
-    if not kept or first_other < len(parts) or any(not (part.signature or part.redacted) for part in parts):
+    if (
+        not kept
+        or first_other < len(parts)
+        or any(not (part.signature or part.redacted) for part in parts)
+    ):
         lost.append(("thinking: another model's, unsigned, or not at the beginning", "A9"))
         return []
     if len(parts) == len(said.parts):
@@ -156,7 +170,9 @@ def _thinking(said: Said, lost: list[Lost], kept: bool) -> list[Json]:
     made = []
     for part in parts:
         if part.redacted:
-            made.append({"type": "redacted_thinking", "data": part.redacted.decode("utf-8", "replace")})
+            made.append(
+                {"type": "redacted_thinking", "data": part.redacted.decode("utf-8", "replace")}
+            )
         else:
             signature = part.signature.decode("utf-8", "replace")
             made.append({"type": "thinking", "thinking": part.text, "signature": signature})
@@ -173,7 +189,9 @@ def _block(part: Part, item: Item, lost: list[Lost]) -> Json | None:
             if part.text:
                 lost.append(("a text of white space alone", "A13"))
             return None
-        case Opaque() if part.format == DIALECT and item.dialect == DIALECT and (own := own_item(part)):
+        case Opaque() if (
+            part.format == DIALECT and item.dialect == DIALECT and (own := own_item(part))
+        ):
             return own
     if item.role is Role.ASSISTANT or not isinstance(part, Image | File):
         lost.append(("a part that has no place in this message: a line instead", "A14"))
@@ -211,7 +229,11 @@ def _source(medium: Image | File) -> Json | None:
     if medium.mime in (IMAGES if isinstance(medium, Image) else ("application/pdf",)):
         return {"type": "base64", "media_type": medium.mime, "data": encoded(medium.data)}
     if isinstance(medium, File) and medium.mime == "text/plain":
-        return {"type": "text", "media_type": medium.mime, "data": medium.data.decode("utf-8", "replace")}
+        return {
+            "type": "text",
+            "media_type": medium.mime,
+            "data": medium.data.decode("utf-8", "replace"),
+        }
     return None
 
 

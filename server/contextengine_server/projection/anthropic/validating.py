@@ -1,7 +1,7 @@
 """The rules of Anthropic's Messages. Sources in brackets; `local`: read in the anthropic SDK 2.12.
 
-Not to be seen in one request, so not here: whether a signature is this model's (A9: `signatures` says which are), and whether a
-prefix is long enough to be cached (A12).
+Not to be seen in one request, so not here: whether a signature is this model's (A9: `signatures`
+says which are), and whether a prefix is long enough to be cached (A12).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Subject:
 
     @property
     def turns(self) -> list[tuple[str, str, list[Block]]]:
-        """Each message: its path, its role, its blocks (one of text where its content is a text)."""
+        """Each message: its path, its role, its blocks (one of text where its content is a
+        text)."""
         return [
             (path, str(message.get("role")), _blocks(message.get("content")))
             for path, message in numbered(self.messages, "messages")
@@ -45,26 +46,33 @@ class Subject:
 def validate(
     body: Any, signatures: Collection[str] | None = None, earlier: Sequence[Any] = ()
 ) -> list[Finding]:
-    """The findings on a list of messages, or on a request. `signatures`: those that the model made, where that is known;
-    `earlier`: the messages of a request before, whose cached prefix should still hold."""
+    """The findings on a list of messages, or on a request. `signatures`: those that the model made,
+    where that is known; `earlier`: the messages of a request before, whose cached prefix should
+    still hold."""
     whole = body if isinstance(body, Mapping) else None
     messages = whole.get("messages") if whole is not None else body
     if not isinstance(messages, list):
         return [Finding("A2", "messages", "is not a list")]
-    system, tools = (whole.get("system"), whole.get("tools") or ()) if whole is not None else (None, ())
+    system, tools = (
+        (whole.get("system"), whole.get("tools") or ()) if whole is not None else (None, ())
+    )
     subject = Subject(messages, system, tools, whole, signatures, earlier)
     rules = (a1, a2, a2_prefill, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)
     return run(rules, subject, frozenset({"a2_prefill"}))
 
 
 def a1(subject: Subject) -> Iterator[Said]:
-    """`system` stands at the top, as text or text blocks; within the messages only some newer models take it
-    [simonw/llm-anthropic#73; local]."""
+    """`system` stands at the top, as text or text blocks; within the messages only some newer
+    models take it [simonw/llm-anthropic#73; local]."""
     system = subject.system
     if system is not None and not isinstance(system, str | list):
         yield "system", "is neither text nor a list of text blocks"
     for path, block in numbered(system, "system"):
-        if block.get("type") != "text" or not isinstance(block.get("text"), str) or not block["text"]:
+        if (
+            block.get("type") != "text"
+            or not isinstance(block.get("text"), str)
+            or not block["text"]
+        ):
             yield path, "is no block of text"
     for path, role, _ in subject.turns:
         if role == "system":
@@ -72,8 +80,8 @@ def a1(subject: Subject) -> Iterator[Said]:
 
 
 def a2(subject: Subject) -> Iterator[Said]:
-    """There are messages; roles are user and assistant, and the user begins; turns of one role side by side are merged by the API
-    [local doc string]."""
+    """There are messages; roles are user and assistant, and the user begins; turns of one role side
+    by side are merged by the API [local doc string]."""
     if not subject.messages:
         yield "messages", "is empty"
     for index, (path, role, _) in enumerate(subject.turns):
@@ -84,24 +92,32 @@ def a2(subject: Subject) -> Iterator[Said]:
 
 
 def a2_prefill(subject: Subject) -> Iterator[Said]:
-    """An assistant's message at the end is the beginning of the answer, which models without prefill refuse [local doc string]:
-    advice."""
+    """An assistant's message at the end is the beginning of the answer, which models without
+    prefill refuse [local doc string]: advice."""
     if subject.turns and subject.turns[-1][1] == "assistant":
         yield subject.turns[-1][0], "is a prefill, which not every model takes"
 
 
 def a3(subject: Subject) -> Iterator[Said]:
-    """Each tool_use of a message has its tool_result in the next [anthropics/claude-code#8612, #8210]."""
+    """Each tool_use of a message has its tool_result in the next [anthropics/claude-code#8612,
+    #8210]."""
     turns = subject.turns
     for (path, role, blocks), following in zip(turns, [*turns, ("", "", [])][1:], strict=True):
-        answered = [block.get("tool_use_id") for block in following[2] if block.get("type") == "tool_result"]
+        answered = [
+            block.get("tool_use_id") for block in following[2] if block.get("type") == "tool_result"
+        ]
         for block in blocks:
-            if role == "assistant" and block.get("type") == "tool_use" and block.get("id") not in answered:
+            if (
+                role == "assistant"
+                and block.get("type") == "tool_use"
+                and block.get("id") not in answered
+            ):
                 yield path, f"tool_use {block.get('id')!r} has no tool_result in the next message"
 
 
 def a4(subject: Subject) -> Iterator[Said]:
-    """Each tool_result refers, once, to a tool_use of the message before; never in the first [claude-code#18947, #13460]."""
+    """Each tool_result refers, once, to a tool_use of the message before; never in the first
+    [claude-code#18947, #13460]."""
     before: list[Block] = []
     for path, _, blocks in subject.turns:
         calls = [block.get("id") for block in before if block.get("type") == "tool_use"]
@@ -111,12 +127,19 @@ def a4(subject: Subject) -> Iterator[Said]:
             if block.get("tool_use_id") in calls:
                 calls.remove(block["tool_use_id"])
             else:
-                yield path, f"tool_result {block.get('tool_use_id')!r} has no tool_use in the message before"
+                yield (
+                    path,
+                    (
+                        f"tool_result {block.get('tool_use_id')!r} has no tool_use in the message"
+                        " before"
+                    ),
+                )
         before = blocks
 
 
 def a5(subject: Subject) -> Iterator[Said]:
-    """In the user's message the tool_result blocks come first, text after them [platform.claude.com, handle tool calls]."""
+    """In the user's message the tool_result blocks come first, text after them
+    [platform.claude.com, handle tool calls]."""
     for path, role, blocks in subject.turns:
         kinds = [block.get("type") == "tool_result" for block in blocks]
         if role == "user" and kinds != sorted(kinds, reverse=True):
@@ -124,8 +147,8 @@ def a5(subject: Subject) -> Iterator[Said]:
 
 
 def a6(subject: Subject) -> Iterator[Said]:
-    """Nothing but tool_use follows a tool_use in the assistant's message [a recorded answer of the API, which was the error of
-    A3]."""
+    """Nothing but tool_use follows a tool_use in the assistant's message [a recorded answer of the
+    API, which was the error of A3]."""
     for path, role, blocks in subject.turns:
         kinds = [block.get("type") == "tool_use" for block in blocks]
         if role == "assistant" and kinds != sorted(kinds):
@@ -133,8 +156,8 @@ def a6(subject: Subject) -> Iterator[Said]:
 
 
 def a7(subject: Subject) -> Iterator[Said]:
-    """Ids of tool_use are unique, of letters, digits, `_` and `-`, at most 64 [trycua/cua#524, LibreChat-AI/agents#153,
-    HKUDS/nanobot#4356]."""
+    """Ids of tool_use are unique, of letters, digits, `_` and `-`, at most 64 [trycua/cua#524,
+    LibreChat-AI/agents#153, HKUDS/nanobot#4356]."""
     seen: set[Any] = set()
     for path, block in _of_type(subject, "tool_use"):
         name = block.get("id")
@@ -153,8 +176,8 @@ def a8(subject: Subject) -> Iterator[Said]:
 
 
 def a9(subject: Subject) -> Iterator[Said]:
-    """A thinking block has its text and its signature, redacted_thinking its data; neither blank, altered or of another model
-    [local; langchain#29971, claude-code#63284, claude-code-hub#518]."""
+    """A thinking block has its text and its signature, redacted_thinking its data; neither blank,
+    altered or of another model [local; langchain#29971, claude-code#63284, claude-code-hub#518]."""
     for path, block in _of_type(subject, "thinking"):
         signature = block.get("signature")
         if (
@@ -171,8 +194,8 @@ def a9(subject: Subject) -> Iterator[Said]:
 
 
 def a10(subject: Subject) -> Iterator[Said]:
-    """A turn's thinking is kept whole, at its beginning, or dropped whole [RooCode#10351, Antigravity-Manager#139,
-    hermes-agent#24107]."""
+    """A turn's thinking is kept whole, at its beginning, or dropped whole [RooCode#10351,
+    Antigravity-Manager#139, hermes-agent#24107]."""
     for path, role, blocks in subject.turns:
         kinds = [block.get("type") in ("thinking", "redacted_thinking") for block in blocks]
         if any(kinds) and (role != "assistant" or kinds != sorted(kinds, reverse=True)):
@@ -180,8 +203,9 @@ def a10(subject: Subject) -> Iterator[Said]:
 
 
 def a11(subject: Subject) -> Iterator[Said]:
-    """At most four blocks carry cache_control, over tools, system and messages; only text that is not empty, images, tool_use,
-    tool_result and documents do; ttl is 5m or 1h [Wei-Shaw/sub2api#176, tghamm/Anthropic.SDK#50, browser-use#3636, claude-code#50082,
+    """At most four blocks carry cache_control, over tools, system and messages; only text that is
+    not empty, images, tool_use, tool_result and documents do; ttl is 5m or 1h
+    [Wei-Shaw/sub2api#176, tghamm/Anthropic.SDK#50, browser-use#3636, claude-code#50082,
     askalf/dario#1066; local]."""
     count = sum("cache_control" in tool for tool in objects(list(subject.tools)))
     for path, block in (*numbered(subject.system, "system"), *_all(subject)):
@@ -189,7 +213,9 @@ def a11(subject: Subject) -> Iterator[Said]:
             continue
         count += 1
         control = block["cache_control"]
-        if block.get("type") not in CACHEABLE or (block.get("type") == "text" and not block.get("text")):
+        if block.get("type") not in CACHEABLE or (
+            block.get("type") == "text" and not block.get("text")
+        ):
             yield path, "takes no cache_control"
         if not isinstance(control, Mapping) or control.get("type") != "ephemeral":
             yield f"{path}.cache_control", "is not of type ephemeral"
@@ -200,42 +226,57 @@ def a11(subject: Subject) -> Iterator[Said]:
 
 
 def a12(subject: Subject) -> Iterator[Said]:
-    """A cached prefix is exact to the byte, in the order tools, system, messages; the marks themselves are no part of it
-    [platform.claude.com, prompt caching]."""
+    """A cached prefix is exact to the byte, in the order tools, system, messages; the marks
+    themselves are no part of it [platform.claude.com, prompt caching]."""
     earlier = [_unmarked(message) for message in objects(list(subject.earlier))]
     now = [_unmarked(message) for message in objects(subject.messages)]
     if earlier and len(now) >= len(earlier):
         # The last turn of a role goes on: blocks appended to it change nothing before them.
         last, goes_on = earlier[-1], now[len(earlier) - 1]
-        if goes_on["role"] == last["role"] and goes_on["content"][: len(last["content"])] == last["content"]:
+        if (
+            goes_on["role"] == last["role"]
+            and goes_on["content"][: len(last["content"])] == last["content"]
+        ):
             now[len(earlier) - 1] = last
     yield from prefix_breaks(earlier, now, "messages")
 
 
 def a13(subject: Subject) -> Iterator[Said]:
-    """Text blocks are not empty; a user's turn has text that is not white space, or another block; an assistant's may be empty
-    [experientiallabs#799, #804, verified live by its authors]."""
+    """Text blocks are not empty; a user's turn has text that is not white space, or another block;
+    an assistant's may be empty [experientiallabs#799, #804, verified live by its authors]."""
     for path, role, blocks in subject.turns:
         for block in blocks:
-            if block.get("type") == "text" and not (isinstance(block.get("text"), str) and block["text"]):
+            if block.get("type") == "text" and not (
+                isinstance(block.get("text"), str) and block["text"]
+            ):
                 yield path, "holds an empty text"
-        spoken = [block for block in blocks if block.get("type") != "text" or str(block.get("text")).strip()]
+        spoken = [
+            block
+            for block in blocks
+            if block.get("type") != "text" or str(block.get("text")).strip()
+        ]
         if not spoken and (role == "user" or blocks):
             yield path, "says nothing"
 
 
 def a14(subject: Subject) -> Iterator[Said]:
-    """Image data are jpeg, png, gif or webp [local]; a whole request has max_tokens and at most 100,000 messages [local doc
-    string]."""
+    """Image data are jpeg, png, gif or webp [local]; a whole request has max_tokens and at most
+    100,000 messages [local doc string]."""
     for path, block in _of_type(subject, "image"):
         source = block.get("source")
         kind = source.get("type") if isinstance(source, Mapping) else None
         typed = (
-            kind == "base64" and source.get("media_type") in IMAGES if isinstance(source, Mapping) else False
+            kind == "base64" and source.get("media_type") in IMAGES
+            if isinstance(source, Mapping)
+            else False
         )
         if not typed and kind not in ("url", "file"):
             yield path, f"the source is no {', '.join(IMAGES)}, no url and no file"
-    if subject.whole is not None and "model" in subject.whole and not subject.whole.get("max_tokens"):
+    if (
+        subject.whole is not None
+        and "model" in subject.whole
+        and not subject.whole.get("max_tokens")
+    ):
         yield "max_tokens", "is required"
     if len(subject.messages) > MAX_MESSAGES:
         yield "messages", f"holds {len(subject.messages)}, at most {MAX_MESSAGES} are taken"

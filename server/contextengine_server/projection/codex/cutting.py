@@ -1,11 +1,12 @@
 """Making records fit: whole records, oldest first, in classes; and a cut that moves rarely.
 
-In this order: bodies of old results become stubs, arguments of old calls do, old turns go whole, then summaries, oldest first.
-The last turn stays as it is; only where that is too much by itself do its results and calls become stubs and its older steps go,
-never its request or its last step. Pinned messages never go. What is left out whole is named by an `omitted` record in its place.
+In this order: bodies of old results become stubs, arguments of old calls do, old turns go whole,
+then summaries, oldest first. The last turn stays as it is; only where that is too much by itself do
+its results and calls become stubs and its older steps go, never its request or its last step.
+Pinned messages never go. What is left out whole is named by an `omitted` record in its place.
 
-A cut that is needed goes down to three quarters of the limit and is kept (`Cut` goes into the binding) until the limit is
-reached again, so that what is sent begins the same for many turns.
+A cut that is needed goes down to three quarters of the limit and is kept (`Cut` goes into the
+binding) until the limit is reached again, so that what is sent begins the same for many turns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ RATCHET = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How far each class is cut, by the position of the last entry that it takes in. 0: nothing is."""
+    """How far each class is cut, by the position of the last entry that it takes in. 0: nothing
+    is."""
 
     results: int = 0
     arguments: int = 0
@@ -63,10 +65,13 @@ class Fitted:
 
 
 def fit(items: Sequence[Item], made: Sequence[Recorded], limit: int, earlier: Cut) -> Fitted:
-    """The items' records for a limit in characters, line ends included; goes on from the earlier cut."""
+    """The items' records for a limit in characters, line ends included; goes on from the earlier
+    cut."""
     if earlier == _NONE and (chars := sum([one.chars for one in made])) <= limit:
         records = [record for one in made for record in one.records]
-        return Fitted(records, [text for one in made for text in one.lines], earlier, 0, 0, 0, chars, True)
+        return Fitted(
+            records, [text for one in made for text in one.lines], earlier, 0, 0, 0, chars, True
+        )
     entries = placed(items, made)
     fitted = _apply(entries, earlier)
     if fitted.chars <= limit:
@@ -84,8 +89,9 @@ def fit(items: Sequence[Item], made: Sequence[Recorded], limit: int, earlier: Cu
 
 
 def _old(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
-    """Cuts that go further and further into what stands before the last turn, each class in at most 32 stops: a cut goes well
-    below the limit anyway, and a long history is not gone through once for each of its turns."""
+    """Cuts that go further and further into what stands before the last turn, each class in at most
+    32 stops: a cut goes well below the limit anyway, and a long history is not gone through once
+    for each of its turns."""
     last = _last_turn(entries)
     old = [entry for entry in entries if entry.turn < last and entry.item.summary is None]
     for name in ("results", "arguments"):
@@ -93,7 +99,9 @@ def _old(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
             cut = replace(cut, **{name: position})
             yield cut
     ends = [
-        entry.position for at, entry in enumerate(old) if at + 1 == len(old) or old[at + 1].turn != entry.turn
+        entry.position
+        for at, entry in enumerate(old)
+        if at + 1 == len(old) or old[at + 1].turn != entry.turn
     ]
     for position in _stops(ends, cut.turns):
         cut = replace(cut, turns=position)

@@ -1,4 +1,5 @@
-"""What becomes of the native thread: whether the context is projected, into which thread, and why (openclaw-contract §6.8)."""
+"""What becomes of the native thread: whether the context is projected, into which thread, and why
+(openclaw-contract §6.8)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .task import Action, Binding, Event, Mode, Task
 SCHEMA = 1
 RENDERER = {"jsonl": "jsonl/1", "openclaw": "openclaw/3"}
 OVERFLOW_SHARE = 2
-"""After an overflow the context gets the budget divided by this: the same again would overflow again."""
+"""After an overflow the context gets the budget divided by this: the same again would overflow
+again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ def mode_of(task: Task, warnings: list[str]) -> Mode:
 
 
 def policy_of(task: Task, mode: Mode, chars: int) -> str:
-    """Names what decides how a context is rendered, its content apart. For `openclaw` in the very form that the host compares."""
+    """Names what decides how a context is rendered, its content apart. For `openclaw` in the very
+    form that the host compares."""
     if task.renderer == "openclaw":
         facts: dict[str, object] = {"schemaVersion": SCHEMA, "engineId": task.engine_id}
         facts |= {"engineVersion": task.engine_version} if task.engine_version else {}
@@ -56,7 +59,8 @@ def policy_of(task: Task, mode: Mode, chars: int) -> str:
                 task.engine_id,
                 task.engine_version,
                 payload,
-                # As asked for, not as worked out: budgets of one cell share an epoch and must not part threads.
+                # As asked for, not as worked out: budgets of one cell share an epoch and must not
+                # part threads.
                 task.max_chars,
                 task.reserve,
                 task.model and task.inject,
@@ -66,13 +70,15 @@ def policy_of(task: Task, mode: Mode, chars: int) -> str:
 
 
 def decide(task: Task, mode: Mode, policy: str, first_unseen_gap: bool) -> Decision:
-    """The first reason that holds. Epochs and fingerprints are compared for equality only; there is no order among them."""
+    """The first reason that holds. Epochs and fingerprints are compared for equality only; there is
+    no order among them."""
     bound = task.binding if task.binding is not None and task.binding.thread_id else None
     reference = task.renderer == "openclaw"
     if Event.THREAD_LOST in task.happened:
         return Decision(Action.START, "thread-lost", True)
     if Event.OVERFLOW in task.happened and bound is not None:
-        # The reference retries with the bare prompt and loses the context for that turn; ours goes along, smaller.
+        # The reference retries with the bare prompt and loses the context for that turn; ours goes
+        # along, smaller.
         return Decision(Action.ROTATE, "context-window-exceeded", not reference, bare=reference)
     if mode is Mode.PER_TURN:
         if bound is None:
@@ -111,9 +117,14 @@ def bound(
     seen: tuple[int, int],
     cut: dict[str, int],
 ) -> Binding:
-    """What to keep with the thread from now on. A fresh thread has no id yet: the harness puts it in."""
+    """What to keep with the thread from now on. A fresh thread has no id yet: the harness puts it
+    in."""
     earlier = task.binding
-    keeps = earlier is not None and decision.action in (Action.RESUME, Action.INJECT, Action.NOTHING)
+    keeps = earlier is not None and decision.action in (
+        Action.RESUME,
+        Action.INJECT,
+        Action.NOTHING,
+    )
     bootstrap = mode is Mode.THREAD_BOOTSTRAP and not decision.bare
     return Binding(
         thread_id=earlier.thread_id if keeps and earlier is not None else "",

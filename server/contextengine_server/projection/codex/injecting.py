@@ -1,7 +1,8 @@
-"""Records as items for `thread/inject_items`: roles and tool pairs as Codex itself keeps them, all else as quoted records.
+"""Records as items for `thread/inject_items`: roles and tool pairs as Codex itself keeps them, all
+else as quoted records.
 
-Ids are left out. Outputs that Codex would cut blindly are cut here, with a head, a tail and a hash. Nothing gets a role that
-Codex loses (system) or passes on although providers refuse it (tool).
+Ids are left out. Outputs that Codex would cut blindly are cut here, with a head, a tail and a hash.
+Nothing gets a role that Codex loses (system) or passes on although providers refuse it (tool).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Made = dict[str, Any]
 
 
 def items_of(records: Sequence[Record], output_bytes: int, losses: list[Loss]) -> list[Made]:
-    """The records as Responses items, each call followed by its output once the calls beside it are said."""
+    """The records as Responses items, each call followed by its output once the calls beside it are
+    said."""
     ids = CallIds(losses)
     made: list[Made] = []
     waiting: list[tuple[Record, str]] = []
@@ -63,7 +65,8 @@ def developer_item(text: str) -> Made:
 
 
 def _answers(records: Sequence[Record]) -> dict[int, int]:
-    """Each call's result, by their places: the first result of its id behind it that no earlier call has."""
+    """Each call's result, by their places: the first result of its id behind it that no earlier
+    call has."""
     open_calls: dict[str, list[int]] = {}
     found: dict[int, int] = {}
     for at, record in enumerate(records):

@@ -1,9 +1,11 @@
-"""How much of a context goes to Codex. Constants are those of OpenClaw's projection (2026.9) and of Codex 0.169."""
+"""How much of a context goes to Codex. Constants are those of OpenClaw's projection (2026.9) and of
+Codex 0.169."""
 
 from __future__ import annotations
 
 TURN_CHARS = 1 << 20
-"""Characters of text that one `turn/start` takes: Codex counts code points over all its texts and refuses more."""
+"""Characters of text that one `turn/start` takes: Codex counts code points over all its texts and
+refuses more."""
 
 DEFAULT_CHARS = 24_000
 """The context's characters where no budget is known."""
@@ -22,8 +24,8 @@ DEVELOPER_CHARS = 32_768
 """The most characters of developer instructions, or a quarter of the context where that is less."""
 
 OUTPUT_BYTES = 12_000
-"""A tool's output that Codex keeps whole for a model that it does not know: 10,000 bytes and a fifth. What is longer it cuts
-blindly."""
+"""A tool's output that Codex keeps whole for a model that it does not know: 10,000 bytes and a
+fifth. What is longer it cuts blindly."""
 KNOWN_OUTPUT_BYTES = 48_000
 """The same for models of its catalog: 12,000 tokens, which it counts as four bytes each."""
 
@@ -35,9 +37,11 @@ RETAINED_BYTES = 80_000
 
 
 def context_chars(budget: int | None, reserve: int | None = None) -> int:
-    """The context's characters for a budget in tokens: what the reserve leaves, at four characters a token.
+    """The context's characters for a budget in tokens: what the reserve leaves, at four characters
+    a token.
 
-    16,000 tokens give 32,000 characters, 80,000 give 240,000, a million give the most there is; no budget gives the default.
+    16,000 tokens give 32,000 characters, 80,000 give 240,000, a million give the most there is; no
+    budget gives the default.
     """
     if not budget or budget < 0:
         return DEFAULT_CHARS

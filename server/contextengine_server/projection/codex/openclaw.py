@@ -1,6 +1,8 @@
-"""The renderer `openclaw`: the frame of OpenClaw's own projection (2026.9), byte for byte (openclaw-contract §6.2 to §6.6).
+"""The renderer `openclaw`: the frame of OpenClaw's own projection (2026.9), byte for byte
+(openclaw-contract §6.2 to §6.6).
 
-Lengths are UTF-16 units, white space is JavaScript's. The frame does not escape what it holds: that is what `jsonl` is for.
+Lengths are UTF-16 units, white space is JavaScript's. The frame does not escape what it holds: that
+is what `jsonl` is for.
 """
 
 from __future__ import annotations
@@ -22,14 +24,16 @@ OPEN, CLOSE = "<conversation_context>", "</conversation_context>"
 REQUEST = "Current user request:"
 SENDER_CHARS = 256
 
-# Codex looks through a turn's text for skills (`$name`) and links of plugins (`[@name](…)`): quoted history must not call them.
+# Codex looks through a turn's text for skills (`$name`) and links of plugins (`[@name](…)`): quoted
+# history must not call them.
 _SKILL = re.compile(r"\$(?=[A-Za-z0-9_:-])")
 _LINK = re.compile(r"\[@(?=[A-Za-z0-9_:-]+\]\s*\()")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How messages are rendered. `payload` None: calls elided and results in full, as the reference does turn by turn."""
+    """How messages are rendered. `payload` None: calls elided and results in full, as the reference
+    does turn by turn."""
 
     payload: Payload | None
     part_chars: int
@@ -38,7 +42,8 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A turn's text and the ranges of its context and request, in UTF-16 units. No range: nothing was rendered."""
+    """A turn's text and the ranges of its context and request, in UTF-16 units. No range: nothing
+    was rendered."""
 
     text: str
     context: tuple[int, int] | None = None
@@ -51,7 +56,8 @@ def heading(product: str) -> str:
 
 
 def frame(product: str, context: str, prompt: str, inbound: str = "") -> Framed:
-    """The turn's text: what is said of the inbound message, the context in its frame, the trimmed prompt."""
+    """The turn's text: what is said of the inbound message, the context in its frame, the trimmed
+    prompt."""
     prompt = js_trim(prompt)
     before = f"{inbound}\n\n" if inbound else ""
     if not context:
@@ -68,7 +74,8 @@ def frame(product: str, context: str, prompt: str, inbound: str = "") -> Framed:
 
 
 def render(items: Sequence[Item], rendering: Rendering, limit: int) -> str:
-    """The context: messages apart by a blank line, those without a body left out, the newest kept within the limit."""
+    """The context: messages apart by a blank line, those without a body left out, the newest kept
+    within the limit."""
     chunks = []
     for item in items:
         if item.excluded:
@@ -80,7 +87,8 @@ def render(items: Sequence[Item], rendering: Rendering, limit: int) -> str:
 
 
 def neutral(text: str) -> str:
-    """Text in which Codex finds neither skills nor links: the sigils become their wide forms, which are as long."""
+    """Text in which Codex finds neither skills nor links: the sigils become their wide forms, which
+    are as long."""
     return _LINK.sub("[＠", _SKILL.sub("＄", text))
 
 
@@ -94,7 +102,8 @@ def cut(text: str, limit: int) -> str:
 
 
 def older_cut(text: str, limit: int) -> str:
-    """The newest end of a context, behind a note that says how much went. The note takes room as well, so it is built twice."""
+    """The newest end of a context, behind a note that says how much went. The note takes room as
+    well, so it is built twice."""
     length = units(text)
     if length <= limit:
         return text
@@ -108,7 +117,8 @@ def older_cut(text: str, limit: int) -> str:
 
 
 def fit(framed: Framed, limit: int) -> Framed:
-    """The text within the limit of a turn: the request first, then the newest context, then the frame."""
+    """The text within the limit of a turn: the request first, then the newest context, then the
+    frame."""
     if units(framed.text) <= limit or framed.request is None:
         return framed
     encoded = framed.text.encode("utf-16-le")
@@ -148,7 +158,9 @@ def _bodies(item: Item, rendering: Rendering) -> list[tuple[str, str]]:
         return [
             (
                 "toolResult",
-                _tool_message(part, rendering) if isinstance(part, Result) else _part(item, part, rendering),
+                _tool_message(part, rendering)
+                if isinstance(part, Result)
+                else _part(item, part, rendering),
             )
             for part in item.parts
         ]
@@ -171,7 +183,8 @@ def _sender(item: Item) -> str:
 
 
 def _tool_message(result: Result, rendering: Rendering) -> str:
-    """A message of the tool's role: its text in full, unless something else is asked for. Elision concerns parts, not roles."""
+    """A message of the tool's role: its text in full, unless something else is asked for. Elision
+    concerns parts, not roles."""
     inner = [_part(None, part, rendering) for part in result.parts]
     body = js_trim("\n".join(filter(None, inner)))
     if rendering.payload is None:
@@ -229,7 +242,13 @@ def _result(result: Result, rendering: Rendering) -> str:
 
 
 def _kind(part: Part) -> str:
-    return "image" if isinstance(part, Image) else part.type if isinstance(part, Opaque) else "document"
+    return (
+        "image"
+        if isinstance(part, Image)
+        else part.type
+        if isinstance(part, Opaque)
+        else "document"
+    )
 
 
 def _parsed(text: str) -> Any:

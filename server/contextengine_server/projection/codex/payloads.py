@@ -1,5 +1,5 @@
-"""Tool payloads as OpenClaw's projection preserves them: calls by the shape of their input, results redacted (openclaw-contract
-§6.5)."""
+"""Tool payloads as OpenClaw's projection preserves them: calls by the shape of their input, results
+redacted (openclaw-contract §6.5)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ METADATA = ("type", "name", "id", "callId", "toolCallId", "toolUseId")
 
 _SENSITIVE = frozenset(
     {
-        "apikey", "token", "secret", "password", "credential", "credentials", "authorization", "privatekey", "accesstoken",
-        "refreshtoken", "clientsecret", "jwt", "session", "signature", "cookie", "key", "passwd", "passphrase",
+        "apikey", "token", "secret", "password", "credential", "credentials", "authorization",
+        "privatekey", "accesstoken",
+        "refreshtoken", "clientsecret", "jwt", "session", "signature", "cookie", "key", "passwd",
+        "passphrase",
     }
 )  # fmt: skip
 _ENVIRONMENT = re.compile(r".*_(?:KEY|TOKEN|SECRET|PASSWORD)")
@@ -49,11 +51,16 @@ def call_payload(record: dict[str, Any], redact: Callable[[str], str]) -> dict[s
 def result_payload(record: dict[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
     """A result: its metadata, then all else with secrets masked."""
     rest = {key: value for key, value in record.items() if key not in METADATA}
-    return _metadata(record, redact) | {key: redacted(key, value, redact) for key, value in rest.items()}
+    return _metadata(record, redact) | {
+        key: redacted(key, value, redact) for key, value in rest.items()
+    }
 
 
-def redacted(key: str, value: Any, redact: Callable[[str], str], above: tuple[int, ...] = ()) -> Any:
-    """A value with secrets masked, by their form and by the names of the keys that they stand under. Numbers and truth values too."""
+def redacted(
+    key: str, value: Any, redact: Callable[[str], str], above: tuple[int, ...] = ()
+) -> Any:
+    """A value with secrets masked, by their form and by the names of the keys that they stand
+    under. Numbers and truth values too."""
     if isinstance(value, dict | list):
         if id(value) in above:
             return CIRCULAR
@@ -69,7 +76,8 @@ def redacted(key: str, value: Any, redact: Callable[[str], str], above: tuple[in
 
 
 def pretty(payload: Any) -> str:
-    """JSON as `JSON.stringify(payload, null, 2)` writes it: key order kept, nothing escaped but what must be."""
+    """JSON as `JSON.stringify(payload, null, 2)` writes it: key order kept, nothing escaped but
+    what must be."""
     try:
         return json.dumps(_numbers(payload), indent=2, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError):

@@ -1,5 +1,5 @@
-"""Pictures of a prompt as Codex takes them. One that cannot be decoded Codex replaces by a line of its own, or refuses the turn;
-so it is left out here, and said (rule X11)."""
+"""Pictures of a prompt as Codex takes them. One that cannot be decoded Codex replaces by a line of
+its own, or refuses the turn; so it is left out here, and said (rule X11)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def kind_of(data: bytes) -> str:
-    """The media type of a whole picture by its bytes: PNG, JPEG, GIF or WebP; empty for everything else, and where the end is
-    missing."""
+    """The media type of a whole picture by its bytes: PNG, JPEG, GIF or WebP; empty for everything
+    else, and where the end is missing."""
     if data.startswith(_PNG):
         return "image/png" if _png_is_whole(data) else ""
     if data.startswith(b"\xff\xd8\xff"):
@@ -34,15 +34,28 @@ def input_of(part: Image) -> tuple[dict[str, str] | None, str]:
     if picture is not None and on_the_web(picture):
         return {"type": "image", "url": part.uri} | detail, ""
     if picture is None or picture.data is None:
-        return None, f"its address {part.uri[:100]!r} is none that Codex fetches: give its bytes, or http(s)"
+        return (
+            None,
+            (
+                f"its address {part.uri[:100]!r} is none that Codex fetches: give its bytes, or"
+                " http(s)"
+            ),
+        )
     kind = kind_of(picture.data)
     if not kind:
-        return None, f"{len(picture.data)} bytes of type {picture.mime!r} are no whole PNG, JPEG, GIF or WebP"
+        return (
+            None,
+            (
+                f"{len(picture.data)} bytes of type {picture.mime!r} are no whole PNG, JPEG, GIF or"
+                " WebP"
+            ),
+        )
     return {"type": "image", "url": data_url(replace(picture, mime=kind))} | detail, ""
 
 
 def _png_is_whole(data: bytes) -> bool:
-    """True where the chunks, each with its right checksum, go from the header through pixels to the end."""
+    """True where the chunks, each with its right checksum, go from the header through pixels to the
+    end."""
     at, names = len(_PNG), []
     while at + 12 <= len(data):
         size = int.from_bytes(data[at : at + 4], "big")

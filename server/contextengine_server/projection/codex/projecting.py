@@ -1,4 +1,5 @@
-"""A context for Codex: what goes into developer instructions, into the turn, into the thread; and what to do with the thread."""
+"""A context for Codex: what goes into developer instructions, into the turn, into the thread; and
+what to do with the thread."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ RENDERERS = ("jsonl", "openclaw")
 
 
 def project(task: Task) -> Projected:
-    """Projects a context. Raises ProjectionImpossible where what may not be cut exceeds its limit; then nothing should be sent."""
+    """Projects a context. Raises ProjectionImpossible where what may not be cut exceeds its limit;
+    then nothing should be sent."""
     for name in ("addition", "base", "preamble"):
         _sendable(getattr(task, name), name)
     _sendable(text_of(tuple(task.prompt)), "prompt")
@@ -40,8 +42,9 @@ def split_prompt(
 ) -> tuple[list[Item], tuple[Any, ...], int]:
     """The context, this turn's prompt, and its sequence where it is stored (0: it is not).
 
-    A prompt that is given is left out of the context where the newest message is the user's and says the same, surrounding white
-    space aside. Else the message named, wherever it stands, or the newest where it is the user's, is the prompt.
+    A prompt that is given is left out of the context where the newest message is the user's and
+    says the same, surrounding white space aside. Else the message named, wherever it stands, or the
+    newest where it is the user's, is the prompt.
     """
     kept = list(items)
     newest = kept[-1] if kept else None
@@ -137,7 +140,9 @@ def _jsonl(task: Task) -> Projected:
     made = items_of(fitted.records, output_bytes(task.model), losses) if task.inject else []
     changed = _developer_changed(task, decision, instructions)
     if changed:
-        made.insert(0, developer_item(instructions or "The earlier developer instructions no longer hold."))
+        made.insert(
+            0, developer_item(instructions or "The earlier developer instructions no longer hold.")
+        )
     decision = _settled(task, decision, made, changed)
     sent = utf8(framed.text) if not task.inject else size_of(made)
     if text_lines and sent > RETAINED_BYTES:
@@ -211,15 +216,16 @@ def _answer(
 
 
 def _earlier_cut(task: Task, decision: Decision, mode: Mode, policy: str) -> Cut:
-    """The cut to go on from: the bound thread's, or where each turn gets the context anew the one of the turn before."""
+    """The cut to go on from: the bound thread's, or where each turn gets the context anew the one
+    of the turn before."""
     known = task.binding
     goes_on = decision.action in (Action.RESUME, Action.INJECT) or mode is Mode.PER_TURN
     return cut_of(known.cut) if known is not None and goes_on and known.policy == policy else Cut()
 
 
 def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
-    """The harness's own instructions at the beginning of a session, and the rest, without what it keeps out of contexts. Later ones
-    are data like all else."""
+    """The harness's own instructions at the beginning of a session, and the rest, without what it
+    keeps out of contexts. Later ones are data like all else."""
     count = 0
     while count < len(items) and items[count].role in (Role.SYSTEM, Role.DEVELOPER):
         count += 1
@@ -236,10 +242,14 @@ def _seen(items: Sequence[Item]) -> tuple[int, int]:
 
 def _kept(task: Task) -> tuple[int, int]:
     known = task.binding or Binding()
-    return known.first_sequence, max(known.last_sequence, _seen(task.items)[1], task.prompt_sequence)
+    return known.first_sequence, max(
+        known.last_sequence, _seen(task.items)[1], task.prompt_sequence
+    )
 
 
-def _covered(task: Task, items: Sequence[Item], decision: Decision, fitted: Fitted) -> tuple[int, int]:
+def _covered(
+    task: Task, items: Sequence[Item], decision: Decision, fitted: Fitted
+) -> tuple[int, int]:
     """What the thread holds from now on: from the first entry shown to the newest."""
     if not decision.project:
         return _kept(replace(task, items=items))
@@ -248,17 +258,20 @@ def _covered(task: Task, items: Sequence[Item], decision: Decision, fitted: Fitt
 
 
 def _unseen(task: Task, items: Sequence[Item]) -> list[Item]:
-    """What reached the session outside the bound thread: behind its last sequence, and not labelled as the thread's own."""
+    """What reached the session outside the bound thread: behind its last sequence, and not labelled
+    as the thread's own."""
     known = task.binding or Binding()
     return [
         item
         for item in items
-        if item.sequence > known.last_sequence and item.labels.get("codex.thread") != known.thread_id
+        if item.sequence > known.last_sequence
+        and item.labels.get("codex.thread") != known.thread_id
     ]
 
 
 def _gap(task: Task, items: Sequence[Item]) -> bool:
-    """True where messages that the thread has not seen are gone from the context, or it saw some that are."""
+    """True where messages that the thread has not seen are gone from the context, or it saw some
+    that are."""
     known = task.binding
     if known is None or not known.last_sequence:
         return False
@@ -270,7 +283,8 @@ def _gap(task: Task, items: Sequence[Item]) -> bool:
 
 
 def _developer_changed(task: Task, decision: Decision, instructions: str) -> bool:
-    """True where a live thread has other instructions: a resumed one keeps its first until Codex compacts."""
+    """True where a live thread has other instructions: a resumed one keeps its first until Codex
+    compacts."""
     known = task.binding
     live = decision.action in (Action.RESUME, Action.INJECT) and known is not None
     return (
@@ -284,7 +298,11 @@ def _developer_changed(task: Task, decision: Decision, instructions: str) -> boo
 def _settled(task: Task, decision: Decision, made: list[dict[str, Any]], changed: bool) -> Decision:
     """The action once it is known what there is to send."""
     if decision.action in (Action.RESUME, Action.INJECT):
-        reason = "developer-instructions-changed" if changed and not decision.project else decision.reason
+        reason = (
+            "developer-instructions-changed"
+            if changed and not decision.project
+            else decision.reason
+        )
         if made:
             return replace(decision, action=Action.INJECT, reason=reason)
         if decision.action is Action.INJECT:
@@ -294,8 +312,11 @@ def _settled(task: Task, decision: Decision, made: list[dict[str, Any]], changed
     return decision
 
 
-def _turn_input(task: Task, prompt: str, losses: list[Loss], warnings: list[str]) -> list[dict[str, Any]]:
-    """The turn's `input`: its text, and the pictures of the prompt. What cannot be shown is named by a line in its place."""
+def _turn_input(
+    task: Task, prompt: str, losses: list[Loss], warnings: list[str]
+) -> list[dict[str, Any]]:
+    """The turn's `input`: its text, and the pictures of the prompt. What cannot be shown is named
+    by a line in its place."""
     made: list[dict[str, Any]] = [_input_text(prompt)] if prompt else []
     pictures = 0
     for part in task.prompt:
@@ -314,7 +335,8 @@ def _turn_input(task: Task, prompt: str, losses: list[Loss], warnings: list[str]
             made.append(_input_text(placeholder(part)))
     if pictures:
         warnings.append(
-            f"pictures_left_out: {pictures} of the prompt's pictures are not sent; the losses say why"
+            f"pictures_left_out: {pictures} of the prompt's pictures are not sent; the losses"
+            " say why"
         )
     return made
 
@@ -325,7 +347,9 @@ def _input_text(text: str) -> dict[str, Any]:
 
 def _report(fitted: Fitted, losses: list[Loss]) -> None:
     if fitted.omitted:
-        losses.append(Loss(-1, f"{fitted.omitted} messages left out; `omitted` records name them", "budget"))
+        losses.append(
+            Loss(-1, f"{fitted.omitted} messages left out; `omitted` records name them", "budget")
+        )
     if fitted.stubbed:
         losses.append(Loss(-1, f"{fitted.stubbed} payloads shown as stubs", "budget"))
 

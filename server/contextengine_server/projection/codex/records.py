@@ -1,8 +1,8 @@
 r"""The records of `jsonl/1`: an item's content as lines of JSON that no text can break out of.
 
-Keys are sorted, there are no spaces, and `<` as well as U+007F, U+0085, U+2028 and U+2029 are always escaped (JSON escapes what
-is below U+0020 by itself). So each record is one line that begins with `{`, holds no tag of anyone's, and parses to the exact
-strings.
+Keys are sorted, there are no spaces, and `<` as well as U+007F, U+0085, U+2028 and U+2029 are
+always escaped (JSON escapes what is below U+0020 by itself). So each record is one line that begins
+with `{`, holds no tag of anyone's, and parses to the exact strings.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def parse_line(text: str) -> Record:
     return record
 
 
-def recorded(items: Sequence[Item], payload: Payload, redact: Callable[[str], str]) -> list[Recorded]:
+def recorded(
+    items: Sequence[Item], payload: Payload, redact: Callable[[str], str]
+) -> list[Recorded]:
     """The items as records. Raises ProjectionImpossible for lone surrogates."""
     shown = payload.value  # a text is looked up far quicker than a member of an Enum
     key = shown, redact
@@ -109,13 +111,16 @@ def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[Entry]:
     for item, one in zip(items, made, strict=True):
         if item.role is Role.USER and item.summary is None and not item.id.startswith("ce:"):
             turn += 1
-        position = max(position, item.sequence or (item.summary.first if item.summary else 0) or position + 1)
+        position = max(
+            position, item.sequence or (item.summary.first if item.summary else 0) or position + 1
+        )
         entries.append(Entry(position, item, turn, one))
     return entries
 
 
 def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str = "") -> Recorded:
-    """`place` names an item that has neither id nor sequence. What a recall tool finds an item by is its host id or sequence."""
+    """`place` names an item that has neither id nor sequence. What a recall tool finds an item by
+    is its host id or sequence."""
     made = Recorded(f"#{item.sequence}" if item.sequence and not item.id else item.id or place)
     _check(item, made.name)
     for part in item.parts:
@@ -126,7 +131,8 @@ def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str
 
 
 def _kept(item: Item, shelf: Shelf, payload: str, redact: Callable[[str], str]) -> Recorded:
-    """For items that come again: nothing that is made is changed later, so it serves every projection."""
+    """For items that come again: nothing that is made is changed later, so it serves every
+    projection."""
     made = _recorded(item, payload, redact)
     shelf.keep((payload, redact), made)
     shelf.grew(3 * made.chars + RECORD_BYTES * (1 + len(made.records)))
@@ -134,7 +140,12 @@ def _kept(item: Item, shelf: Shelf, payload: str, redact: Callable[[str], str]) 
 
 
 def _add(
-    made: Recorded, item: Item, name: str, part: Part, payload: Payload, redact: Callable[[str], str]
+    made: Recorded,
+    item: Item,
+    name: str,
+    part: Part,
+    payload: Payload,
+    redact: Callable[[str], str],
 ) -> None:
     role = item.custom_role or item.role.value
     match part:
@@ -204,7 +215,8 @@ def stub(of: str, kind: str, text: str) -> Record:
 
 
 def stubbed(record: Record) -> Record:
-    """A result or call with a stub in place of its text. A short one stays: a stub would be longer."""
+    """A result or call with a stub in place of its text. A short one stays: a stub would be
+    longer."""
     key = "text" if record["t"] == "result" else "args"
     text = record[key]
     if len(text) <= 4 * STUB_CHARS:
@@ -214,7 +226,8 @@ def stubbed(record: Record) -> Record:
 
 
 def omitted(entries: Sequence[Entry]) -> Record:
-    """The record that stands for whole items left out: how many, from which to which, and the hash of their records."""
+    """The record that stands for whole items left out: how many, from which to which, and the hash
+    of their records."""
     whole = "\n".join(one for entry in entries for one in entry.made.lines)
     first, last = entries[0], entries[-1]
     return {

@@ -1,4 +1,5 @@
-"""How many characters a context for Codex may have, and what to say where the least of it has more."""
+"""How many characters a context for Codex may have, and what to say where the least of it has
+more."""
 
 from __future__ import annotations
 
@@ -10,18 +11,26 @@ from .task import Event, Task
 
 
 def total_chars(task: Task) -> int:
-    """The context's characters; less after an overflow, and never so many that Codex would compact before the first turn."""
+    """The context's characters; less after an overflow, and never so many that Codex would compact
+    before the first turn."""
     budget = task.budget
     if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
         budget = max(1, budget // OVERFLOW_SHARE)
     chars = context_chars(budget, task.reserve)
-    if budget and task.reserve != 0 and task.renderer == "jsonl":  # a budget without a reserve is no window
+    if (
+        budget and task.reserve != 0 and task.renderer == "jsonl"
+    ):  # a budget without a reserve is no window
         chars = min(chars, int(budget * COMPACTION_SHARE) * CHARS_PER_TOKEN)
-    return chars if task.max_chars is None else min(chars if task.budget else task.max_chars, task.max_chars)
+    return (
+        chars
+        if task.max_chars is None
+        else min(chars if task.budget else task.max_chars, task.max_chars)
+    )
 
 
 def record_chars(task: Task, total: int, instructions: int, prompt: int) -> int:
-    """What is left for records: of the budget and, in a turn's text, of what a turn takes. Instructions and prompt are never cut."""
+    """What is left for records: of the budget and, in a turn's text, of what a turn takes.
+    Instructions and prompt are never cut."""
     wrapper = jsonl.WRAPPER_CHARS + len(task.preamble)
     if not task.inject and prompt + wrapper > task.turn_chars:
         raise ProjectionImpossible(
@@ -34,8 +43,11 @@ def record_chars(task: Task, total: int, instructions: int, prompt: int) -> int:
 
 
 def too_large(task: Task, total: int, limit: int, chars: int) -> ProjectionImpossible:
-    """What to say where what may not be cut of the context takes `chars` characters, and `limit` are left of `total`."""
-    said = f"what may not be cut of the context takes {chars} characters and {max(0, limit)} are left"
+    """What to say where what may not be cut of the context takes `chars` characters, and `limit`
+    are left of `total`."""
+    said = (
+        f"what may not be cut of the context takes {chars} characters and {max(0, limit)} are left"
+    )
     least = max(total - limit + chars, CHARS_PER_TOKEN * len(joined(task.base, task.addition)))
     if not task.inject and total >= least:
         return ProjectionImpossible(
@@ -48,7 +60,9 @@ def too_large(task: Task, total: int, limit: int, chars: int) -> ProjectionImpos
             "max_chars", f"{said} of {total}: give at least {least}, or unpin messages", limit=True
         )
     return ProjectionImpossible(
-        "budget", f"{said} of {total}: give a budget for {least} characters, or unpin messages", limit=True
+        "budget",
+        f"{said} of {total}: give a budget for {least} characters, or unpin messages",
+        limit=True,
     )
 
 
@@ -61,18 +75,19 @@ def developer_fits(task: Task, total: int) -> None:
     if taken <= DEVELOPER_CHARS and total == task.max_chars:
         raise ProjectionImpossible(
             "max_chars",
-            f"the developer instructions take {taken} characters, a quarter of {total} may: give at least"
-            f" {taken * CHARS_PER_TOKEN}",
+            f"the developer instructions take {taken} characters, a quarter of {total} may: give at"
+            f" least {taken * CHARS_PER_TOKEN}",
             limit=True,
         )
     raise ProjectionImpossible(
         "options.base_instructions",
-        f"the developer instructions take {taken} characters, of {total} at most {limit} may: shorten them or give a"
-        " larger budget",
+        f"the developer instructions take {taken} characters, of {total} at most {limit} may:"
+        " shorten them or give a larger budget",
         limit=True,
     )
 
 
 def joined(*sections: str) -> str:
-    """Sections apart by a blank line; those that are blank are left out, since Codex would send them as they are."""
+    """Sections apart by a blank line; those that are blank are left out, since Codex would send
+    them as they are."""
     return "\n\n".join(section.strip() for section in sections if section.strip())

@@ -46,7 +46,8 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the harness keeps with its native thread: how the context stood when it was last projected into it."""
+    """What the harness keeps with its native thread: how the context stood when it was last
+    projected into it."""
 
     thread_id: str = ""
     engine_id: str = ""
@@ -67,7 +68,8 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A context to project. Texts hold no lone surrogates, but for what an item of the caller brings: that is refused."""
+    """A context to project. Texts hold no lone surrogates, but for what an item of the caller
+    brings: that is refused."""
 
     items: Sequence[Item]
     prompt: Sequence[Part] = ()
@@ -78,7 +80,8 @@ class Task:
     base: str = ""
     """The harness's own developer instructions."""
     preamble: str = ""
-    """What is said of this turn alone: stands before the context (OpenClaw) or behind it, as data (jsonl)."""
+    """What is said of this turn alone: stands before the context (OpenClaw) or behind it, as data
+    (jsonl)."""
     renderer: str = "jsonl"
     mode: Mode | None = None
     """None: the renderer's own."""

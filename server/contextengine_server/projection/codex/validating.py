@@ -1,7 +1,9 @@
-"""The rules of what goes to the Codex app server, all measured with Codex 0.169: see docs/projection.md for how.
+"""The rules of what goes to the Codex app server, all measured with Codex 0.169: see
+docs/projection.md for how.
 
-The subject is an object with any of `developerInstructions`, `input` (of turn/start), `items` (of thread/inject_items),
-`additionalContext` and `toolOutput`. Items are judged by the rules of OpenAI Responses as well, whose findings keep their names.
+The subject is an object with any of `developerInstructions`, `input` (of turn/start), `items` (of
+thread/inject_items), `additionalContext` and `toolOutput`. Items are judged by the rules of OpenAI
+Responses as well, whose findings keep their names.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _OWN = re.compile(
     r"\s*(?:<(environment_context|skill|turn_aborted|user_shell_command|subagent_notification)>.*</\1>"
-    r"|Another language model started to solve this problem|# AGENTS\.md instructions.*</INSTRUCTIONS>)",
+    r"|Another language model started to solve this problem|# AGENTS\.md"
+    r" instructions.*</INSTRUCTIONS>)",
     re.DOTALL,
 )
 
@@ -44,7 +47,9 @@ class Subject:
     def texts(self) -> list[str]:
         """The texts of the turn."""
         return [
-            str(part.get("text")) for part in objects(self.body.get("input")) if part.get("type") == "text"
+            str(part.get("text"))
+            for part in objects(self.body.get("input"))
+            if part.get("type") == "text"
         ]
 
 
@@ -72,7 +77,8 @@ def x2(subject: Subject) -> Iterator[Said]:
 
 
 def x3(subject: Subject) -> Iterator[Said]:
-    """A user's text does not look like Codex's own context: it would be dropped at the next compaction."""
+    """A user's text does not look like Codex's own context: it would be dropped at the next
+    compaction."""
     for index, text in enumerate(subject.texts):
         if _OWN.match(text):
             yield f"input[{index}].text", "looks like context of Codex's own"
@@ -104,7 +110,9 @@ def x6(subject: Subject) -> Iterator[Said]:
     if items is not None and (not isinstance(items, list) or not items):
         yield "items", "is no list, or empty: leave it out"
     for path, item in numbered(items, "items"):
-        if item.get("type") == "message" and not (isinstance(item.get("content"), list) and item["content"]):
+        if item.get("type") == "message" and not (
+            isinstance(item.get("content"), list) and item["content"]
+        ):
             yield f"{path}.content", "is no array of parts, or empty"
 
 
@@ -119,7 +127,8 @@ def x7(subject: Subject) -> Iterator[Said]:
 
 
 def x8(subject: Subject) -> Iterator[Said]:
-    """A name in additionalContext is a small letter and up to 63 small letters, digits and `_`; a value has at most 4,000 bytes."""
+    """A name in additionalContext is a small letter and up to 63 small letters, digits and `_`; a
+    value has at most 4,000 bytes."""
     for key, entry in mapping(subject.body.get("additionalContext")).items():
         name = mapping(entry).get("name")
         if name is not None and not _NAME.fullmatch(str(name)):
@@ -128,18 +137,23 @@ def x8(subject: Subject) -> Iterator[Said]:
                 "is no small letter followed by small letters, digits and _",
             )
         if len(str(mapping(entry).get("value", "")).encode("utf-8", "replace")) > CONTEXT_BYTES:
-            yield f"additionalContext.{key}.value", f"has more than {CONTEXT_BYTES} bytes and would be cut"
+            yield (
+                f"additionalContext.{key}.value",
+                f"has more than {CONTEXT_BYTES} bytes and would be cut",
+            )
 
 
 def x9(subject: Subject) -> Iterator[Said]:
-    """No message of role tool, which Codex passes on, and none of role system, which it loses in silence."""
+    """No message of role tool, which Codex passes on, and none of role system, which it loses in
+    silence."""
     for path, item in numbered(subject.body.get("items"), "items"):
         if item.get("role") in ("tool", "system"):
             yield f"{path}.role", f"is {item['role']}"
 
 
 def x10(subject: Subject) -> Iterator[Said]:
-    """Codex mends no order: outputs stand behind their calls, with nothing but calls and outputs between."""
+    """Codex mends no order: outputs stand behind their calls, with nothing but calls and outputs
+    between."""
     open_calls: set[Any] = set()
     for path, item in numbered(subject.body.get("items"), "items"):
         kind = str(item.get("type"))
@@ -159,7 +173,8 @@ def x11(subject: Subject) -> Iterator[Said]:
     urls = [(path, part.get("url")) for path, part in numbered(subject.body.get("input"), "input")]
     for path, item in numbered(subject.body.get("items"), "items"):
         urls += [
-            (where, part.get("image_url")) for where, part in numbered(item.get("content"), f"{path}.content")
+            (where, part.get("image_url"))
+            for where, part in numbered(item.get("content"), f"{path}.content")
         ]
     for path, url in urls:
         if not isinstance(url, str) or not url.startswith("data:"):

@@ -1,7 +1,8 @@
 """A context as `systemInstruction` and `contents` of Gemini.
 
-What the form cannot say: instructions in the middle, harnesses' own roles, arguments that are no object, whether a result was
-one text or several, what a medium in a result was besides a line, and contents of one role that stood side by side.
+What the form cannot say: instructions in the middle, harnesses' own roles, arguments that are no
+object, whether a result was one text or several, what a medium in a result was besides a line, and
+contents of one role that stood side by side.
 """
 
 from __future__ import annotations
@@ -14,7 +15,20 @@ from typing import Self
 from ..describing import placeholder
 from ..drafting import LEADING, Draft, drafted
 from ..media import encoded, held
-from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text, text_of
+from ..model import (
+    Call,
+    File,
+    Image,
+    Item,
+    Loss,
+    Opaque,
+    Part,
+    Reasoning,
+    Result,
+    Role,
+    Text,
+    text_of,
+)
 from ..pairing import Lost, Said
 from ..rendering import (
     OPENER,
@@ -31,7 +45,8 @@ from ..text import dumped
 
 DIALECT = "gemini.content"
 STAND_IN = "skip_thought_signature_validator"
-"""What Gemini documents for a call whose signature there is none of: history of another model, or made up."""
+"""What Gemini documents for a call whose signature there is none of: history of another model, or
+made up."""
 INVENTED = "gemini-"
 """Ids of calls that came without one begin so; they are not sent."""
 
@@ -69,24 +84,30 @@ class Shown:
 
 
 def render(task: ProviderTask) -> Rendered:
-    """The contents, what stands side by side in one role merged; results of a turn's calls together right behind them."""
+    """The contents, what stands side by side in one role merged; results of a turn's calls together
+    right behind them."""
     provider, model = task.provider, task.model
     draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
     groups, losses = draft.groups, draft.losses
     if groups and groups[0][0].role == "model":
         groups.insert(0, [_content("user", dumped({"text": OPENER}))])
-        losses.append(Loss(-1, "the list begins with the model: a line of the user stands before it", "G3"))
+        losses.append(
+            Loss(-1, "the list begins with the model: a line of the user stands before it", "G3")
+        )
     texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
     system = dumped({"parts": [{"text": text} for text in texts]}) if texts else b""
     contents = [group[0] if len(group) == 1 else _merged(group) for group in groups]
-    return Rendered(listed([content.json for content in contents]), system, "\n\n".join(texts), losses)
+    return Rendered(
+        listed([content.json for content in contents]), system, "\n\n".join(texts), losses
+    )
 
 
 class _Draft(Draft):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__()
         self._provider, self._model = provider, model
-        # Only the turn that goes on is checked, but a stand-in that came and went would break the cached prefix.
+        # Only the turn that goes on is checked, but a stand-in that came and went would break the
+        # cached prefix.
         self._signed = _signs(model)
         self._leads, self._role = True, ""
         self.texts: list[str] = []
@@ -186,7 +207,10 @@ def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
             return {"text": part.text, "thought": True, **sealed}
         case Image() | File() if (medium := held(part)) is not None:
             if medium.data and medium.mime:
-                return {"inlineData": {"mimeType": medium.mime, "data": encoded(medium.data)}, **sealed}
+                return {
+                    "inlineData": {"mimeType": medium.mime, "data": encoded(medium.data)},
+                    **sealed,
+                }
             if medium.data is None:
                 typed = {"mimeType": medium.mime} if medium.mime else {}
                 return {"fileData": {**typed, "fileUri": medium.uri}, **sealed}
@@ -195,7 +219,8 @@ def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
 
 
 def _response(result: Result, item: Item, lost: list[Lost]) -> Json:
-    """A result as an object: `output`, or `error` where the tool failed; an object that came from Gemini comes back as it was."""
+    """A result as an object: `output`, or `error` where the tool failed; an object that came from
+    Gemini comes back as it was."""
     if more_of(result, item, DIALECT).get("response") == "object":
         given, whole = object_of(text_of(result.parts))
         if whole:

@@ -55,31 +55,37 @@ def validate(
     signatures: Collection[str] | None = None,
     earlier: Sequence[Any] = (),
 ) -> list[Finding]:
-    """The findings on a list of contents, or on a request. `model` decides whether signatures are checked (from Gemini 3 on);
-    `signatures`: those that it made, where that is known; `earlier`: the contents of a request before."""
+    """The findings on a list of contents, or on a request. `model` decides whether signatures are
+    checked (from Gemini 3 on); `signatures`: those that it made, where that is known; `earlier`:
+    the contents of a request before."""
     plain = _snake(body)
     whole = plain if isinstance(plain, Mapping) else {"contents": plain}
     contents = whole.get("contents")
     if not isinstance(contents, list):
         return [Finding("G1", "contents", "is not a list")]
     named = str(whole.get("model") or model).removeprefix("models/")
-    subject = Subject(contents, whole.get("system_instruction"), named, signatures, _snake(list(earlier)))
+    subject = Subject(
+        contents, whole.get("system_instruction"), named, signatures, _snake(list(earlier))
+    )
     return run((g1, g2, g3, g4, g5, g6, g7, g8, g9, g10), subject)
 
 
 def g1(subject: Subject) -> Iterator[Said]:
-    """Roles are user and model; system text goes into systemInstruction (the SDK checks no roles, local)."""
+    """Roles are user and model; system text goes into systemInstruction (the SDK checks no roles,
+    local)."""
     for path, role, _ in subject.turns:
         if role not in ("user", "model"):
             yield f"{path}.role", f"is {role!r}"
     system = mapping(subject.system)
-    if subject.system is not None and not all("text" in part for part in objects(system.get("parts"))):
+    if subject.system is not None and not all(
+        "text" in part for part in objects(system.get("parts"))
+    ):
         yield "system_instruction", "holds something else than text"
 
 
 def g2(subject: Subject) -> Iterator[Said]:
-    """Each part has exactly one field of data, and a content has parts (the SDK takes less and more, local; the API's rule is
-    inferred)."""
+    """Each part has exactly one field of data, and a content has parts (the SDK takes less and
+    more, local; the API's rule is inferred)."""
     for path, _, parts in subject.turns:
         if not parts:
             yield f"{path}.parts", "is empty"
@@ -91,8 +97,8 @@ def g2(subject: Subject) -> Iterator[Said]:
 
 
 def g3(subject: Subject) -> Iterator[Said]:
-    """There are contents; a turn of calls comes right after the user's or after results; history does not begin with the model
-    [google-gemini/gemini-cli#26486, #11814]."""
+    """There are contents; a turn of calls comes right after the user's or after results; history
+    does not begin with the model [google-gemini/gemini-cli#26486, #11814]."""
     if not subject.contents:
         yield "contents", "is empty"
     before = ""
@@ -105,7 +111,8 @@ def g3(subject: Subject) -> Iterator[Said]:
 
 
 def g4(subject: Subject) -> Iterator[Said]:
-    """A turn of results comes right after the turn of its calls [langchain#27799, langgraph#2276, litellm#26755]."""
+    """A turn of results comes right after the turn of its calls [langchain#27799, langgraph#2276,
+    litellm#26755]."""
     before: list[Part] = []
     for path, role, parts in subject.turns:
         if _responses(parts) and (not _calls(before) or role != "user"):
@@ -114,7 +121,8 @@ def g4(subject: Subject) -> Iterator[Said]:
 
 
 def g5(subject: Subject) -> Iterator[Said]:
-    """There are as many results as the turn before has calls, in one content [gemini-cli#3814, #16543]."""
+    """There are as many results as the turn before has calls, in one content [gemini-cli#3814,
+    #16543]."""
     turns = subject.turns
     for (path, _, parts), following in zip(turns, [*turns, ("", "", [])][1:], strict=True):
         wanted, found = len(_calls(parts)), len(_responses(following[2]))
@@ -128,13 +136,16 @@ def g6(subject: Subject) -> Iterator[Said]:
     for path, _, parts in subject.turns:
         calls = [(call.get("name"), call.get("id")) for call in _calls(before)]
         for response in _responses(parts):
-            if not response.get("name") or (calls and (response["name"], response.get("id")) not in calls):
+            if not response.get("name") or (
+                calls and (response["name"], response.get("id")) not in calls
+            ):
                 yield path, f"the result of {response.get('name')!r} has the name and id of no call"
         before = parts
 
 
 def g7(subject: Subject) -> Iterator[Said]:
-    """`args` and `response` are objects; `output` and `error` are the keys for plain results [local: text is rejected]."""
+    """`args` and `response` are objects; `output` and `error` are the keys for plain results
+    [local: text is rejected]."""
     for path, _, parts in subject.turns:
         for call in _calls(parts):
             if not isinstance(call.get("args", {}), Mapping):
@@ -145,8 +156,9 @@ def g7(subject: Subject) -> Iterator[Said]:
 
 
 def g8(subject: Subject) -> Iterator[Said]:
-    """From Gemini 3 on, in the turn that goes on (behind the user's last ordinary content), the first call of each step carries a
-    thoughtSignature [ai.google.dev/gemini-api/docs/thought-signatures]."""
+    """From Gemini 3 on, in the turn that goes on (behind the user's last ordinary content), the
+    first call of each step carries a thoughtSignature
+    [ai.google.dev/gemini-api/docs/thought-signatures]."""
     found = _NEWER.match(subject.model)
     if found is None or int(found[1]) < 3:
         return
@@ -163,8 +175,8 @@ def g8(subject: Subject) -> Iterator[Said]:
 
 
 def g9(subject: Subject) -> Iterator[Said]:
-    """A signature stays in the part that it came in, unaltered; the documented stand-in is `skip_thought_signature_validator`
-    [erain/glue v1.8.0, strands-agents#1298]."""
+    """A signature stays in the part that it came in, unaltered; the documented stand-in is
+    `skip_thought_signature_validator` [erain/glue v1.8.0, strands-agents#1298]."""
     for path, role, parts in subject.turns:
         for index, part in enumerate(parts):
             signature = part.get("thought_signature")
@@ -175,12 +187,16 @@ def g9(subject: Subject) -> Iterator[Said]:
                 yield where, "stands on a part that no model made"
             elif not signature:
                 yield where, "is empty"
-            elif subject.signatures is not None and signature not in (*subject.signatures, STAND_IN):
+            elif subject.signatures is not None and signature not in (
+                *subject.signatures,
+                STAND_IN,
+            ):
                 yield where, "is none that this model made"
 
 
 def g10(subject: Subject) -> Iterator[Said]:
-    """A part has no unknown keys [local: refused]. What was sent before comes again as it was, for the cache's sake."""
+    """A part has no unknown keys [local: refused]. What was sent before comes again as it was, for
+    the cache's sake."""
     for path, _, parts in subject.turns:
         for index, part in enumerate(parts):
             for name in part:
@@ -198,14 +214,15 @@ def _responses(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
 
 
 def _snake(value: Any, free: bool = False) -> Any:
-    """The value with the API's own keys in snake_case; what a tool's arguments and results hold stays."""
+    """The value with the API's own keys in snake_case; what a tool's arguments and results hold
+    stays."""
     if isinstance(value, list):
         return [_snake(inner, free) for inner in value]
     if not isinstance(value, Mapping) or free:
         return value
     return {
-        (name := re.sub(r"(?<=[a-z])([A-Z])", lambda found: "_" + found[1].lower(), str(key))): _snake(
-            inner, name in ("args", "response")
-        )
+        (
+            name := re.sub(r"(?<=[a-z])([A-Z])", lambda found: "_" + found[1].lower(), str(key))
+        ): _snake(inner, name in ("args", "response"))
         for key, inner in value.items()
     }

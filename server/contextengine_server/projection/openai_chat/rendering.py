@@ -1,7 +1,7 @@
 """A context as `messages` of OpenAI Chat Completions.
 
-What the form cannot say: reasoning, whether a tool failed, pictures in tool results, the name of a harness's own role, and
-whether one text stood alone or in a list of one.
+What the form cannot say: reasoning, whether a tool failed, pictures in tool results, the name of a
+harness's own role, and whether one text stood alone or in a list of one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 def render(task: ProviderTask) -> Rendered:
     """The messages. The system prompt leads them; `system_json` stays empty."""
     draft = drafted(task, DIALECT, _Draft)
-    leading = [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
+    leading = (
+        [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
+    )
     return Rendered(listed([*leading, *draft.entries]), losses=draft.losses)
 
 
@@ -120,7 +122,9 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
 
 def _medium(part: Image | File) -> Json | None:
     medium = held(part)
-    if isinstance(medium, Image) and (on_the_web(medium) or (medium.mime in IMAGES and medium.data)):
+    if isinstance(medium, Image) and (
+        on_the_web(medium) or (medium.mime in IMAGES and medium.data)
+    ):
         detail = {"detail": medium.detail} if medium.detail in ("auto", "low", "high") else {}
         url = medium.uri if medium.data is None else data_url(medium)
         return {"type": "image_url", "image_url": {"url": url, **detail}}
@@ -140,7 +144,11 @@ def _result_text(part: Part, lost: list[Lost]) -> str:
 
 def _call(call: Call, name: str, item: Item) -> Json:
     if more_of(call, item, DIALECT).get("type") == "custom":
-        custom = {"id": name, "custom": {"name": call.name, "input": call.arguments}, "type": "custom"}
+        custom = {
+            "id": name,
+            "custom": {"name": call.name, "input": call.arguments},
+            "type": "custom",
+        }
         return extended(custom, call, item, DIALECT)
     function = {"name": call.name, "arguments": call.arguments}
     return extended({"id": name, "type": "function", "function": function}, call, item, DIALECT)

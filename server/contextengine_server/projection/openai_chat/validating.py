@@ -1,4 +1,5 @@
-"""The rules of `messages` of OpenAI Chat Completions. Sources in brackets; `local`: read in the openai SDK 3.54."""
+"""The rules of `messages` of OpenAI Chat Completions. Sources in brackets; `local`: read in the
+openai SDK 3.54."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def validate(body: Any) -> list[Finding]:
 
 
 def c1(messages: Messages) -> Iterator[Said]:
-    """There are messages, and each is an object whose role is developer, system, user, assistant, tool or function [local: others are
-    rejected]."""
+    """There are messages, and each is an object whose role is developer, system, user, assistant,
+    tool or function [local: others are rejected]."""
     if not messages:
         yield "messages", "is empty"
     for index, message in enumerate(messages):
@@ -40,7 +41,8 @@ def c1(messages: Messages) -> Iterator[Said]:
 
 
 def c2(messages: Messages) -> Iterator[Said]:
-    """`content` is required; an assistant's may be null or absent with tool calls, or a refusal, only [local doc string]."""
+    """`content` is required; an assistant's may be null or absent with tool calls, or a refusal,
+    only [local doc string]."""
     for path, message in numbered(messages, "messages"):
         content = message.get("content")
         spoken = message.get("tool_calls") or message.get("refusal") or message.get("function_call")
@@ -51,16 +53,19 @@ def c2(messages: Messages) -> Iterator[Said]:
 
 
 def c3(messages: Messages) -> Iterator[Said]:
-    """A tool call has an id of at most 64 characters, unique in the list, type `function` and a function with a name and its
-    arguments as text (or type `custom`) [local, once lazily validated lists are walked; id length: decolua/9router#3167,
-    pydantic-ai#4389]."""
+    """A tool call has an id of at most 64 characters, unique in the list, type `function` and a
+    function with a name and its arguments as text (or type `custom`) [local, once lazily validated
+    lists are walked; id length: decolua/9router#3167, pydantic-ai#4389]."""
     seen: set[str] = set()
     for path, message in numbered(messages, "messages"):
         calls = message.get("tool_calls")
         if calls is None:
             continue
         if message.get("role") != "assistant" or not isinstance(calls, list) or not calls:
-            yield f"{path}.tool_calls", "belongs to an assistant's message, and is a list that is not empty"
+            yield (
+                f"{path}.tool_calls",
+                "belongs to an assistant's message, and is a list that is not empty",
+            )
         for where, call in numbered(calls, f"{path}.tool_calls"):
             name = call.get("id")
             if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:
@@ -81,7 +86,8 @@ def c3(messages: Messages) -> Iterator[Said]:
 
 
 def c4(messages: Messages) -> Iterator[Said]:
-    """Tool messages that answer every id follow an assistant's calls at once, before any other role [QwenLM/qwen-code#315]."""
+    """Tool messages that answer every id follow an assistant's calls at once, before any other role
+    [QwenLM/qwen-code#315]."""
     all_messages = objects(messages)
     for index, message in enumerate(all_messages):
         wanted = {call.get("id") for call in objects(message.get("tool_calls"))}
@@ -91,7 +97,10 @@ def c4(messages: Messages) -> Iterator[Said]:
                 break
             answered.add(follower.get("tool_call_id"))
         for missing in sorted(str(name) for name in wanted - answered):
-            yield f"messages[{index}].tool_calls", f"{missing} is not answered by the tool messages behind it"
+            yield (
+                f"messages[{index}].tool_calls",
+                f"{missing} is not answered by the tool messages behind it",
+            )
 
 
 def c5(messages: Messages) -> Iterator[Said]:
@@ -111,14 +120,16 @@ def c6(messages: Messages) -> Iterator[Said]:
     """A tool message's content is text or parts of text [local]."""
     for path, message in numbered(messages, "messages"):
         content = message.get("content")
-        texts = isinstance(content, list) and all(part.get("type") == "text" for part in objects(content))
+        texts = isinstance(content, list) and all(
+            part.get("type") == "text" for part in objects(content)
+        )
         if message.get("role") == "tool" and not isinstance(content, str) and not texts:
             yield f"{path}.content", "may hold text only"
 
 
 def c7(messages: Messages) -> Iterator[Said]:
-    """User parts are text, image_url, input_audio and file; an assistant's text and refusal; others' text. `input_text` is of the
-    Responses API [local: rejected]."""
+    """User parts are text, image_url, input_audio and file; an assistant's text and refusal;
+    others' text. `input_text` is of the Responses API [local: rejected]."""
     for path, message in numbered(messages, "messages"):
         role = str(message.get("role"))
         content = message.get("content")
@@ -135,7 +146,8 @@ def c7(messages: Messages) -> Iterator[Said]:
 
 
 def c8(messages: Messages) -> Iterator[Said]:
-    """Arguments should be JSON; what a model wrote wrongly is kept as it is rather than mended in silence [inference]: advice."""
+    """Arguments should be JSON; what a model wrote wrongly is kept as it is rather than mended in
+    silence [inference]: advice."""
     for path, message in numbered(messages, "messages"):
         for where, call in numbered(message.get("tool_calls"), f"{path}.tool_calls"):
             arguments = mapping(call.get("function")).get("arguments")
@@ -147,11 +159,16 @@ def c8(messages: Messages) -> Iterator[Said]:
 
 
 def c9(messages: Messages) -> Iterator[Said]:
-    """History is not cut between a call and its results: it begins with no tool message and ends with no open call
-    [itmisx/deepx-code#94]."""
+    """History is not cut between a call and its results: it begins with no tool message and ends
+    with no open call [itmisx/deepx-code#94]."""
     all_messages = objects(messages)
-    spoken = [message for message in all_messages if message.get("role") not in ("system", "developer")]
+    spoken = [
+        message for message in all_messages if message.get("role") not in ("system", "developer")
+    ]
     if spoken and spoken[0].get("role") == "tool":
         yield "messages", "the history begins with a tool's result: its call was cut off"
     if all_messages and all_messages[-1].get("tool_calls"):
-        yield f"messages[{len(all_messages) - 1}]", "the history ends with calls: their results were cut off"
+        yield (
+            f"messages[{len(all_messages) - 1}]",
+            "the history ends with calls: their results were cut off",
+        )

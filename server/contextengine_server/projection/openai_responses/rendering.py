@@ -1,8 +1,8 @@
 """A context as `input` of OpenAI Responses.
 
-Ids of items are left out, but for reasoning, which is sent back only to the model that made it, with what it produced right
-behind it. What the form cannot say: whether a tool failed, the name of a harness's own role, names of participants, and whether
-one text stood alone.
+Ids of items are left out, but for reasoning, which is sent back only to the model that made it,
+with what it produced right behind it. What the form cannot say: whether a tool failed, the name of
+a harness's own role, names of participants, and whether one text stood alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _DETAILS = ("auto", "low", "high", "original")
 
 
 def render(task: ProviderTask) -> Rendered:
-    """The input items. `instructions` is the system prompt; the session's own leading instructions are items."""
+    """The input items. `instructions` is the system prompt; the session's own leading instructions
+    are items."""
     provider, model = task.provider, task.model
     draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
     system = dumped(task.instructions) if task.instructions else b""
@@ -62,7 +63,8 @@ class _Draft(Draft):
 
 
 def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
-    """A message's items: its texts together until a call or reasoning parts them, outputs behind the calls."""
+    """A message's items: its texts together until a call or reasoning parts them, outputs behind
+    the calls."""
     made: list[Json] = []
     content: list[Json] = []
     outputs: list[Json] = []
@@ -111,9 +113,14 @@ def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
 
 
 def _message(role: Role, content: list[Json]) -> Json:
-    """A message. The model's plain text is said the short way: the long one is for items with ids, which are left out."""
+    """A message. The model's plain text is said the short way: the long one is for items with ids,
+    which are left out."""
     plain = role is Role.ASSISTANT and len(content) == 1 and content[0].keys() == {"type", "text"}
-    return {"type": "message", "role": role.value, "content": content[0]["text"] if plain else content}
+    return {
+        "type": "message",
+        "role": role.value,
+        "content": content[0]["text"] if plain else content,
+    }
 
 
 def _reasoning(part: Reasoning, item: Item) -> Json:
@@ -162,7 +169,8 @@ def _output(part: Part, lost: list[Lost]) -> Json:
 
 
 def _medium(part: Image | File) -> Json | None:
-    """A medium, by its bytes, its address or the name that the provider gave it; None where it has none of these."""
+    """A medium, by its bytes, its address or the name that the provider gave it; None where it has
+    none of these."""
     medium = held(part)
     if medium is None or not (medium.data or on_the_web(medium) or named(medium)):
         return None

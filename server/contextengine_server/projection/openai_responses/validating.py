@@ -1,4 +1,5 @@
-"""The rules of `input` of OpenAI Responses. Sources in brackets; `local`: read in the openai SDK 3.54."""
+"""The rules of `input` of OpenAI Responses. Sources in brackets; `local`: read in the openai SDK
+3.54."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ class Subject:
 
 
 def validate(body: Any, earlier: Sequence[Any] = ()) -> list[Finding]:
-    """The findings on a list of items, or on a request that holds it under `input`; `earlier`: the items of a request before, whose
-    cached prefix should still hold."""
+    """The findings on a list of items, or on a request that holds it under `input`; `earlier`: the
+    items of a request before, whose cached prefix should still hold."""
     continued = isinstance(body, Mapping) and bool(body.get("previous_response_id"))
     items = body.get("input") if isinstance(body, Mapping) else body
     if isinstance(items, str):
@@ -51,23 +52,32 @@ def validate(body: Any, earlier: Sequence[Any] = ()) -> list[Finding]:
 
 
 def r1(subject: Subject) -> Iterator[Said]:
-    """Every call has exactly one output with its call_id in the input [router-for-me/CLIProxyAPI#2368]."""
-    outputs = [item.get("call_id") for item in objects(subject.items) if item.get("type") in OUTPUTS]
+    """Every call has exactly one output with its call_id in the input
+    [router-for-me/CLIProxyAPI#2368]."""
+    outputs = [
+        item.get("call_id") for item in objects(subject.items) if item.get("type") in OUTPUTS
+    ]
     for path, item in subject.numbered:
         if item.get("type") in CALLS and (count := outputs.count(item.get("call_id"))) != 1:
             yield path, f"has {count} outputs"
 
 
 def r2(subject: Subject) -> Iterator[Said]:
-    """Every output names a call of the input, or of the response before [continuedev/continue#10092, can1357/oh-my-pi#106]."""
+    """Every output names a call of the input, or of the response before
+    [continuedev/continue#10092, can1357/oh-my-pi#106]."""
     calls = {item.get("call_id") for item in objects(subject.items) if item.get("type") in CALLS}
     for path, item in subject.numbered:
-        if item.get("type") in OUTPUTS and item.get("call_id") not in calls and not subject.continued:
+        if (
+            item.get("type") in OUTPUTS
+            and item.get("call_id") not in calls
+            and not subject.continued
+        ):
             yield path, "answers no call of the input"
 
 
 def r3(subject: Subject) -> Iterator[Said]:
-    """An output comes after its call, and no call_id is used twice on either side [inference; Codex does not mend it]."""
+    """An output comes after its call, and no call_id is used twice on either side [inference; Codex
+    does not mend it]."""
     seen: set[tuple[bool, Any]] = set()
     for path, item in subject.numbered:
         kind, name = item.get("type"), item.get("call_id")
@@ -81,10 +91,13 @@ def r3(subject: Subject) -> Iterator[Said]:
 
 
 def r4(subject: Subject) -> Iterator[Said]:
-    """Kinds match: function_call and function_call_output, custom_tool_call and custom_tool_call_output; a local_shell_call is
-    answered by a function_call_output [openai/codex normalize.rs]."""
+    """Kinds match: function_call and function_call_output, custom_tool_call and
+    custom_tool_call_output; a local_shell_call is answered by a function_call_output [openai/codex
+    normalize.rs]."""
     kinds = {
-        item.get("call_id"): item["type"] for item in objects(subject.items) if item.get("type") in CALLS
+        item.get("call_id"): item["type"]
+        for item in objects(subject.items)
+        if item.get("type") in CALLS
     }
     for path, item in subject.numbered:
         call = kinds.get(item.get("call_id"))
@@ -93,35 +106,42 @@ def r4(subject: Subject) -> Iterator[Said]:
 
 
 def r5(subject: Subject) -> Iterator[Said]:
-    """An output has a call_id: strict endpoints refuse those without, although the type allows it [openai/codex#42088; local]."""
+    """An output has a call_id: strict endpoints refuse those without, although the type allows it
+    [openai/codex#42088; local]."""
     for path, item in subject.numbered:
         if item.get("type") in (*CALLS, *OUTPUTS) and not item.get("call_id"):
             yield f"{path}.call_id", "is required"
 
 
 def r6(subject: Subject) -> Iterator[Said]:
-    """Items are objects. Arguments and a custom call's input are text; an output is text or a list of text, image and file parts
-    [local]."""
+    """Items are objects. Arguments and a custom call's input are text; an output is text or a list
+    of text, image and file parts [local]."""
     for index, item in enumerate(subject.items):
         if not isinstance(item, Mapping):
             yield f"input[{index}]", "is no object"
     for path, item in subject.numbered:
         kind = item.get("type")
-        if kind == "function_call" and not (isinstance(item.get("arguments"), str) and item.get("name")):
+        if kind == "function_call" and not (
+            isinstance(item.get("arguments"), str) and item.get("name")
+        ):
             yield f"{path}.arguments", "is no text, or the name is missing"
-        if kind == "custom_tool_call" and not (isinstance(item.get("input"), str) and item.get("name")):
+        if kind == "custom_tool_call" and not (
+            isinstance(item.get("input"), str) and item.get("name")
+        ):
             yield f"{path}.input", "is no text, or the name is missing"
         if kind in OUTPUTS:
             output = item.get("output")
             kinds = ("input_text", "input_image", "input_file")
-            parts = isinstance(output, list) and all(part.get("type") in kinds for part in objects(output))
+            parts = isinstance(output, list) and all(
+                part.get("type") in kinds for part in objects(output)
+            )
             if not isinstance(output, str) and not parts:
                 yield f"{path}.output", "is neither text nor a list of parts"
 
 
 def r7(subject: Subject) -> Iterator[Said]:
-    """Messages are of user, system and developer, with input parts, or of the assistant, with output_text and refusal; there is
-    no role tool [local: rejected]."""
+    """Messages are of user, system and developer, with input parts, or of the assistant, with
+    output_text and refusal; there is no role tool [local: rejected]."""
     for path, item in subject.numbered:
         if item.get("type", "message") != "message":
             continue
@@ -147,7 +167,12 @@ def r8(subject: Subject) -> Iterator[Said]:
         if item.get("type") != "reasoning":
             continue
         behind = following[1]
-        produced = behind.get("type") in (*CALLS, "reasoning", "web_search_call", "tool_search_call")
+        produced = behind.get("type") in (
+            *CALLS,
+            "reasoning",
+            "web_search_call",
+            "tool_search_call",
+        )
         if not produced and behind.get("role") != "assistant":
             yield path, "is not followed by what it produced"
         if not item.get("id"):
@@ -155,8 +180,8 @@ def r8(subject: Subject) -> Iterator[Said]:
 
 
 def r10(subject: Subject) -> Iterator[Said]:
-    """Ids of items are unique, begin as their type does (msg, fc, rs) and are of letters, digits, `_` and `-`
-    [earendil-works/pi#5147, #5151; Wei-Shaw/sub2api#3981, BerriAI/litellm#27333]."""
+    """Ids of items are unique, begin as their type does (msg, fc, rs) and are of letters, digits,
+    `_` and `-` [earendil-works/pi#5147, #5151; Wei-Shaw/sub2api#3981, BerriAI/litellm#27333]."""
     seen: set[Any] = set()
     for path, item in subject.numbered:
         name = item.get("id")
@@ -174,7 +199,8 @@ def r10(subject: Subject) -> Iterator[Said]:
 
 
 def r11(subject: Subject) -> Iterator[Said]:
-    """A call_id is not empty and has at most 64 characters [decolua/9router#3167, openclaw#875, pydantic-ai#4389]."""
+    """A call_id is not empty and has at most 64 characters [decolua/9router#3167, openclaw#875,
+    pydantic-ai#4389]."""
     for path, item in subject.numbered:
         name = item.get("call_id")
         if name is not None and not (isinstance(name, str) and 0 < len(name) <= MAX_ID):
@@ -182,7 +208,8 @@ def r11(subject: Subject) -> Iterator[Said]:
 
 
 def r12(subject: Subject) -> Iterator[Said]:
-    """A compaction's `encrypted_content` is the provider's own text, unmodified [inference]: here, that it is there."""
+    """A compaction's `encrypted_content` is the provider's own text, unmodified [inference]: here,
+    that it is there."""
     for path, item in subject.numbered:
         content = item.get("encrypted_content")
         if item.get("type") == "compaction" and not (isinstance(content, str) and content):
@@ -190,8 +217,8 @@ def r12(subject: Subject) -> Iterator[Said]:
 
 
 def r13(subject: Subject) -> Iterator[Said]:
-    """An image has an `image_url`, https or data, or a `file_id`, and a detail of auto, low, high or original [codex schema,
-    local]."""
+    """An image has an `image_url`, https or data, or a `file_id`, and a detail of auto, low, high
+    or original [codex schema, local]."""
     for path, item in subject.numbered:
         for key in ("content", "output"):
             for where, part in numbered(item.get(key), f"{path}.{key}"):
@@ -207,8 +234,8 @@ def r13(subject: Subject) -> Iterator[Said]:
 
 
 def r14(subject: Subject) -> Iterator[Said]:
-    """Caching is by exact prefix: what was sent before comes again as it was; at most four explicit breakpoints
-    [developers.openai.com/api/docs/guides/prompt-caching; local doc string]."""
+    """Caching is by exact prefix: what was sent before comes again as it was; at most four explicit
+    breakpoints [developers.openai.com/api/docs/guides/prompt-caching; local doc string]."""
     yield from prefix_breaks(subject.earlier, subject.items, "input")
     marks = sum(
         "prompt_cache_breakpoint" in part

@@ -1,7 +1,7 @@
 """The way from every released schema to the present one. It goes forward only.
 
-`REVISIONS` is stated here so that a start can tell an up-to-date database without importing Alembic, which takes longer than
-all the rest of opening one.
+`REVISIONS` is stated here so that a start can tell an up-to-date database without importing
+Alembic, which takes longer than all the rest of opening one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def config(scripts: Path = Path(__file__).parent) -> Config:
     return made
 
 
-def upgrade(connection: sa.Connection, to: str = "head", scripts: Path = Path(__file__).parent) -> None:
+def upgrade(
+    connection: sa.Connection, to: str = "head", scripts: Path = Path(__file__).parent
+) -> None:
     """Brings a database to a revision, inside the transaction that the connection is in."""
     from alembic import command
 

@@ -1,4 +1,5 @@
-"""Alembic's entry: runs the migrations inside the transaction of the connection that `migrations.upgrade` hands over."""
+"""Alembic's entry: runs the migrations inside the transaction of the connection that
+`migrations.upgrade` hands over."""
 
 from alembic import context
 

@@ -20,25 +20,35 @@ APPLICATION_ID = 0x43545845
 
 _MAGIC = b"SQLite format 3\0"
 _WAIT_S = 5.0
-"""How long a connection waits for a lock that SQLite itself takes for a moment (recovery, checkpoint)."""
+"""How long a connection waits for a lock that SQLite itself takes for a moment (recovery,
+checkpoint)."""
 
 _held: set[Path] = set()
-"""Locked by this process: the operating system's lock does not keep a process out of its own files."""
+"""Locked by this process: the operating system's lock does not keep a process out of its own
+files."""
 _guard = threading.Lock()
 
 
 def told(error: Exception) -> str:
-    """What a log may say of a failure. SQLite's own words name files and columns; those of Python's module may quote the row that it
-    could not read."""
-    if isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorname", None) is None:
-        return f"{type(error).__name__}: a row cannot be read as it is stored: restore the database from a backup"
+    """What a log may say of a failure. SQLite's own words name files and columns; those of Python's
+    module may quote the row that it could not read."""
+    if (
+        isinstance(error, sqlite3.OperationalError)
+        and getattr(error, "sqlite_errorname", None) is None
+    ):
+        return (
+            f"{type(error).__name__}: a row cannot be read as it is stored: restore the database"
+            " from a backup"
+        )
     return str(error)
 
 
 class FileLock:
-    """An operating-system lock on a file beside the database, held until released or until the process ends.
+    """An operating-system lock on a file beside the database, held until released or until the
+    process ends.
 
-    `lockf` and not `flock`: a forked worker process that outlives a killed server must not keep the database locked.
+    `lockf` and not `flock`: a forked worker process that outlives a killed server must not keep the
+    database locked.
     """
 
     def __init__(self, database: Path) -> None:
@@ -78,7 +88,8 @@ class FileLock:
 
 
 def prepare(path: Path) -> None:
-    """Makes the database where there is none and brings it to the present schema. Raises StoreRefused."""
+    """Makes the database where there is none and brings it to the present schema. Raises
+    StoreRefused."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
@@ -89,7 +100,9 @@ def prepare(path: Path) -> None:
             f"{path} cannot be read ({error.strerror}): give another path, or mend its rights"
         ) from error
     if start and start != _MAGIC:
-        raise StoreRefused(f"{path} is not an SQLite database: give another path, or restore a backup")
+        raise StoreRefused(
+            f"{path} is not an SQLite database: give another path, or restore a backup"
+        )
     try:
         revision = _revision(path)
         if revision != HEAD:
@@ -99,28 +112,35 @@ def prepare(path: Path) -> None:
 
 
 def _revision(path: Path) -> str | None:
-    """The schema's revision; None for an empty database. Raises StoreRefused where it is not ours or not known."""
+    """The schema's revision; None for an empty database. Raises StoreRefused where it is not ours
+    or not known."""
     db = connect(path)
     try:
         mark = db.execute("PRAGMA application_id").fetchone()[0]
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         if not tables and not mark:
             return None
         if mark != APPLICATION_ID or "alembic_version" not in tables:
             raise StoreRefused(f"{path} is a database of another program: give another path")
-        revisions: list[str] = [name for (name,) in db.execute("SELECT version_num FROM alembic_version")]
+        revisions: list[str] = [
+            name for (name,) in db.execute("SELECT version_num FROM alembic_version")
+        ]
     finally:
         db.close()
     if len(revisions) != 1 or revisions[0] not in REVISIONS:
         raise StoreRefused(
-            f"{path} has schema {', '.join(revisions) or 'none'}, and this program knows none newer than {HEAD}:"
-            " run the newer version that wrote it, or restore a backup made before the upgrade"
+            f"{path} has schema {', '.join(revisions) or 'none'}, and this program knows none newer"
+            f" than {HEAD}: run the newer version that wrote it, or restore a backup made before"
+            " the upgrade"
         )
     return revisions[0]
 
 
 def _migrate(path: Path) -> None:
-    """Every step to the present schema in one transaction: a database is upgraded whole or not at all."""
+    """Every step to the present schema in one transaction: a database is upgraded whole or not at
+    all."""
     import sqlalchemy as sa  # takes longer than opening an up-to-date database
 
     from contextengine_server.store import migrations
@@ -147,12 +167,19 @@ def _broken(path: Path, error: sqlite3.Error) -> str:
     except sqlite3.Error as worse:
         findings = str(worse)
     if findings == "ok":
-        return f"{path} cannot be opened: {error}. Mend that (rights, free disk space), then start again"
-    return f"{path} is damaged ({error}; check: {findings}): restore a backup, or move the file away to begin anew"
+        return (
+            f"{path} cannot be opened: {error}. Mend that (rights, free disk space), then start"
+            " again"
+        )
+    return (
+        f"{path} is damaged ({error}; check: {findings}): restore a backup, or move the file away"
+        " to begin anew"
+    )
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection that leaves transactions to its user and may change threads. The caller sees to one thread at a time."""
+    """A connection that leaves transactions to its user and may change threads. The caller sees to
+    one thread at a time."""
     mode = "ro" if read_only else "rwc"
     return sqlite3.connect(
         f"{path.as_uri()}?mode={mode}",
@@ -169,12 +196,14 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     db = connect(path)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    # Pages: a checkpoint stops all writes for some ms, and pages written often are copied once. SQLite's 1,000 cost 10 %.
+    # Pages: a checkpoint stops all writes for some ms, and pages written often are copied once.
+    # SQLite's 1,000 cost 10 %.
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute(
         "PRAGMA journal_size_limit = 67108864"
     )  # bytes: what one huge commit made of the log is given back
-    # Savepoints keep what they may have to restore there; a file would be dearer than the write itself.
+    # Savepoints keep what they may have to restore there; a file would be dearer than the write
+    # itself.
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA cache_size = -32768")  # KiB: the pages at the ends of many sessions' indexes
     return db

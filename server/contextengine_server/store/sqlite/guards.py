@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 class SqliteGuards:
-    """`Guards` in a table. `read` and `write` run work on a reading connection and on the one that writes."""
+    """`Guards` in a table. `read` and `write` run work on a reading connection and on the one that
+    writes."""
 
     def __init__(self, read: Run, write: Run) -> None:
         self._read, self._write = read, write
@@ -23,7 +24,8 @@ class SqliteGuards:
         return await self._read(_state, tenant)
 
     async def change(self, tenant: str, step: Callable[[bytes], tuple[bytes, T]]) -> T:
-        """Replaces the tenant's state by the first that `step` gives for it, and answers the second."""
+        """Replaces the tenant's state by the first that `step` gives for it, and answers the
+        second."""
 
         def work(db: sqlite3.Connection) -> T:
             before = _state(db, tenant)

@@ -19,7 +19,8 @@ _columns = attrgetter(*sql.JOB_COLUMNS)
 
 
 class SqliteLentJobs:
-    """`LentJobs` in a table. `read` and `write` run work on a reading connection and on the one that writes."""
+    """`LentJobs` in a table. `read` and `write` run work on a reading connection and on the one
+    that writes."""
 
     def __init__(self, read: Run, write: Run) -> None:
         self._read, self._write = read, write
@@ -67,7 +68,9 @@ class SqliteLentJobs:
             if job is None:
                 return None
             until = min(now_ms + lease_ms, job.expire_ms)
-            db.execute(sql.LEASE_JOB, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until})
+            db.execute(
+                sql.LEASE_JOB, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until}
+            )
             return replace(job, lease_id=lease_id, lease_until_ms=until, attempts=job.attempts + 1)
 
         return await self._write(work)
@@ -77,7 +80,9 @@ class SqliteLentJobs:
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": until_ms}
         return await self._write(lambda db: db.execute(sql.EXTEND_JOB, names).rowcount > 0)
 
-    async def answer(self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int) -> Outcome:
+    async def answer(
+        self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int
+    ) -> Outcome:
         """Keeps a result, once."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "now": now_ms, "result": result}
         return await self._write(lambda db: _under_lease(db, sql.ANSWER_JOB, names))
@@ -92,7 +97,8 @@ class SqliteLentJobs:
         return await self._read(lambda db: _one(db, sql.JOB, tenant=tenant, id=id))
 
     async def coming(self, tenant: str, agent: str, session: str, now_ms: int) -> bool:
-        """True where a job of the session has a result that was not taken, or a lease under which one may come."""
+        """True where a job of the session has a result that was not taken, or a lease under which
+        one may come."""
         names = {"tenant": tenant, "agent": agent, "session": session, "now": now_ms}
         return await self._read(lambda db: db.execute(sql.COMING_JOB, names).fetchone() is not None)
 
@@ -106,7 +112,9 @@ class SqliteLentJobs:
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""
-        return await self._read(lambda db: int(db.execute(sql.OPEN_JOBS, {"tenant": tenant}).fetchone()[0]))
+        return await self._read(
+            lambda db: int(db.execute(sql.OPEN_JOBS, {"tenant": tenant}).fetchone()[0])
+        )
 
 
 def _under_lease(db: sqlite3.Connection, statement: str, names: dict[str, Any]) -> Outcome:

@@ -1,4 +1,5 @@
-"""Look-ups in the search index. Each stays within the numbers of one session, and reads the rows it answers under its scope."""
+"""Look-ups in the search index. Each stays within the numbers of one session, and reads the rows it
+answers under its scope."""
 
 from __future__ import annotations
 
@@ -21,14 +22,16 @@ _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"
 _RANGE = "BETWEEN :low AND :high"
 CHOSEN = f"""
     SELECT sequence, role, time_ms, host_id FROM messages
-    WHERE {_SCOPE} AND sequence IN (SELECT value FROM json_each(:places)) AND created_revision <= :revision
+    WHERE {_SCOPE} AND sequence IN (SELECT value FROM json_each(:places)) AND created_revision <=
+    :revision
     AND (:retired OR retired_revision = 0 OR retired_revision > :revision)
     AND (:roles = '[]' OR role IN (SELECT value FROM json_each(:roles)))
     AND (:start_ms IS NULL OR time_ms >= :start_ms) AND (:end_ms IS NULL OR time_ms < :end_ms)
 """
 NEWEST = f"SELECT id FROM search_documents WHERE id {_RANGE} ORDER BY id DESC"
 CONTAINING = (
-    f"SELECT rowid FROM search_grams WHERE search_grams MATCH :match AND rowid {_RANGE} ORDER BY rowid DESC"
+    f"SELECT rowid FROM search_grams WHERE search_grams MATCH :match AND rowid {_RANGE} ORDER BY"
+    " rowid DESC"
 )
 TEXT = "SELECT text FROM search_documents WHERE id = :id"
 
@@ -55,11 +58,15 @@ def count(db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane]) 
             names = _range(db, span) or {}
             for index, lane in enumerate(lanes if names else ()):
                 query = f"SELECT COUNT(*) FROM {_matching(lane)}"
-                counts[index] += db.execute(query, {**names, "match": _expression(lane)}).fetchone()[0]
+                counts[index] += db.execute(
+                    query, {**names, "match": _expression(lane)}
+                ).fetchone()[0]
     return counts
 
 
-def find(db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
+def find(
+    db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane], limit: int
+) -> list[Match]:
     with snapshot(db):
         ranked = [_chosen(db, _ranked(db, span, lanes)) for span in spans]
         matches: dict[tuple[Scope, int], Match] = {}
@@ -79,7 +86,8 @@ def _ranked(db: sqlite3.Connection, span: Span, lanes: Sequence[Lane]) -> Iterat
     parts: list[str] = []
     for index, lane in enumerate(lanes):
         parts.append(
-            f"SELECT rowid AS id, {lane.weight} AS weight, {1 << index} AS bit FROM {_matching(lane, index)}"
+            f"SELECT rowid AS id, {lane.weight} AS weight, {1 << index} AS bit FROM"
+            f" {_matching(lane, index)}"
         )
         names[f"match{index}"] = _expression(lane)
     union = " UNION ALL ".join(parts)
@@ -121,7 +129,9 @@ def _chosen(db: sqlite3.Connection, found: Iterable[_Found]) -> Iterator[_Found]
                 end_ms=span.end_ms,
             )
             rows = {sequence: row for sequence, *row in db.execute(CHOSEN, names)}
-            yield from (one._replace(row=tuple(rows[one.place])) for one in batch if one.place in rows)
+            yield from (
+                one._replace(row=tuple(rows[one.place])) for one in batch if one.place in rows
+            )
         else:
             yield from (one for one in batch if span.places is None or one.place in span.places)
 

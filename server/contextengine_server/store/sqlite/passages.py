@@ -1,13 +1,17 @@
-"""The search index in SQLite: a table of passages and two FTS5 indexes of it, one of words and one of trigrams.
+"""The search index in SQLite: a table of passages and two FTS5 indexes of it, one of words and one
+of trigrams.
 
-A passage's number says it all: the session's number in the index, the kind, the place and the part. So a session is a range
-of numbers, every look-up stays within one, and what it costs does not depend on what other sessions hold. Ranking is left to
-the caller: FTS5's own would count the words of all tenants.
+A passage's number says it all: the session's number in the index, the kind, the place and the part.
+So a session is a range of numbers, every look-up stays within one, and what it costs does not
+depend on what other sessions hold. Ranking is left to the caller: FTS5's own would count the words
+of all tenants.
 
-The text is kept beside the indexes because FTS5 can only take out what it is told again. All three tables are derived data:
-where they are not as they should be, they are made anew and filled from the cursors.
+The text is kept beside the indexes because FTS5 can only take out what it is told again. All three
+tables are derived data: where they are not as they should be, they are made anew and filled from
+the cursors.
 
-FTS5 folds its segments when it likes, for up to 50 ms. Here that is switched off and done in pieces of a few ms (`tidy`).
+FTS5 folds its segments when it likes, for up to 50 ms. Here that is switched off and done in pieces
+of a few ms (`tidy`).
 """
 
 from __future__ import annotations
@@ -23,13 +27,20 @@ from .reads import named, snapshot
 from .tokens import spread
 
 TABLES = {
-    "search_documents": "CREATE TABLE search_documents (id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
-    "search_words": "CREATE VIRTUAL TABLE search_words USING fts5"
-    "(text, content='', columnsize=0, tokenize='porter unicode61 remove_diacritics 2')",
-    "search_grams": "CREATE VIRTUAL TABLE search_grams USING fts5"
-    "(text, content='', columnsize=0, detail='none', tokenize='trigram')",
+    "search_documents": (
+        "CREATE TABLE search_documents (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"
+    ),
+    "search_words": (
+        "CREATE VIRTUAL TABLE search_words USING fts5"
+        "(text, content='', columnsize=0, tokenize='porter unicode61 remove_diacritics 2')"
+    ),
+    "search_grams": (
+        "CREATE VIRTUAL TABLE search_grams USING fts5"
+        "(text, content='', columnsize=0, detail='none', tokenize='trigram')"
+    ),
 }
-"""Another text here makes the index anew. So must another way to cut texts in `tokens`: rename a table for it."""
+"""Another text here makes the index anew. So must another way to cut texts in `tokens`: rename a
+table for it."""
 
 FTS = ("search_words", "search_grams")
 FOLD_AFTER = 16
@@ -51,24 +62,32 @@ CURSOR = f"SELECT {_CURSOR} FROM search_cursors WHERE {_LIFE}"
 FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
 LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
 SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
-SUMMARIES = f"SELECT text FROM summaries WHERE {_SCOPE} ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
+SUMMARIES = (
+    f"SELECT text FROM summaries WHERE {_SCOPE} ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
+)
 BEHIND = """
-    SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (tenant, agent, session, incarnation)
-    WHERE search_cursors.revision IS NULL OR search_cursors.revision < sessions.revision LIMIT :limit
+    SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (tenant, agent,
+    session, incarnation)
+    WHERE search_cursors.revision IS NULL OR search_cursors.revision < sessions.revision LIMIT
+    :limit
 """
 NEW_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM search_cursors"
 ADD_CURSOR = f"""
     INSERT INTO search_cursors (tenant, agent, session, incarnation, {_CURSOR}, doomed)
-    VALUES (:tenant, :agent, :session, :incarnation, :number, :sequence, :parts, :summaries, :revision, 0)
+    VALUES (:tenant, :agent, :session, :incarnation, :number, :sequence, :parts, :summaries,
+    :revision, 0)
 """
 MOVE_CURSOR = f"""
-    UPDATE search_cursors SET sequence = :sequence, parts = :parts, summaries = :summaries, revision = :revision
+    UPDATE search_cursors SET sequence = :sequence, parts = :parts, summaries = :summaries,
+    revision = :revision
     WHERE {_LIFE}
 """
 DOOM = f"UPDATE search_cursors SET doomed = 1 WHERE {_SCOPE}"
-"""What a deletion says, in its own transaction. The number is taken again only after its passages are gone."""
+"""What a deletion says, in its own transaction. The number is taken again only after its passages
+are gone."""
 RENEW = f"""
-    UPDATE search_cursors SET doomed = 1, incarnation = incarnation || '#' || number WHERE {_SCOPE} AND doomed = 0
+    UPDATE search_cursors SET doomed = 1, incarnation = incarnation || '#' || number WHERE {_SCOPE}
+    AND doomed = 0
 """
 """No session has an incarnation with such a sign in it."""
 DOOMED = "SELECT number FROM search_cursors WHERE doomed = 1 ORDER BY number LIMIT 1"
@@ -79,8 +98,9 @@ PASSAGES = "SELECT id, text FROM search_documents WHERE id BETWEEN :low AND :hig
 
 
 def prepare(db: sqlite3.Connection) -> bool:
-    """Makes the tables of the index where they are not as they should be. False: they cannot be had, because this SQLite has no
-    FTS5 or the file is damaged there. That is no reason not to start."""
+    """Makes the tables of the index where they are not as they should be. False: they cannot be
+    had, because this SQLite has no FTS5 or the file is damaged there. That is no reason not to
+    start."""
     try:
         if not _sound(db):
             _make(db)
@@ -88,7 +108,8 @@ def prepare(db: sqlite3.Connection) -> bool:
     except sqlite3.DatabaseError:
         if db.in_transaction:
             db.execute("ROLLBACK")
-        # The passages go, so that nothing is kept which could not be erased; once it can be, all is made anew.
+        # The passages go, so that nothing is kept which could not be erased; once it can be, all is
+        # made anew.
         with suppress(sqlite3.DatabaseError):
             db.execute("DROP TABLE IF EXISTS search_documents")
         return False
@@ -123,7 +144,8 @@ def _remove(db: sqlite3.Connection, name: str) -> None:
     try:
         db.execute(f"DROP TABLE IF EXISTS {name}")
     except sqlite3.DatabaseError:
-        # A damaged index cannot be opened, not even to drop it: its parts are ordinary tables, its name is a row.
+        # A damaged index cannot be opened, not even to drop it: its parts are ordinary tables, its
+        # name is a row.
         for part in ("data", "idx", "content", "docsize", "config"):
             db.execute(f"DROP TABLE IF EXISTS {name}_{part}")
         db.execute("PRAGMA writable_schema = ON")
@@ -151,13 +173,15 @@ def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:
         cursor = db.execute(CURSOR, named(scope, incarnation=incarnation)).fetchone()
         known = Cursor(*cursor[1:]) if cursor is not None else Cursor()
         first, last, summaries = (
-            db.execute(query, named(scope)).fetchone()[0] or 0 for query in (FIRST, LAST, SUMMARY_COUNT)
+            db.execute(query, named(scope)).fetchone()[0] or 0
+            for query in (FIRST, LAST, SUMMARY_COUNT)
         )
     return Progress(known, incarnation, revision, first, last, summaries)
 
 
 def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, str]]:
-    """(ordinal, text) of the session's summaries in the order of creation, behind the first `skip`."""
+    """(ordinal, text) of the session's summaries in the order of creation, behind the first
+    `skip`."""
     rows = db.execute(SUMMARIES, named(scope, skip=skip))
     return [(ordinal, text) for ordinal, (text,) in enumerate(rows, skip)]
 
@@ -182,7 +206,10 @@ def advance(db: sqlite3.Connection, steps: Sequence[Advance]) -> None:
         head = db.execute(HEAD, names).fetchone()
         if head is None or head[0] != step.incarnation:
             continue
-        to = {name: getattr(step.after, name) for name in ("sequence", "parts", "summaries", "revision")}
+        to = {
+            name: getattr(step.after, name)
+            for name in ("sequence", "parts", "summaries", "revision")
+        }
         found = db.execute(CURSOR, names).fetchone()
         if step.before != (Cursor() if found is None else Cursor(*found[1:])):
             continue
@@ -200,7 +227,8 @@ def advance(db: sqlite3.Connection, steps: Sequence[Advance]) -> None:
     passages.sort()  # FTS5 begins another segment wherever a number is lower than the one before it
     db.executemany("INSERT INTO search_documents (id, text) VALUES (?, ?)", passages)
     db.executemany(
-        "INSERT INTO search_words (rowid, text) VALUES (?, ?)", [(n, spread(t)) for n, t in passages]
+        "INSERT INTO search_words (rowid, text) VALUES (?, ?)",
+        [(n, spread(t)) for n, t in passages],
     )
     db.executemany("INSERT INTO search_grams (rowid, text) VALUES (?, ?)", passages)
 
@@ -226,12 +254,14 @@ def erase(db: sqlite3.Connection, available: bool) -> None:
 
 
 def fold(db: sqlite3.Connection, table: str) -> bool:
-    """Folds a few pages; False where there is nothing to fold (SQLite's own test for that: fewer than two changes)."""
+    """Folds a few pages; False where there is nothing to fold (SQLite's own test for that: fewer
+    than two changes)."""
     before = db.total_changes
     db.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {_FOLD_PAGES})")
     return db.total_changes - before >= 2
 
 
 def passage_id(number: int, kind: Kind = Kind.MESSAGE, place: int = 0, part: int = 0) -> int:
-    """What a passage is numbered; without the last, where those of a session, a kind or a place begin."""
+    """What a passage is numbered; without the last, where those of a session, a kind or a place
+    begin."""
     return number << _NUMBER_SHIFT | kind << (_NUMBER_SHIFT - 1) | place << PART_BITS | part

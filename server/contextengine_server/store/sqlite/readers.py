@@ -1,4 +1,5 @@
-"""A few threads that read, each with a connection of its own, so that reads wait neither for a write nor for one another."""
+"""A few threads that read, each with a connection of its own, so that reads wait neither for a
+write nor for one another."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ class Readers:
         self._threads = ThreadPoolExecutor(len(connections), thread_name_prefix="store-reader")
 
     async def run(
-        self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        read: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """Reads in a thread. Raises StoreUnavailable."""
 

@@ -1,4 +1,5 @@
-"""What is read, on a plain connection: rows in, dataclasses out. Nothing here limits what it was not asked to limit."""
+"""What is read, on a plain connection: rows in, dataclasses out. Nothing here limits what it was
+not asked to limit."""
 
 from __future__ import annotations
 
@@ -93,8 +94,12 @@ def head(db: sqlite3.Connection, scope: Scope) -> SessionHead | None:
     return next(iter(_heads(db, sql.HEAD, named(scope))), None)
 
 
-def current_session(db: sqlite3.Connection, tenant: str, agent: str, session_key: str) -> str | None:
-    found: str | None = _one(db, sql.CURRENT, {"tenant": tenant, "agent": agent, "session_key": session_key})
+def current_session(
+    db: sqlite3.Connection, tenant: str, agent: str, session_key: str
+) -> str | None:
+    found: str | None = _one(
+        db, sql.CURRENT, {"tenant": tenant, "agent": agent, "session_key": session_key}
+    )
     return found
 
 
@@ -106,10 +111,17 @@ def list_sessions(
     limit: int,
     after: tuple[int, str, str] | None,
 ) -> list[SessionHead]:
-    names: dict[str, Any] = {"tenant": tenant, "agent": agent, "session_key": session_key, "limit": limit}
+    names: dict[str, Any] = {
+        "tenant": tenant,
+        "agent": agent,
+        "session_key": session_key,
+        "limit": limit,
+    }
     if after is not None:
         names["after_ms"], names["after_agent"], names["after_session"] = after
-    return _heads(db, sql.listing(agent=bool(agent), key=bool(session_key), after=after is not None), names)
+    return _heads(
+        db, sql.listing(agent=bool(agent), key=bool(session_key), after=after is not None), names
+    )
 
 
 def idle_sessions(db: sqlite3.Connection, before_ms: int, limit: int) -> list[SessionHead]:
@@ -117,7 +129,9 @@ def idle_sessions(db: sqlite3.Connection, before_ms: int, limit: int) -> list[Se
 
 
 def dependents(db: sqlite3.Connection, scope: Scope) -> list[Scope]:
-    return [scope._replace(session=session) for (session,) in db.execute(sql.DEPENDENTS, named(scope))]
+    return [
+        scope._replace(session=session) for (session,) in db.execute(sql.DEPENDENTS, named(scope))
+    ]
 
 
 def changes(db: sqlite3.Connection, scope: Scope, since: int) -> Changes | None:
@@ -137,15 +151,24 @@ def changes(db: sqlite3.Connection, scope: Scope, since: int) -> Changes | None:
 
 
 def messages(
-    db: sqlite3.Connection, scope: Scope, first: int, last: int | None, as_of: int | None, retired: bool
+    db: sqlite3.Connection,
+    scope: Scope,
+    first: int,
+    last: int | None,
+    as_of: int | None,
+    retired: bool,
 ) -> list[MessageRow]:
     names = named(scope, first=first, last=_LAST if last is None else last)
     if as_of is None:
         return _messages(db, sql.MESSAGES_ALL if retired else sql.MESSAGES_LIVE, names)
-    return _messages(db, sql.MESSAGES_ALL_AS_OF if retired else sql.MESSAGES_AS_OF, {**names, "as_of": as_of})
+    return _messages(
+        db, sql.MESSAGES_ALL_AS_OF if retired else sql.MESSAGES_AS_OF, {**names, "as_of": as_of}
+    )
 
 
-def messages_by_host_id(db: sqlite3.Connection, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
+def messages_by_host_id(
+    db: sqlite3.Connection, scope: Scope, host_ids: Sequence[str]
+) -> list[MessageRow]:
     return _messages(db, sql.BY_HOST_ID, named(scope, host_ids=json.dumps(list(host_ids))))
 
 
@@ -156,7 +179,9 @@ def atom_from(db: sqlite3.Connection, scope: Scope, start: int) -> MessageRow | 
 def pinned_atoms(db: sqlite3.Connection, scope: Scope, before: int) -> list[list[MessageRow]]:
     with snapshot(db):
         begins = {_begin(db, scope, row) for row in _messages(db, sql.PINNED, named(scope))}
-        return [_atom(db, scope, *begin) for begin in sorted(filter(None, begins)) if begin[0] < before]
+        return [
+            _atom(db, scope, *begin) for begin in sorted(filter(None, begins)) if begin[0] < before
+        ]
 
 
 def atom_of(db: sqlite3.Connection, scope: Scope, sequence: int) -> list[MessageRow]:
@@ -197,7 +222,9 @@ def late_results(db: sqlite3.Connection, scope: Scope, first: int, last: int) ->
 # Summaries, requests, debts, assignments
 
 
-def summaries(db: sqlite3.Connection, scope: Scope, as_of: int | None, retired: bool) -> list[SummaryRow]:
+def summaries(
+    db: sqlite3.Connection, scope: Scope, as_of: int | None, retired: bool
+) -> list[SummaryRow]:
     names = named(scope)
     if as_of is None:
         query = sql.SUMMARIES_ALL if retired else sql.SUMMARIES_LIVE
@@ -229,4 +256,6 @@ def counts(db: sqlite3.Connection, tenant: str | None) -> dict[str, int]:
     with snapshot(db):
         if tenant is None:
             return {kind: _one(db, query, {}) for kind, query in sql.COUNT_ALL.items()}
-        return {kind: _one(db, query, {"tenant": tenant}) for kind, query in sql.COUNT_TENANT.items()}
+        return {
+            kind: _one(db, query, {"tenant": tenant}) for kind, query in sql.COUNT_TENANT.items()
+        }

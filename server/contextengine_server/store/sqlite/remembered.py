@@ -13,8 +13,9 @@ V = TypeVar("V")
 class Remembered(Generic[K, V]):
     """The most recently used values by key, on one event loop.
 
-    Values come from commits, after they are durable, and else from reads. A read that began before a commit must not bring
-    the older value back after it, so a change of a key voids the reads of it that are under way.
+    Values come from commits, after they are durable, and else from reads. A read that began before
+    a commit must not bring the older value back after it, so a change of a key voids the reads of
+    it that are under way.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -40,7 +41,8 @@ class Remembered(Generic[K, V]):
         self._values.clear()
 
     async def get(self, key: K, read: Callable[[], Awaitable[V | None]]) -> V | None:
-        """The value, read where it is not in memory. What is not there at all is asked for again each time."""
+        """The value, read where it is not in memory. What is not there at all is asked for again
+        each time."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)

@@ -20,7 +20,8 @@ class Run(Protocol):
 
 
 class SqliteIndex:
-    """`SearchIndex` over the tables here. `read` and `write` run work on a reading connection and on the one that writes."""
+    """`SearchIndex` over the tables here. `read` and `write` run work on a reading connection and
+    on the one that writes."""
 
     def __init__(self, read: Run, write: Run) -> None:
         self._read, self._write = read, write
@@ -78,7 +79,9 @@ class SqliteIndex:
 
     async def count(self, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
         """How many documents each lane matches."""
-        return await self._read(matching.count, spans, lanes) if self.available else [0] * len(lanes)
+        return (
+            await self._read(matching.count, spans, lanes) if self.available else [0] * len(lanes)
+        )
 
     async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
         """At most `limit` places, the heaviest first."""
@@ -93,5 +96,7 @@ class SqliteIndex:
     ) -> tuple[list[Match], int | None]:
         """Passages from the newest place down."""
         return (
-            await self._read(matching.scan, span, limit, below, containing) if self.available else ([], None)
+            await self._read(matching.scan, span, limit, below, containing)
+            if self.available
+            else ([], None)
         )

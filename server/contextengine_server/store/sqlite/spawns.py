@@ -26,12 +26,14 @@ _columns = attrgetter(*sql.SPAWN_COLUMNS)
 class Write(Protocol):
     """Runs work on the connection that writes; `then` follows on the loop, once it is durable."""
 
-    async def __call__(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None], /) -> T: ...
+    async def __call__(
+        self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None], /
+    ) -> T: ...
 
 
 class SqliteSpawns:
-    """`Spawns` in a table. `read` and `write` run work on a reading connection and on the one that writes; `committed` and
-    `erased` keep what the store remembers of sessions true."""
+    """`Spawns` in a table. `read` and `write` run work on a reading connection and on the one that
+    writes; `committed` and `erased` keep what the store remembers of sessions true."""
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class SqliteSpawns:
         self._committed, self._erased = committed, erased
 
     async def prepare(self, spawn: Spawn, commit: Commit, most_live: int) -> Spawn:
-        """Writes a spawn and the commit that makes its child; or answers the one that the request made before."""
+        """Writes a spawn and the commit that makes its child; or answers the one that the request
+        made before."""
         writes.check(commit)
 
         def work(db: sqlite3.Connection) -> Spawn:
@@ -84,12 +87,16 @@ class SqliteSpawns:
     async def start(self, tenant: str, token: str, now_ms: int) -> bool:
         """The child is there."""
         names = {"tenant": tenant, "token": token, "now": now_ms}
-        return await self._write(lambda db: db.execute(sql.START_SPAWN, names).rowcount > 0, _nothing)
+        return await self._write(
+            lambda db: db.execute(sql.START_SPAWN, names).rowcount > 0, _nothing
+        )
 
     async def spend(self, tenant: str, token: str, tokens: int) -> bool:
         """Counts tokens that were read, all or none of them."""
         names = {"tenant": tenant, "token": token, "tokens": tokens}
-        return await self._write(lambda db: db.execute(sql.SPEND_SPAWN, names).rowcount > 0, _nothing)
+        return await self._write(
+            lambda db: db.execute(sql.SPEND_SPAWN, names).rowcount > 0, _nothing
+        )
 
     async def end(
         self, tenant: str, token: str, reason: str, now_ms: int, *, take_back: bool
@@ -111,7 +118,9 @@ class SqliteSpawns:
             return []
 
         def work(db: sqlite3.Connection) -> list[Ended]:
-            due = [_spawn(row) for row in db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": limit})]
+            due = [
+                _spawn(row) for row in db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": limit})
+            ]
             db.execute(sql.FORGET_SPAWNS, {"before": now_ms - KEPT_MS, "limit": limit})
             return [ended for spawn in due if (ended := _expire(db, spawn, now_ms)) is not None]
 
@@ -145,7 +154,9 @@ def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> Ended | None:
     begun = head is not None and (spawn.started or head.last_sequence > head.parent_sequence)
     if head is not None and begun and head.updated_ms + spawn.ttl_ms > now_ms:
         until = head.updated_ms + spawn.ttl_ms
-        db.execute(sql.PROLONG_SPAWN, {"tenant": spawn.tenant, "token": spawn.token, "until": until})
+        db.execute(
+            sql.PROLONG_SPAWN, {"tenant": spawn.tenant, "token": spawn.token, "until": until}
+        )
         return None
     return _end(db, spawn, "expired", now_ms, not begun)
 
@@ -157,7 +168,9 @@ def _end(db: sqlite3.Connection, spawn: Spawn, reason: str, now_ms: int, take_ba
     erased = take_back and untouched and not reads.dependents(db, spawn.child)
     if erased:
         _take_back(db, spawn)
-        db.execute(sql.INSERT_SPAWN, _columns(over))  # it went with its child, and is to be known as over
+        db.execute(
+            sql.INSERT_SPAWN, _columns(over)
+        )  # it went with its child, and is to be known as over
     else:
         names = {"tenant": spawn.tenant, "token": spawn.token, "now": now_ms, "reason": reason}
         db.execute(sql.END_SPAWN, names)
@@ -178,7 +191,10 @@ def _take_back(db: sqlite3.Connection, spawn: Spawn) -> None:
 
 def _any_due(db: sqlite3.Connection, now_ms: int) -> bool:
     due = db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": 1}).fetchone()
-    return due is not None or db.execute(sql.OVER_SPAWN, {"before": now_ms - KEPT_MS}).fetchone() is not None
+    return (
+        due is not None
+        or db.execute(sql.OVER_SPAWN, {"before": now_ms - KEPT_MS}).fetchone() is not None
+    )
 
 
 def _find(db: sqlite3.Connection, tenant: str, token: str) -> Spawn | None:

@@ -69,15 +69,17 @@ class _Open:
 
     async def close(self) -> None:
         await self.readers.stop()
-        await self.writer.stop()  # last: the last connection to leave folds the log into the database
+        await (
+            self.writer.stop()
+        )  # last: the last connection to leave folds the log into the database
         self.lock.release()
 
 
 class SqliteStore:
     """`Store` in one SQLite file. Use it on one event loop.
 
-    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on `<path>.lock` keeps other
-    processes out, which is what makes heads answerable from memory.
+    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on
+    `<path>.lock` keeps other processes out, which is what makes heads answerable from memory.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -123,7 +125,9 @@ class SqliteStore:
         except (StoreUnavailable, OSError) as error:
             return StoreHealth(False, str(error), facts)
         failure = opened.writer.failure
-        return StoreHealth(not failure, f"the last write failed: {failure}" if failure else "open", facts)
+        return StoreHealth(
+            not failure, f"the last write failed: {failure}" if failure else "open", facts
+        )
 
     def _opened(self) -> _Open:
         if self._open is None:
@@ -137,7 +141,9 @@ class SqliteStore:
         return self._open.writer.queued() if self._open is not None else 0
 
     async def _write(
-        self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], None] = lambda result: None
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        then: Callable[[T], None] = lambda result: None,
     ) -> T:
         return await self._opened().writer.submit(work, then)
 
@@ -159,8 +165,8 @@ class SqliteStore:
     async def commit(self, commit: Commit) -> None:
         """Writes one change durably. A caller that is cancelled does not take the change back.
 
-        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError where the commit
-        contradicts itself or the rows.
+        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError
+        where the commit contradicts itself or the rows.
         """
         writes.check(commit)
         usual = commit if writes.appends(commit) else None
@@ -175,7 +181,9 @@ class SqliteStore:
         if commit.messages or commit.summaries:
             self.index.noted(head.scope)
         if commit.bind_key:
-            self._keys.put((head.scope.tenant, head.scope.agent, head.session_key), head.scope.session)
+            self._keys.put(
+                (head.scope.tenant, head.scope.agent, head.session_key), head.scope.session
+            )
 
     def _erased(self, scopes: Sequence[Scope]) -> None:
         """Memory follows a deletion."""
@@ -192,11 +200,13 @@ class SqliteStore:
         limit: int,
         after: tuple[int, str, str] | None = None,
     ) -> list[SessionHead]:
-        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of the last one seen."""
+        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of
+        the last one seen."""
         return await self._read(reads.list_sessions, tenant, agent, session_key, limit, after)
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
-        """Sessions of every tenant that did not end and were last written before a time, oldest first."""
+        """Sessions of every tenant that did not end and were last written before a time, oldest
+        first."""
         return await self._read(reads.idle_sessions, before_ms, limit)
 
     async def dependents(self, scope: Scope) -> list[Scope]:
@@ -204,9 +214,15 @@ class SqliteStore:
         return await self._read(reads.dependents, scope)
 
     async def delete(
-        self, scope: Scope, *, expected_revision: int | None, cascade: bool, answer: Answering = None
+        self,
+        scope: Scope,
+        *,
+        expected_revision: int | None,
+        cascade: bool,
+        answer: Answering = None,
     ) -> Deleted:
-        """Erases a session with everything derived from it. Raises HasDependents, RevisionConflict."""
+        """Erases a session with everything derived from it. Raises HasDependents,
+        RevisionConflict."""
 
         def forget(deleted: Deleted) -> None:
             self._erased([scope._replace(session=session) for session in deleted.sessions])
@@ -233,7 +249,8 @@ class SqliteStore:
         as_of: int | None = None,
         retired: bool = False,
     ) -> list[MessageRow]:
-        """The session's own messages with first <= sequence <= last, in order: live now, or as of a revision, or all."""
+        """The session's own messages with first <= sequence <= last, in order: live now, or as of a
+        revision, or all."""
         return await self._read(reads.messages, scope, first, last, as_of, retired)
 
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
@@ -245,12 +262,13 @@ class SqliteStore:
         return await self._read(reads.atom_from, scope, start)
 
     async def pinned_atoms(self, scope: Scope, before: int) -> list[list[MessageRow]]:
-        """For every live atom that begins before a sequence and holds a pinned message: all its live messages, late
-        results included."""
+        """For every live atom that begins before a sequence and holds a pinned message: all its
+        live messages, late results included."""
         return await self._read(reads.pinned_atoms, scope, before)
 
     async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
-        """All live messages of the atom that holds a sequence, late results included; empty where there is none."""
+        """All live messages of the atom that holds a sequence, late results included; empty where
+        there is none."""
         return await self._read(reads.atom_of, scope, sequence)
 
     async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
@@ -260,7 +278,8 @@ class SqliteStore:
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:
-        """The session's own summaries ordered by first sequence, then depth: live now, or as of a revision, or all."""
+        """The session's own summaries ordered by first sequence, then depth: live now, or as of a
+        revision, or all."""
         return await self._read(reads.summaries, scope, as_of, retired)
 
     async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
@@ -280,7 +299,8 @@ class SqliteStore:
         return await self._read(reads.stray_replies, scope, newest)
 
     async def add_debt(self, debt: Debt) -> None:
-        """Records background work outside a commit; where one of its kind is owed already, that one stays."""
+        """Records background work outside a commit; where one of its kind is owed already, that one
+        stays."""
         await self._write(lambda db: writes.add_debt(db, debt))
 
     async def debts(self, scope: Scope) -> list[Debt]:
@@ -288,7 +308,8 @@ class SqliteStore:
         return await self._read(reads.debts, scope)
 
     async def claim_debt(self, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
-        """Leases the oldest debt that is due, neither held nor under a live lease. One job at a time per session."""
+        """Leases the oldest debt that is due, neither held nor under a live lease. One job at a
+        time per session."""
         return await self._write(lambda db: writes.claim_debt(db, owner, now_ms, lease_ms))
 
     async def extend_debt(self, debt: Debt, until_ms: int) -> bool:
@@ -298,8 +319,11 @@ class SqliteStore:
     async def release_debt(
         self, debt: Debt, *, done: bool, not_before_ms: int = 0, error: str = "", held: bool = False
     ) -> None:
-        """Ends a lease: removes the debt, or puts it back for later. Does nothing where the lease was lost."""
-        await self._write(lambda db: writes.release_debt(db, debt, done, not_before_ms, error, held))
+        """Ends a lease: removes the debt, or puts it back for later. Does nothing where the lease
+        was lost."""
+        await self._write(
+            lambda db: writes.release_debt(db, debt, done, not_before_ms, error, held)
+        )
 
     # Operators
 

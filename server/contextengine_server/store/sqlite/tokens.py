@@ -1,9 +1,11 @@
 """How texts and queries are cut for FTS5, so that its own tokenizers find what they would miss.
 
-Identifiers need no help: dots, slashes and underscores part words, and a query in quotes is a phrase, so `src/app.py` is
-found as `src app py` and its parts are found too. Chinese, Japanese and Korean do: FTS5 takes a whole run of their
-characters for one word. Here a run becomes its pairs and its last character, `天气好` is indexed as `天气 气好 好`, and any part
-of it is found as a phrase of pairs.
+Identifiers need no help: dots, slashes and underscores part words, and a query in quotes is a
+phrase, so `src/app.py` is found as `src app py` and its parts are found too. Chinese, Japanese and
+Korean do: FTS5 takes a whole run of their characters for one word. Here a run becomes its pairs and
+its last character, `天气好` is indexed as `天气 气好 好`, and any part of it is found as a phrase
+of
+pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ _RUN = re.compile(
     "\U00020000-\U0003134f]+"
 )
 _GRAMS = 24
-"""Trigrams of a query that are looked up: what holds these holds the rest, nearly always, and the caller looks again."""
+"""Trigrams of a query that are looked up: what holds these holds the rest, nearly always, and the
+caller looks again."""
 
 
 def spread(text: str) -> str:

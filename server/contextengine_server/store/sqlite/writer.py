@@ -1,4 +1,5 @@
-"""One thread that writes for everyone: whatever is queued goes into one transaction, so that many share one fsync."""
+"""One thread that writes for everyone: whatever is queued goes into one transaction, so that many
+share one fsync."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class _Job:
 
 
 class Writer:
-    """Owns the connection that writes. Work is submitted and answered on the event loop and done in the thread."""
+    """Owns the connection that writes. Work is submitted and answered on the event loop and done in
+    the thread."""
 
     def __init__(self, db: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
         self._db = db
@@ -64,7 +66,8 @@ class Writer:
         then: Callable[[T], None],
         append: Commit | None = None,
     ) -> asyncio.Future[T]:
-        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still waits for the future.
+        """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still
+        waits for the future.
 
         `append`: the commit that `work` writes, where it is a usual one (`writes.appends`)."""
         future: asyncio.Future[T] = self._loop.create_future()
@@ -99,10 +102,11 @@ class Writer:
     def _write(self, jobs: Sequence[_Job]) -> None:
         """Writes a group; afterwards each job has its result or its error.
 
-        First without savepoints, which would double the statements and with them the times that this thread gives up the
-        interpreter: with a busy event loop that is half of the throughput. Only where a job fails is the group written again,
-        each job in a savepoint, so that it fails alone. Where the database itself fails (disk full, I/O error), each job is
-        tried in a transaction of its own: a large one that does not fit must not fail those that do.
+        First without savepoints, which would double the statements and with them the times that
+        this thread gives up the interpreter: with a busy event loop that is half of the throughput.
+        Only where a job fails is the group written again, each job in a savepoint, so that it fails
+        alone. Where the database itself fails (disk full, I/O error), each job is tried in a
+        transaction of its own: a large one that does not fit must not fail those that do.
         """
         if self._transact(jobs, guarded=False) is None:
             return
@@ -167,7 +171,8 @@ def _guard(db: sqlite3.Connection, job: _Job) -> None:
 
 
 def _of_database(error: Exception) -> bool:
-    """True where the database failed, and not the job: SQLite may have rolled the transaction back by itself then."""
+    """True where the database failed, and not the job: SQLite may have rolled the transaction back
+    by itself then."""
     own = (
         sqlite3.IntegrityError,
         sqlite3.DataError,

@@ -1,6 +1,7 @@
 """What is written, on the writer's connection, inside the transaction that the writer has begun.
 
-Duplicates and lost races are found by the constraints that they break, so the usual commit asks nothing first.
+Duplicates and lost races are found by the constraints that they break, so the usual commit asks
+nothing first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from .reads import named
 
 
 def _getter(columns: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Reads a row's columns, those that name its session apart. (`astuple` copies deeply and takes ten times as long.)"""
+    """Reads a row's columns, those that name its session apart. (`astuple` copies deeply and takes
+    ten times as long.)"""
     return attrgetter(*(name for name in columns if name not in ("tenant", "agent", "session")))
 
 
@@ -54,11 +56,14 @@ def check(change: Commit) -> None:
     if change.bind_key and not head.session_key:
         raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
     if change.debt is not None and change.debt.scope != head.scope:
-        raise StoreError(f"{head.scope.session}: a debt of another session, {change.debt.scope.session}")
+        raise StoreError(
+            f"{head.scope.session}: a debt of another session, {change.debt.scope.session}"
+        )
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
-    """Writes one commit. Raises DuplicateRequest, RevisionConflict, DuplicateHostIds or StoreError, in this order."""
+    """Writes one commit. Raises DuplicateRequest, RevisionConflict, DuplicateHostIds or StoreError,
+    in this order."""
     scope, head = change.head.scope, change.head
     if change.reply is not None:
         _answer(db, change)
@@ -105,7 +110,8 @@ class Apart(Exception):
 
 
 def appends(change: Commit) -> bool:
-    """True for the usual commit, which brings an existing session's head on and adds messages, and nothing else."""
+    """True for the usual commit, which brings an existing session's head on and adds messages, and
+    nothing else."""
     return bool(change.expected_revision and change.messages) and not (
         change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
         or change.bind_key or change.settle_debt or change.debt or change.retire_after is not None
@@ -113,8 +119,9 @@ def appends(change: Commit) -> bool:
 
 
 def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
-    """Writes usual commits by a few statements for all of them. Between any two statements this thread gives up the interpreter
-    and waits for it again, which beside a busy event loop is what a group costs. Raises Apart, or what SQLite raises."""
+    """Writes usual commits by a few statements for all of them. Between any two statements this
+    thread gives up the interpreter and waits for it again, which beside a busy event loop is what a
+    group costs. Raises Apart, or what SQLite raises."""
     heads = [
         _updated_columns(change.head)
         + change.head.scope
@@ -123,7 +130,9 @@ def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
     ]
     if _at_once(db, sql.update_heads, heads) != len(heads):
         raise Apart
-    rows = [change.head.scope + _message_columns(row) for change in changes for row in change.messages]
+    rows = [
+        change.head.scope + _message_columns(row) for change in changes for row in change.messages
+    ]
     _at_once(db, sql.insert_messages, rows)
 
 
@@ -131,9 +140,11 @@ _MOST_AT_ONCE = 64
 """Rows of one statement: far below SQLite's limit of parameters."""
 
 
-def _at_once(db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]) -> int:
-    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements are prepared. Answers how many
-    rows it met."""
+def _at_once(
+    db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
+) -> int:
+    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements
+    are prepared. Answers how many rows it met."""
     met = done = 0
     while done < len(rows):
         size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
@@ -172,7 +183,9 @@ def _advance(db: sqlite3.Connection, change: Commit) -> None:
     raise RevisionConflict(head.scope, expected, None if found is None else found.revision)
 
 
-def _each(db: sqlite3.Connection, statement: str, rows: list[dict[str, Any]], otherwise: str) -> None:
+def _each(
+    db: sqlite3.Connection, statement: str, rows: list[dict[str, Any]], otherwise: str
+) -> None:
     """Runs a statement that must meet one row each time."""
     if db.executemany(statement, rows).rowcount != len(rows):
         raise StoreError(f"{otherwise}: {len(rows)} rows were named, not all of them are stored")
@@ -213,7 +226,9 @@ def _summarize(db: sqlite3.Connection, scope: Scope, rows: Sequence[SummaryRow])
         ) from None
 
 
-def delete(db: sqlite3.Connection, scope: Scope, expected_revision: int | None, cascade: bool) -> Deleted:
+def delete(
+    db: sqlite3.Connection, scope: Scope, expected_revision: int | None, cascade: bool
+) -> Deleted:
     """Erases sessions. Raises RevisionConflict, HasDependents."""
     head = reads.head(db, scope)
     if expected_revision is not None and (head is None or head.revision != expected_revision):
@@ -232,7 +247,8 @@ def delete(db: sqlite3.Connection, scope: Scope, expected_revision: int | None, 
 
 
 def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
-    """Erases a session with everything derived from it; answers how many messages and summaries went."""
+    """Erases a session with everything derived from it; answers how many messages and summaries
+    went."""
     names = named(scope)
     messages = db.execute(sql.DELETE_MESSAGES, names).rowcount
     summaries = db.execute(sql.DELETE_SUMMARIES, names).rowcount
@@ -244,12 +260,14 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
 
 def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
     db.execute(
-        sql.REMEMBER, named(scope, **dict(zip(sql.REPLY_COLUMNS, _reply_columns(answer), strict=True)))
+        sql.REMEMBER,
+        named(scope, **dict(zip(sql.REPLY_COLUMNS, _reply_columns(answer), strict=True))),
     )
 
 
 def remember_of_agent(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
-    """Keeps an answer that outlives the session that it is about; the first one under an id stays."""
+    """Keeps an answer that outlives the session that it is about; the first one under an id
+    stays."""
     db.execute(sql.REMEMBER_OF_AGENT, (scope.tenant, scope.agent, "", *_reply_columns(answer), 0))
 
 
@@ -280,7 +298,9 @@ def release_debt(
     if done:
         db.execute(sql.FINISH_DEBT, _lease(debt))
     else:
-        db.execute(sql.PUT_BACK_DEBT, _lease(debt, not_before=not_before_ms, error=error, hold=held))
+        db.execute(
+            sql.PUT_BACK_DEBT, _lease(debt, not_before=not_before_ms, error=error, hold=held)
+        )
 
 
 def _lease(debt: Debt, **more: Any) -> dict[str, Any]:

@@ -27,7 +27,9 @@ def _bytes(*names: str) -> list[sa.Column[bytes]]:
     return [sa.Column(name, sa.LargeBinary(), nullable=False) for name in names]
 
 
-def _partial(name: str, table: str, columns: list[str], where: str, *, unique: bool = False) -> None:
+def _partial(
+    name: str, table: str, columns: list[str], where: str, *, unique: bool = False
+) -> None:
     # `is true` and `= 1` say the same of a flag, each in its own dialect.
     op.create_index(
         name,
@@ -57,7 +59,9 @@ def upgrade() -> None:
     op.create_index("sessions_newest", "sessions", ["tenant", "updated_ms", "agent", "session"])
     _partial("sessions_idle", "sessions", ["updated_ms"], "ended is false")
     _partial("sessions_key", "sessions", ["tenant", "session_key"], "session_key != ''")
-    _partial("sessions_parent", "sessions", ["tenant", "agent", "parent_session"], "parent_session != ''")
+    _partial(
+        "sessions_parent", "sessions", ["tenant", "agent", "parent_session"], "parent_session != ''"
+    )
 
     op.create_table("session_keys", *_keys("tenant", "agent", "session_key"), *_texts("session"))
     op.create_index("session_keys_session", "session_keys", ["tenant", "agent", "session"])
@@ -65,7 +69,9 @@ def upgrade() -> None:
     op.create_table(
         "messages",
         *_keys("tenant", "agent", "session"),
-        sa.Column("sequence", sa.BigInteger(), nullable=False, primary_key=True, autoincrement=False),
+        sa.Column(
+            "sequence", sa.BigInteger(), nullable=False, primary_key=True, autoincrement=False
+        ),
         *_numbers("role", "tokens"),
         *_bytes("content_hash", "body"),
         *_numbers("created_revision", "retired_revision"),
@@ -83,7 +89,9 @@ def upgrade() -> None:
         live + "host_id != ''",
         unique=True,
     )
-    _partial("messages_start", "messages", [*session, "start", "sequence"], live + "start IS NOT NULL")
+    _partial(
+        "messages_start", "messages", [*session, "start", "sequence"], live + "start IS NOT NULL"
+    )
     _partial("messages_pinned", "messages", [*session, "sequence"], live + "pinned is true")
     _partial("messages_late", "messages", [*session, "late_of"], live + "late_of IS NOT NULL")
     _partial("messages_retired", "messages", [*session, "retired_revision"], "retired_revision > 0")
@@ -91,7 +99,9 @@ def upgrade() -> None:
     op.create_table(
         "summaries",
         *_keys("tenant", "agent", "session", "id"),
-        *_numbers("depth", "first_sequence", "last_sequence", "message_count", "source_tokens", "tokens"),
+        *_numbers(
+            "depth", "first_sequence", "last_sequence", "message_count", "source_tokens", "tokens"
+        ),
         *_texts("text"),
         *_numbers("created_revision", "first_step", "last_step", "span_start", "span_end"),
         *_numbers("before_view", "before_total", "before_fixed", "before_peak", "retired_revision"),

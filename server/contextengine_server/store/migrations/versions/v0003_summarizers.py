@@ -1,4 +1,5 @@
-"""What summarizers remember: the guards of tenants, and the work that harnesses do with their models."""
+"""What summarizers remember: the guards of tenants, and the work that harnesses do with their
+models."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -30,7 +30,12 @@ def _bytes(name: str) -> sa.Column[bytes]:
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> None:
     condition = sa.text(where)
     op.create_index(
-        name, "spawns", list(columns), unique=unique, sqlite_where=condition, postgresql_where=condition
+        name,
+        "spawns",
+        list(columns),
+        unique=unique,
+        sqlite_where=condition,
+        postgresql_where=condition,
     )
 
 
@@ -54,7 +59,9 @@ def upgrade() -> None:
         *_texts("end_reason"),
     )
     op.create_index("spawns_child", "spawns", ["tenant", "agent", "session", "created_ms"])
-    op.create_index("spawns_parent", "spawns", ["tenant", "parent_agent", "parent_session", "ended_ms"])
+    op.create_index(
+        "spawns_parent", "spawns", ["tenant", "parent_agent", "parent_session", "ended_ms"]
+    )
     _partial(
         "spawns_request",
         "tenant",
