@@ -48,8 +48,8 @@ run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 	mkdir -p var
 	$(BIN)/contextengine serve --address 127.0.0.1:50051
 
-test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test
-	$(BIN)/python -m pytest -q
+test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-clients: setup $(BUILDS) ## Hold every client that can be built here to one behaviour
 	@echo "clients that can be built here: $(CLIENTS)"
