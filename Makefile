@@ -82,7 +82,7 @@ packages: setup $(BUILDS) ## Build what is published into build/packages
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
 	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm pack --silent --pack-destination ../../build/packages)
-	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-0.1.0.pom)
+	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(shell cat VERSION).pom)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
 
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
@@ -133,6 +133,7 @@ lint: setup $(BUF) proto-check ## Style, types, protos, the Dockerfile
 	$(BUF) lint
 	$(BIN)/hadolint deploy/Dockerfile
 	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
+	$(BIN)/python scripts/version.py --check
 
 format: setup ## Format and mend what can be mended by itself
 	$(BIN)/ruff check --fix .

@@ -19,6 +19,7 @@ from contextengine_server.sessions import sampling
 from contextengine_server.summarize import GuardState
 from contextengine_server.summarize.breaker import Breaker
 from contextengine_server.summarize.spend import Spend
+from scripts.version import current
 from tests.integration.harness import ALICE, TOKENS, House, budget, house, ref
 
 ADDRESS = "telemetry.metrics.prometheus.address"
@@ -109,7 +110,7 @@ async def test_what_was_done_is_what_is_scraped(tmp_path: Path) -> None:
     assert seen.value("contextengine_rpc_in_flight") == 0
     assert seen.value("contextengine_store_up") == 1
     assert seen.value("contextengine_store_free_bytes") > 0
-    assert seen.value("contextengine_build_info", version="0.1.0") == 1
+    assert seen.value("contextengine_build_info", version=current()) == 1
     assert seen.value("process_resident_memory_bytes") > 0
     assert seen.families["rpc_server_call_duration_seconds"].type == "histogram"
     assert seen.families["contextengine_messages_stored"].type == "counter"
