@@ -23,28 +23,26 @@ from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.sessions import SessionsService
+from contextengine_server.commands.prepare_spawn import SpawnRules
+from contextengine_server.commands.spawns import Sweeper
+from contextengine_server.compaction.jobs import Background
+from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config import Settings
-from contextengine_server.doctor import (
+from contextengine_server.engines.registry import Registry
+from contextengine_server.health.checks import (
     Check,
     engine_checks,
     rank_checks,
     settings_checks,
     store_checks,
 )
-from contextengine_server.engines.registry import Registry
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
-from contextengine_server.sessions.attaching import Harnesses, Terms
-from contextengine_server.sessions.background import Background
-from contextengine_server.sessions.core import Defaults, Limits, SessionCore
-from contextengine_server.sessions.events import Events
-from contextengine_server.sessions.guards import StoredStates
-from contextengine_server.sessions.loading import inherits
-from contextengine_server.sessions.meters import Meters
-from contextengine_server.sessions.selection import Selection
-from contextengine_server.sessions.spawned import Sweeper
-from contextengine_server.sessions.spawning import SpawnRules
-from contextengine_server.sessions.summarizing import policy_of
+from contextengine_server.runtime.broker import Harnesses, Terms
+from contextengine_server.runtime.guard_states import StoredStates
+from contextengine_server.session.core import Defaults, Limits, SessionCore
+from contextengine_server.session.load import inherits
+from contextengine_server.session.selection import Selection
 from contextengine_server.store.interface import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
@@ -58,7 +56,9 @@ from contextengine_server.summarize.openai import Endpoint, EndpointSource
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.runtime import NAME as RUNTIME
 from contextengine_server.summarize.runtime import RuntimeSource
+from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.logs import get_logger
+from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter

@@ -9,10 +9,10 @@ from importlib.metadata import version
 from contextengine_server.api.auth import ConfigurationError, split_address
 from contextengine_server.api.projection_items import ProjectedItems
 from contextengine_server.api.server import why_unbound
+from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config import Settings
-from contextengine_server.sessions.core import SessionCore
-from contextengine_server.sessions.sampling import Sampler
-from contextengine_server.sessions.summarizing import policy_of
+from contextengine_server.health.gauges import Sampler
+from contextengine_server.session.core import SessionCore
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 

@@ -15,7 +15,7 @@ import pytest
 
 from contextengine_proto.v1 import errors_pb2
 from contextengine_server.api.errors import CODES
-from contextengine_server.sessions.event_names import EVENTS
+from contextengine_server.telemetry.event_names import EVENTS
 from tests.acceptance.shell import ROOT
 
 SERVER = ROOT / "server"
@@ -55,7 +55,7 @@ def emitted() -> Iterator[str]:
                 and node.func.attr == "emit"
             ):
                 yield pattern_of(node.args[0], module)
-    yield re.escape(importlib.import_module("contextengine_server.sessions.events").GAP)
+    yield re.escape(importlib.import_module("contextengine_server.telemetry.events").GAP)
 
 
 def pattern_of(name: ast.expr, module: str) -> str:

@@ -28,21 +28,30 @@ BELOW: dict[str, set[str]] = {
     "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
-    "sessions": {
-        "context", "wire", "store", "tokens", "summarize", "engines", "recall", "telemetry",
+    "session": {
+        "context", "wire", "store", "tokens", "engines", "summarize", "recall", "telemetry",
         "errors", GENERATED,
     },
+    "compaction": {
+        "context", "wire", "store", "tokens", "engines", "summarize", "session", "telemetry",
+        "errors", GENERATED,
+    },
+    "runtime": {"store", "summarize", "telemetry"},
+    "commands": {
+        "context", "wire", "store", "tokens", "engines", "recall", "session", "compaction",
+        "telemetry", "errors", GENERATED,
+    },
+    # Looks at every room and is looked at by none but those above.
+    "health": {"config", "context", "engines", "errors", "recall", "runtime", "session", "store",
+    "summarize", "telemetry", "tokens", "wire", GENERATED},
     "api": {
-        "context", "wire", "store", "tokens", "summarize", "engines", "recall", "sessions",
-        "telemetry", "errors", "doctor",
+        "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
+        "compaction", "commands", "runtime", "health", "telemetry", "errors",
         "projection", GENERATED,
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
     "config": {"context", "engines", "tokens", "errors"},
-    # Looks at every room and is looked at by none but those above.
-    "doctor": {"config", "context", "engines", "errors", "sessions", "store", "summarize",
-    "telemetry", "tokens", "wire"},
 }  # fmt: skip
 TOP = {"app", "exporting", "cli", "__init__", "__main__"}
 """The composition root and the commands: they know all."""
@@ -59,7 +68,7 @@ TO_BE_PARTED = {
     "api/context_engine.py",
     "api/projection.py",
     "context/fold.py",
-    "sessions/core.py",
+    "session/core.py",
     "store/interface.py",
     "store/sqlite/statements.py",
 }

@@ -8,6 +8,17 @@ from contextengine_proto.v1 import compaction_pb2 as pb
 from contextengine_server.api import unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import budget_spec, not_negative, ref_of, request_id, required
+from contextengine_server.compaction.compactor import (
+    Compacted,
+    Wanted,
+    compacted,
+    next_step,
+    reached,
+)
+from contextengine_server.compaction.compactor import compact as run
+from contextengine_server.compaction.jobs import COMPACTS, available_of, queue_compaction
+from contextengine_server.compaction.proposal import Answer, Proposal, decide, propose
+from contextengine_server.compaction.undo import undo
 from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.engines.contract import CompactionStep, Engine
@@ -17,15 +28,9 @@ from contextengine_server.errors import (
     RevisionMismatch,
     Violation,
 )
-from contextengine_server.sessions.background import COMPACTS, available_of, queue_compaction
-from contextengine_server.sessions.compacting import Compacted, Wanted, next_step, reached
-from contextengine_server.sessions.compacting import compact as run
-from contextengine_server.sessions.core import Address, SessionCore
-from contextengine_server.sessions.proposing import Answer, Proposal, decide, propose
-from contextengine_server.sessions.spans import compacted
-from contextengine_server.sessions.undoing import undo
-from contextengine_server.sessions.warm import Session
-from contextengine_server.sessions.writing import Request, checked, request_of
+from contextengine_server.session.append import Request, checked, request_of
+from contextengine_server.session.cache import Session
+from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.store.interface import SessionHead, StoredReply
 from contextengine_server.telemetry.tracing import under
 from contextengine_server.wire.frames import item_of

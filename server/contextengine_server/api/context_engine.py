@@ -26,19 +26,21 @@ from contextengine_server.api.reading import (
 from contextengine_server.api.status import status_of
 from contextengine_server.api.subagents import SubagentCalls
 from contextengine_server.api.tools import ToolCalls
+from contextengine_server.commands import after_turn, bootstrap
+from contextengine_server.commands.assemble import assemble
+from contextengine_server.commands.assembly_events import announce
+from contextengine_server.commands.prepare_spawn import SpawnRules
+from contextengine_server.commands.reply_cache import Answers
+from contextengine_server.commands.spawns import start
+from contextengine_server.compaction.host_summary import host_compaction
+from contextengine_server.compaction.jobs import queue_compaction
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.ground import Ground
-from contextengine_server.sessions import introducing, modelling, shortening, turning
-from contextengine_server.sessions.announcing import announce
-from contextengine_server.sessions.answers import Answers
-from contextengine_server.sessions.assembling import assemble
-from contextengine_server.sessions.assembly import AssembleCall
-from contextengine_server.sessions.background import queue_compaction
-from contextengine_server.sessions.core import SessionCore
-from contextengine_server.sessions.hosting import host_compaction
-from contextengine_server.sessions.spawned import start
-from contextengine_server.sessions.spawning import SpawnRules
-from contextengine_server.sessions.writing import Request, append, request_of
+from contextengine_server.session import lifecycle
+from contextengine_server.session import model as model_commands
+from contextengine_server.session.append import Request, append, request_of
+from contextengine_server.session.assembly import AssembleCall
+from contextengine_server.session.core import SessionCore
 
 
 class ContextEngineService(ToolCalls, SubagentCalls):
@@ -71,10 +73,10 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         selected = await core.select(address.scope)
         if token:
             await start(core, address, token)
-        done = await introducing.introduce(
+        done = await bootstrap.introduce(
             core,
             address,
-            introducing.Introduction(
+            bootstrap.Introduction(
                 host=host,
                 model=model,
                 provider=provider,
@@ -268,7 +270,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         new = await read_in(call, incoming, core, request.messages, "messages", before)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
-        turn = turning.Turn(
+        turn = after_turn.Turn(
             messages=new,
             first_index=before,
             key=request_id(request.advancement_key, "advancement_key"),
@@ -285,7 +287,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             cause=call.trace.traceparent(),
         )
         address = await core.address(call.caller.tenant, ref_of(request.session))
-        done = await turning.after_turn(core, address, turn)
+        done = await after_turn.after_turn(core, address, turn)
         duplicate = done.written.repeated or (
             bool(new) and not any(s.disposition == 1 for s in done.written.stored)
         )
@@ -331,11 +333,11 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                     recorded=not done.repeated, revision=done.revision, summary=summary
                 )
             if kind == "rewind":
-                done = await shortening.rewind(
+                done = await lifecycle.rewind(
                     core, session, address, asked, request.rewind.after_sequence
                 )
             else:
-                done = await shortening.native_compaction(core, session, address, asked)
+                done = await lifecycle.native_compaction(core, session, address, asked)
         return life.RecordHostChangeResponse(
             recorded=not done.repeated,
             revision=done.revision,
@@ -375,7 +377,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         asked = _asked(request.request_id, "ReportUsage", request)
         async with core.session(address.scope, lock=True) as session:
             core.require(session)
-            done = await modelling.report_usage(core, session, address, report, asked)
+            done = await model_commands.report_usage(core, session, address, report, asked)
             model = session.state.model
             return life.ReportUsageResponse(
                 estimated_tokens=round(estimated * model.factor),
@@ -400,7 +402,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
             request_id(getattr(request, name), name)
         asked = _asked(request.request_id, "UpdateModel", request)
         async with core.session(address.scope, lock=True) as session:
-            done = await modelling.update_model(
+            done = await model_commands.update_model(
                 core, session, address, request.model, request.provider, window, output, asked
             )
             head = core.require(session)
@@ -431,7 +433,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         async with self.core.session(address.scope, lock=True) as session:
             self.core.require(session)
-            done = await shortening.reset(self.core, session, address, asked, expected)
+            done = await lifecycle.reset(self.core, session, address, asked, expected)
         return life.ResetSessionResponse(
             revision=done.revision, retired_count=(done.numbers or {}).get("retired", 0)
         )
@@ -445,7 +447,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         async with self.core.session(address.scope, lock=True) as session:
             self.core.require(session)
-            done = await shortening.end(self.core, session, address, asked, expected)
+            done = await lifecycle.end(self.core, session, address, asked, expected)
         return life.EndSessionResponse(
             revision=done.revision, ended=bool((done.numbers or {}).get("ended"))
         )

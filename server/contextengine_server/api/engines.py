@@ -17,12 +17,20 @@ from contextengine_server.api.auth import authorize
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.context.scope import Scope
-from contextengine_server.doctor import ERROR, OK, WARNING, Check, Doctor, healthy, integrity_checks
 from contextengine_server.engines.options import DagOptions, models_named
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
-from contextengine_server.sessions.core import Address, SessionCore
-from contextengine_server.sessions.integrity import examine, left_over
+from contextengine_server.health.checks import (
+    ERROR,
+    OK,
+    WARNING,
+    Check,
+    Doctor,
+    healthy,
+    integrity_checks,
+)
+from contextengine_server.health.integrity import examine, left_over
+from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.store.interface import StoreUnavailable
 
 MAX_OPTIONS_BYTES = 64 * 1024

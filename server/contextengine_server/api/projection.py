@@ -21,6 +21,7 @@ from contextengine_server.api.reading import (
     request_id,
 )
 from contextengine_server.api.recall import head_of
+from contextengine_server.commands.assemble import assemble
 from contextengine_server.errors import (
     ContradictoryFields,
     InvalidField,
@@ -33,9 +34,8 @@ from contextengine_server.projection.codex.projecting import project, split_prom
 from contextengine_server.projection.model import Item, Loss, Part, ProjectionImpossible
 from contextengine_server.projection.rendering import Json, ProviderTask
 from contextengine_server.projection.text import dumped
-from contextengine_server.sessions.assembling import assemble
-from contextengine_server.sessions.assembly import AssembleCall, Assembly
-from contextengine_server.sessions.core import SessionCore
+from contextengine_server.session.assembly import AssembleCall, Assembly
+from contextengine_server.session.core import SessionCore
 from contextengine_server.summarize.redaction import MARK, redact
 from contextengine_server.wire.frames import block, varint
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.call import Call
 from contextengine_server.api.overflow import limit_in
+from contextengine_server.commands.bootstrap import HostFacts
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
-from contextengine_server.sessions.budgeting import BudgetSpec
-from contextengine_server.sessions.core import Ref, SessionCore
-from contextengine_server.sessions.introducing import HostFacts
-from contextengine_server.sessions.modelling import Report
+from contextengine_server.session.budget import BudgetSpec
+from contextengine_server.session.core import Ref, SessionCore
+from contextengine_server.session.model import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of
 

@@ -12,6 +12,7 @@ from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, ref_of, request_id, required
 from contextengine_server.api.unserved import MEMORY, refuse_field, refuse_fields
+from contextengine_server.commands.recall_grant import Granted, granted
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.recall.expanding import (
@@ -35,9 +36,8 @@ from contextengine_server.recall.searching import (
     indexed,
     search,
 )
-from contextengine_server.sessions.core import SessionCore, not_found
-from contextengine_server.sessions.granting import Granted, granted
-from contextengine_server.sessions.rows import rendered
+from contextengine_server.session.core import SessionCore, not_found
+from contextengine_server.session.rows import rendered
 from contextengine_server.store.interface import SessionHead
 from contextengine_server.wire.reading import OWN_PREFIX, content_hash
 from contextengine_server.wire.shaping import summary_info, summary_item_id

@@ -11,10 +11,10 @@ from contextengine_server.api.tools import offered
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
-from contextengine_server.sessions.assembly import OVER_BUDGET, Assembly
-from contextengine_server.sessions.explaining import Decision, Kind, explain
-from contextengine_server.sessions.selection import Failure
-from contextengine_server.sessions.writing import Stored
+from contextengine_server.session.append import Stored
+from contextengine_server.session.assembly import OVER_BUDGET, Assembly
+from contextengine_server.session.explanation import Decision, Kind, explain
+from contextengine_server.session.selection import Failure
 from contextengine_server.store.interface import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
 from contextengine_server.wire.shaping import summary_info

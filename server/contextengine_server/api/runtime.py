@@ -11,7 +11,7 @@ from contextengine_proto.v1 import runtime_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, request_id, required
 from contextengine_server.errors import InvalidField, MalformedRequest, TooLarge
-from contextengine_server.sessions.attaching import (
+from contextengine_server.runtime.broker import (
     Attached,
     Cancelled,
     Harness,

@@ -12,6 +12,7 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import incoming_one, not_negative, ref_of, request_id
+from contextengine_server.commands.bootstrap import Introduction
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
     InvalidField,
@@ -20,14 +21,13 @@ from contextengine_server.errors import (
     TooLarge,
     Violation,
 )
-from contextengine_server.sessions.core import SessionCore, not_found
-from contextengine_server.sessions.events import Event, Watched
-from contextengine_server.sessions.introducing import Introduction
-from contextengine_server.sessions.loading import lineage_rows, lineage_summaries
-from contextengine_server.sessions.shortening import delete
-from contextengine_server.sessions.state import SessionState
-from contextengine_server.sessions.writing import append, request_of
+from contextengine_server.session.append import append, request_of
+from contextengine_server.session.core import SessionCore, not_found
+from contextengine_server.session.lifecycle import delete
+from contextengine_server.session.load import lineage_rows, lineage_summaries
+from contextengine_server.session.state import SessionState
 from contextengine_server.store.interface import MessageRow, SessionHead
+from contextengine_server.telemetry.events import Event, Watched
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import summary_info
 

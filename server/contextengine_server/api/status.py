@@ -8,14 +8,14 @@ from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
 from contextengine_server.api.subagents import spawn_status
+from contextengine_server.compaction.summary_request import policy_for
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import BudgetImpossible
-from contextengine_server.sessions.budgeting import BudgetSpec, budget_of, target
-from contextengine_server.sessions.core import SessionCore
-from contextengine_server.sessions.guards import StoredStates
-from contextengine_server.sessions.state import UsageFacts
-from contextengine_server.sessions.summarizing import policy_for
+from contextengine_server.runtime.guard_states import StoredStates
+from contextengine_server.session.budget import BudgetSpec, budget_of, target
+from contextengine_server.session.core import SessionCore
+from contextengine_server.session.state import UsageFacts
 
 
 async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:

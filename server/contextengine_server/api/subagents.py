@@ -8,13 +8,13 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, ref_of, request_id, required
+from contextengine_server.commands.prepare_spawn import Grant, SpawnRules, Wanted, prepare
+from contextengine_server.commands.spawns import end, roll_back
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.expanding import MAX_DEPTH
-from contextengine_server.sessions.core import SessionCore
-from contextengine_server.sessions.spawned import end, roll_back
-from contextengine_server.sessions.spawning import Grant, SpawnRules, Wanted, prepare
-from contextengine_server.sessions.writing import request_of
+from contextengine_server.session.append import request_of
+from contextengine_server.session.core import SessionCore
 from contextengine_server.store.spawns import Spawn
 
 MAX_OBJECTIVE_BYTES = 16 * 1024

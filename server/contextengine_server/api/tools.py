@@ -15,7 +15,7 @@ from contextengine_server.errors import BudgetSpent
 from contextengine_server.recall.expanding import MAX_DEPTH, MIN_TOKENS
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.tools import TOOLS, Answer, refusal, run
-from contextengine_server.sessions.core import SessionCore
+from contextengine_server.session.core import SessionCore
 
 EXPANDED = "context:dag_expanded"
 """The event of a tool that answered: counts alone, never text."""

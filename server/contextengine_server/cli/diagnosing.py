@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from contextengine_server.cli.output import Failure, one_line, print_json, print_table
 from contextengine_server.cli.starting import refusal
 from contextengine_server.cli.where import Where, answers, connected, settings_of
-from contextengine_server.doctor import ERROR, OK, WARNING, Check, healthy
+from contextengine_server.health.checks import ERROR, OK, WARNING, Check, healthy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,12 @@ async def _asked(where: Where, session: str, agent: str, repair: bool) -> list[C
 
 async def _looked(settings: Settings) -> list[Check]:
     from contextengine_server.app import registry_of
-    from contextengine_server.doctor import engine_checks, port_check, rank_checks, settings_checks
+    from contextengine_server.health.checks import (
+        engine_checks,
+        port_check,
+        rank_checks,
+        settings_checks,
+    )
 
     return [
         *settings_checks(settings),
@@ -113,7 +118,7 @@ def _tls_checks(settings: Settings) -> list[Check]:
 
 async def _store_checks(path: Path) -> list[Check]:
     """The database as it is: nothing is made and nothing is upgraded."""
-    from contextengine_server.doctor import store_checks
+    from contextengine_server.health.checks import store_checks
     from contextengine_server.store.sqlite import SqliteStore
 
     early = _unopened(path)

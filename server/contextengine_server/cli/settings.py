@@ -65,7 +65,7 @@ def check(config: Path | None, pairs: list[str], json: bool) -> bool:
     """Prints the checks of the settings in force; whether none is an error."""
     from contextengine_server.app import registry_of
     from contextengine_server.cli.diagnosing import print_checks
-    from contextengine_server.doctor import engine_checks, healthy, settings_checks
+    from contextengine_server.health.checks import engine_checks, healthy, settings_checks
 
     settings = _load(config, pairs)
     checks = [

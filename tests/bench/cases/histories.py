@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from contextengine_server.app import running
+from contextengine_server.commands.assemble import assemble as assemble_in_process
 from contextengine_server.config import load_settings
-from contextengine_server.sessions.assembling import assemble as assemble_in_process
-from contextengine_server.sessions.assembly import AssembleCall
-from contextengine_server.sessions.budgeting import BudgetSpec
-from contextengine_server.sessions.core import Ref
+from contextengine_server.session.assembly import AssembleCall
+from contextengine_server.session.budget import BudgetSpec
+from contextengine_server.session.core import Ref
 
 from ..bench import Bench, median, p50
 from ..house import BenchError, Process

@@ -15,7 +15,7 @@ from contextengine import types as t
 from contextengine.errors import InvalidField
 from contextengine_server.api.auth import ConfigurationError
 from contextengine_server.config import SettingsError, load_settings
-from contextengine_server.sessions import sampling
+from contextengine_server.health import gauges
 from contextengine_server.summarize import GuardState
 from contextengine_server.summarize.breaker import Breaker
 from contextengine_server.summarize.spend import Spend
@@ -119,7 +119,7 @@ async def test_what_was_done_is_what_is_scraped(tmp_path: Path) -> None:
 async def test_a_compaction_and_what_waits_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "INTERVAL_S", 0.1)
+    monkeypatch.setattr(gauges, "INTERVAL_S", 0.1)
     async with house(tmp_path, **ON) as running:
         store = running.app.store
         for number in range(30):

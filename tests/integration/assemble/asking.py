@@ -16,7 +16,7 @@ from contextengine import assistant, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine.formats import read_transcript
 from contextengine_server.context.scope import Scope
-from contextengine_server.sessions.core import Ref
+from contextengine_server.session.core import Ref
 from contextengine_server.store.interface import Debt
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from contextengine import types as t
-from contextengine_server.sessions.answers import CACHE_SHARE, Answers
-from contextengine_server.sessions.assembling import assemble
-from contextengine_server.sessions.assembly import AssembleCall
-from contextengine_server.sessions.budgeting import BudgetSpec
-from contextengine_server.sessions.core import Ref
+from contextengine_server.commands.assemble import assemble
+from contextengine_server.commands.reply_cache import CACHE_SHARE, Answers
+from contextengine_server.session.assembly import AssembleCall
+from contextengine_server.session.budget import BudgetSpec
+from contextengine_server.session.core import Ref
 from tests.integration.harness import House, budget, ref
 
 from .asking import ask_bytes, assign, live, quiet, say, store, talk, window

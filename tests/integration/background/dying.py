@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from contextengine_server.app import App, running
+from contextengine_server.compaction import compactor
 from contextengine_server.config.loading import load_settings
-from contextengine_server.sessions import compacting
 from contextengine_server.store.interface import Commit
 from contextengine_server.summarize.request import SummaryRequest, SummaryResult
 
@@ -33,7 +33,7 @@ def die() -> NoReturn:
 
 def arm(app: App, point: str, number: int) -> None:
     """Lays the deadly step over the service: it is taken in the `number`-th pass."""
-    plan, summarizer, write = compacting.next_pass, app.core.summarizer, app.store.commit
+    plan, summarizer, write = compactor.next_pass, app.core.summarizer, app.store.commit
     counts = dict.fromkeys(POINTS, 0)
 
     def reached(here: str) -> bool:
@@ -72,7 +72,7 @@ def arm(app: App, point: str, number: int) -> None:
             die()
         return None
 
-    compacting.next_pass = next_pass  # type: ignore[assignment]
+    compactor.next_pass = next_pass  # type: ignore[assignment]
     app.core.summarizer = Deadly()
     app.store.commit = commit  # type: ignore[method-assign, assignment]
 

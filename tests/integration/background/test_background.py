@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from contextengine import types as t
-from contextengine_server.sessions.background import LEASE_MS, PASSES
+from contextengine_server.compaction.jobs import LEASE_MS, PASSES
 from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,

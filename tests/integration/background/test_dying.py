@@ -10,7 +10,7 @@ import pytest
 
 from contextengine import AsyncClient
 from contextengine_server.app import now_ms
-from contextengine_server.sessions.background import LEASE_MS
+from contextengine_server.compaction.jobs import LEASE_MS
 from tests.integration.assemble.asking import ask, ids_of, judged, settled, talk
 from tests.integration.harness import Clock, budget, ref
 from tests.integration.harness import house as living

@@ -11,7 +11,7 @@ import pytest
 
 from contextengine import ContextEngineError
 from contextengine import types as t
-from contextengine_server.sessions.proposing import EXPIRES_MS
+from contextengine_server.compaction.proposal import EXPIRES_MS
 from tests.integration.assemble.asking import (
     ask,
     assign,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine import ContextEngineError, user
-from contextengine_server.sessions import core
+from contextengine_server.session import core
 from tests.integration.harness import House, budget, problem, ref
 
 

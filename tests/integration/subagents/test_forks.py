@@ -11,7 +11,7 @@ import pytest
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
 from contextengine_server.context.scope import Scope
-from contextengine_server.sessions.state import SessionState, ViewFacts
+from contextengine_server.session.state import SessionState, ViewFacts
 from tests.integration.assemble.asking import ask, judged, live, quiet, talk
 from tests.integration.harness import budget, texts
 

@@ -13,7 +13,7 @@ import yaml
 from contextengine_server.cli.showing import _facts
 from contextengine_server.config import load_settings
 from contextengine_server.config.lint import config_lint
-from contextengine_server.sessions.meters import _DEGRADED
+from contextengine_server.telemetry.meters import _DEGRADED
 
 from ..harness import House, house
 from .lending import compacting, talk, until, written_by

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contextengine_server.sessions import background
+from contextengine_server.compaction import jobs
 
 from ..harness import budget, house
 from .provider import Request, provider
@@ -22,7 +22,7 @@ async def test_a_job_waits_until_the_last_in_the_order_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deadline of a job is never shorter than a summary may take."""
-    monkeypatch.setattr(background, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(jobs, "DEADLINE_S", 0.5)
     async with provider(hang) as made:
         options = served(made)
         options["summarizer.endpoints"][0] |= {"timeout": 1, "retries": 1}

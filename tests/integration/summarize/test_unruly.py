@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from contextengine_proto.v1 import runtime_pb2 as pb
-from contextengine_server.sessions import attaching
+from contextengine_server.runtime import broker
 
 from ..harness import Clock, House, house
 from .lending import attached, compacting, talk, written_by
@@ -69,7 +69,7 @@ class Unruly:
 async def test_every_compaction_ends_and_no_result_counts_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(attaching, "POLL_S", 0.02)
+    monkeypatch.setattr(broker, "POLL_S", 0.02)
     clock = Clock()
     seen: list[pb.AttachResponse.Job] = []
     settings = {
@@ -108,4 +108,4 @@ async def test_every_compaction_ends_and_no_result_counts_twice(
     assert "Another text, which must not count." not in texts
     results = sum((harness.accepted for harness in harnesses), Counter())
     # Failures are receipts too: a job may have several, each under a lease of its own.
-    assert max(results.values()) <= attaching.Terms().attempts
+    assert max(results.values()) <= broker.Terms().attempts

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from contextengine_server.app import endpoints_of
+from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config import Settings, SettingsError, load_settings
 from contextengine_server.config.lint import config_lint
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import InvalidField
-from contextengine_server.sessions.summarizing import policy_of
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.openai import Endpoint
 

@@ -8,8 +8,8 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine
 from contextengine_server.engines.options import DagOptions
-from contextengine_server.sessions.loading import place_summaries
-from contextengine_server.sessions.state import SessionState
+from contextengine_server.session.load import place_summaries
+from contextengine_server.session.state import SessionState
 from tests.properties.engines import FLOOR, Told, told
 
 from .test_dag_compaction import TALK, said

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contextengine_server.sessions.guards import StoredStates
+from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import Breaker, GuardState, Spend
 

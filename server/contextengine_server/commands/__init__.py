@@ -1,0 +1,1 @@
+"""What a caller can ask of the service, without gRPC."""

@@ -1,0 +1,55 @@
+"""What watchers are told of assemblies: how a list begins anew, and what that cost. Never text of
+messages.
+
+An event for every assembly would be noise, and each caller has its own budget in its reply. So they
+are told when the beginning of a session's list is another one than before (a new epoch: budget,
+cut, compaction, model …), and when a list is not as it should be.
+"""
+
+from __future__ import annotations
+
+from contextengine_server.session.assembly import DEGRADED, FITS, OVER_BUDGET, Assembly
+from contextengine_server.session.core import SessionCore
+
+BUDGET_COMPUTED = "context:budget_computed"
+EVICTED = "context:evicted"
+"""The names are those of Comis."""
+
+_VERDICTS = {FITS: "fits", OVER_BUDGET: "over_budget", DEGRADED: "degraded"}
+
+
+def announce(core: SessionCore, assembly: Assembly) -> None:
+    """Tells of an assembly that begins anew, or does not fit. Tokens of the window and its parts
+    are the model's, others are in the reference encoding."""
+    view, budget = assembly.view, assembly.budget
+    if not view.scope.complete or (assembly.outcome == FITS and not assembly.joined.begun):
+        return
+    evicted = max(0, view.view_tokens() - assembly.tokens)
+    core.events.emit(
+        BUDGET_COMPUTED,
+        *view.scope,
+        revision=view.revision,
+        counts={
+            "window": budget.window,
+            "system_prompt": budget.system_prompt,
+            "tools": budget.tools,
+            "output_reserve": budget.output_reserve,
+            "available": budget.available,
+            "cell": assembly.cell,
+            "items": assembly.joined.total,
+            "tokens": assembly.tokens,
+        },
+        attributes={
+            "verdict": _VERDICTS[assembly.outcome],
+            "window_source": budget.source,
+            "engine": assembly.engine.id,
+        },
+    )
+    if evicted and assembly.joined.begun:
+        core.events.emit(
+            EVICTED,
+            *view.scope,
+            revision=view.revision,
+            counts={"tokens": evicted, "first_step": assembly.plan.cut},
+            attributes={"engine": assembly.engine.id, "rule": assembly.plan.rule},
+        )

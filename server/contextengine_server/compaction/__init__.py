@@ -1,0 +1,1 @@
+"""Compaction: planned, summarized, committed, proposed, queued, taken back."""

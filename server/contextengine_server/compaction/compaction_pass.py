@@ -1,0 +1,205 @@
+"""One pass of a compaction: what its summary is made of, and the row that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from contextengine_server.context.held import Before
+from contextengine_server.context.laws.progress import input_key
+from contextengine_server.context.message import Entry
+from contextengine_server.context.summary_text import SummaryFacts, render
+from contextengine_server.context.view import Summary, View
+from contextengine_server.engines.contract import CompactionStep
+from contextengine_server.session.rows import summary_cost
+from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.summarize.request import SummaryResult
+from contextengine_server.tokens import MESSAGE_TOKENS
+from contextengine_server.wire.shaping import WireShaper
+
+MAX_OVERAGE = 3
+"""A summary of more than so many times its target is cut there (lossless-claw)."""
+
+CUT = "\n[cut here: the summary was longer than it may be; what it stands for can be expanded]"
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Pass:
+    """A summary to be made: its step, and what it stands for. Nothing here changes when the session
+    goes on."""
+
+    step: CompactionStep
+    entries: Sequence[Entry]
+    """The messages that it is made of; none for one over summaries."""
+    children: Sequence[Summary]
+    """The summaries that it stands in for."""
+    gain: int
+    """The tokens that leave the view with it."""
+    first_sequence: int
+    last_sequence: int
+    span_start: int
+    span_end: int
+
+    @property
+    def sources(self) -> Sequence[Summary]:
+        """The summaries that it is made of; none for one over messages."""
+        return self.children if self.step.depth else ()
+
+    def key(self, configuration: str) -> str:
+        """Names its input, for law 12."""
+        hashes = [child.slot.hash for child in self.sources] or [
+            entry.hash for entry in self.entries
+        ]
+        return input_key(hashes, f"{configuration}:{self.step.target_tokens}")
+
+
+def prepare(view: View, step: CompactionStep) -> Pass:
+    """What a step would cover in this view, which holds all of it."""
+    children = [summary for summary in view.summaries if summary.id in step.replaces]
+    if step.depth:
+        first, last = children[0], children[-1]
+        gain = sum(child.tokens for child in children)
+        return Pass(
+            step,
+            (),
+            children,
+            gain,
+            first.first_sequence,
+            last.last_sequence,
+            first.span_start,
+            last.span_end,
+        )
+    kept = set(view.pinned) | set(range(view.leading))
+    # By sequence: the results in one message may stand behind calls of several steps.
+    entries = {
+        e.sequence: e
+        for at in range(step.first, step.last + 1)
+        if at not in kept
+        for e in view.atom(at).entries
+    }
+    stays = set(view.must_stay())
+    steps = range(step.first, step.last + 1)
+    begin, end = view.atom(step.first), view.atom(step.last)
+    return Pass(
+        step,
+        # Pinned and leading messages are shown all the same and never summarized.
+        list(entries.values()),
+        children,
+        sum(child.tokens for child in children)
+        + sum(
+            view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None
+        ),
+        begin.first,
+        max((entry.sequence for entry in _in_place(view, step)), default=end.first),
+        begin.start,
+        end.end,
+    )
+
+
+def bounded(summary: SummaryResult, target: int, count: Callable[[str], int]) -> SummaryResult:
+    """The summary, cut where it is far longer than its text was to be, in tokens: a model may not
+    mind its target."""
+    most = MAX_OVERAGE * max(1, target)
+    text, tokens = summary.text, summary.tokens
+    while tokens > most:
+        text = text[: len(text) * most * 9 // (tokens * 10)]
+        tokens = count(text + CUT)
+        if not text:
+            break
+    return summary if text == summary.text else replace(summary, text=text + CUT, tokens=tokens)
+
+
+def row_of(
+    made: Pass,
+    summary: SummaryResult,
+    head: SessionHead,
+    before: Before,
+    shaper: WireShaper,
+    taken: Container[str] = (),
+) -> SummaryRow:
+    """The summary's row, for a commit that makes this the session's head. `taken`: the ids of
+    others of the same commit."""
+    row = SummaryRow(
+        id=_id(head.revision, summary.text, taken),
+        depth=made.step.depth,
+        first_sequence=made.first_sequence,
+        last_sequence=made.last_sequence,
+        message_count=_message_count(made),
+        source_tokens=made.gain,
+        tokens=0,
+        text=summary.text,
+        created_revision=head.revision,
+        first_step=made.step.first,
+        last_step=made.step.last,
+        span_start=made.span_start,
+        span_end=made.span_end,
+        before_view=before.view,
+        before_total=before.total,
+        before_fixed=before.fixed,
+        before_peak=before.peak,
+        children=tuple(child.id for child in made.children),
+        start_ms=min(_known(_starts(made)), default=None),
+        end_ms=max(_known(_ends(made)), default=None),
+        summarizer=summary.summarizer,
+        fallback=summary.fallback,
+        generation=head.generation + 1,
+        origin=made.step.origin,
+    )
+    return replace(row, tokens=summary_cost(row, shaper))
+
+
+def _id(revision: int, text: str, taken: Container[str]) -> str:
+    """Derived, so that the same session compacted in the same way gets the same summary, wherever
+    that happens."""
+    # In decimal, which tokenizers take by threes.
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=8)
+    while (made := f"s{revision}-{int(digest.hexdigest(), 16) % 10**9:09}") in taken:
+        digest.update(b"again")
+    return made
+
+
+def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
+    """What the summary of a pass costs besides its text, a token or three less at times: its id is
+    not known yet."""
+    facts = SummaryFacts(
+        id="s" + "9" * 9 + "-" + "9" * 9,
+        depth=made.step.depth,
+        descendant_count=_message_count(made),
+        start_ms=min(_known(_starts(made)), default=None),
+        end_ms=max(_known(_ends(made)), default=None),
+    )
+    return MESSAGE_TOKENS + count(render(facts, "x"))
+
+
+def before_of(view: View) -> Before:
+    """The view as it stands, for the summary that is about to change it."""
+    return Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
+
+
+def _message_count(made: Pass) -> int:
+    return sum(child.message_count for child in made.sources) or len(made.entries)
+
+
+def _starts(made: Pass) -> list[int | None]:
+    return [child.start_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+
+
+def _ends(made: Pass) -> list[int | None]:
+    return [child.end_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+
+
+def _known(times: Iterable[int | None]) -> list[int]:
+    return [time for time in times if time is not None]
+
+
+def _in_place(view: View, step: CompactionStep) -> list[Entry]:
+    """The messages of the range that stand at their own position: a late result lies behind the
+    range."""
+    behind = view.first_of(step.last + 1)
+    return [
+        entry
+        for at in range(step.first, step.last + 1)
+        for entry in view.atom(at).entries
+        if behind is None or entry.sequence < behind
+    ]

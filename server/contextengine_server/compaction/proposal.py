@@ -1,0 +1,228 @@
+"""Proposals (contract §5): a compaction is worked out and shown, and committed only when the
+harness takes it.
+
+A proposal is kept beside the answers to requests: it survives a restart, and takes nothing from
+anyone until it is taken. It expires harmlessly. It may be taken after messages were appended, but
+not after anything reshaped the history that it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from enum import StrEnum
+
+import orjson
+
+from contextengine_server.compaction.compaction_pass import before_of, row_of
+from contextengine_server.compaction.compactor import (
+    HELD,
+    NO_SMALLER,
+    Compacted,
+    Wanted,
+    announce,
+    compacted_head,
+    ground_of,
+    next_pass,
+    place,
+    summary_for,
+)
+from contextengine_server.context.held import Held
+from contextengine_server.context.laws.progress import shrinks
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine, NothingToDo
+from contextengine_server.errors import RowNotFound, Violation
+from contextengine_server.session.cache import Session
+from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.rows import summary_of
+from contextengine_server.session.window import with_oldest
+from contextengine_server.store.interface import (
+    Commit,
+    DuplicateRequest,
+    RevisionConflict,
+    SessionHead,
+    StoredReply,
+    SummaryRow,
+)
+
+EXPIRES_MS = 10 * 60_000
+"""How long a proposal may be taken: a harness decides within one of its turns."""
+
+
+class Answer(StrEnum):
+    """What became of a proposal, in the words of the wire."""
+
+    COMMITTED = ""
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    CHANGED = "the session changed"
+
+
+@dataclass(slots=True)
+class Proposal:
+    """What would be committed. Tokens in the reference encoding."""
+
+    done: Compacted
+    view: View
+    """The view as it would be: of what was there when the proposal was begun."""
+    id: str = ""
+    """Empty: there is nothing to propose."""
+    expires_ms: int = 0
+
+
+async def propose(
+    core: SessionCore, address: Address, engine: Engine, wanted: Wanted, reach: int | None
+) -> Proposal:
+    """Works out a compaction without committing any of it. `reach`: how far back the view that it
+    answers must go. The caller holds the session's compaction lock. Raises EngineFailed."""
+    async with core.session(address.scope, None if engine.chunk is None else reach) as session:
+        head, ground = core.require(session), ground_of(session)
+        if session.state.view.scattered:
+            async with session.lock:
+                await core.fresh(session, None)
+        view = _apart(session.view)
+        before, tokens = before_of(view), view.view_tokens()
+        proposal = Proposal(Compacted("", tokens, tokens), view)
+        rows: list[SummaryRow] = []
+        reason = HELD if session.state.held and not wanted.force else ""
+        while not reason and len(rows) < wanted.passes:
+            made = next_pass(
+                core, engine, session, await _oldest(core, engine, view), wanted, len(rows)
+            )
+            if isinstance(made, NothingToDo):
+                reason = made.reason
+                break
+            summary = await summary_for(core, address, engine, made, wanted)
+            # All of them would be committed at once: under one revision, so that no later summary
+            # has the id of one that was taken back; and what was evicted by then is the same for
+            # each.
+            ahead = replace(
+                head, revision=head.revision + 1, generation=head.generation + len(rows)
+            )
+            row = row_of(made, summary, ahead, before, core.shaper, [one.id for one in rows])
+            if not shrinks(made.gain, row.tokens):
+                reason = NO_SMALLER
+                break
+            rows.append(row)
+            view.place(summary_of(row, core.shaper))
+        proposal.done.summaries += rows
+        proposal.done.after = view.view_tokens()
+        proposal.done.ended(reason)
+        if rows:
+            proposal.id, proposal.expires_ms = core.new_id(), core.clock_ms() + EXPIRES_MS
+            kept = {
+                "ground": astuple(ground),
+                "rows": [asdict(row) for row in rows],
+                "engine": engine.id,
+                "force": wanted.force,
+                "expires_ms": proposal.expires_ms,
+            }
+            await core.store.remember(
+                address.scope, StoredReply(_name(proposal.id), b"", orjson.dumps(kept))
+            )
+        return proposal
+
+
+async def _oldest(core: SessionCore, engine: Engine, view: View) -> View:
+    """The view with as much of the oldest uncovered history as the engine takes at a time."""
+    if engine.chunk is None or not view.base:
+        return view
+    return await with_oldest(core.store, view, core.shaper, engine.chunk)
+
+
+def _apart(view: View) -> View:
+    """A view that stays as it is when the session goes on, and may be changed."""
+    return replace(
+        view,
+        atoms=list(view.atoms),
+        anchors=dict(view.anchors),
+        summaries=list(view.summaries),
+        leaves=list(view.leaves),
+        held=Held(list(view.held.front)),
+    )
+
+
+async def decide(core: SessionCore, session: Session, proposal_id: str, accept: bool) -> Answer:
+    """Takes or refuses a proposal, once: what was decided first stands. The session is locked.
+    Raises RowNotFound."""
+    known = await core.store.reply(session.scope, _name(proposal_id))
+    if known is None:
+        raise RowNotFound(
+            f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that"
+            " Compact answered",
+            violations=[Violation("proposal_id", "no such proposal")],
+            metadata={"field": "proposal_id"},
+        )
+    decided = await core.store.reply(session.scope, _name(proposal_id, decided=True))
+    if decided is not None:
+        return Answer(decided.reply.decode())
+    kept = orjson.loads(known.reply)
+    if not accept:
+        return await _refused(core, session, proposal_id)
+    if core.clock_ms() >= kept["expires_ms"]:
+        return Answer.EXPIRED
+    tries = 0
+    while True:
+        if list(astuple(ground_of(session))) != kept["ground"]:
+            return Answer.CHANGED
+        head = replace(core.next_head(session), ended=core.require(session).ended)
+        rows = _rows(kept["rows"], head, session.view)
+        state = session.state.copy()
+        state.held = state.held and not kept["force"]
+        head = compacted_head(head, session, rows, state)
+        head = replace(head, state=state.encode())
+        try:
+            await core.commit(
+                Commit(
+                    head=head,
+                    expected_revision=session.revision,
+                    summaries=rows,
+                    reply=StoredReply(
+                        _name(proposal_id, decided=True), b"", Answer.COMMITTED.encode()
+                    ),
+                )
+            )
+        except DuplicateRequest as duplicate:
+            return Answer(duplicate.stored.reply.decode())
+        except RevisionConflict:
+            tries += 1
+            await core.lost_race(session, tries)
+            continue
+        session.advance(head, state)
+        place(core, session, rows)
+        for row in rows:
+            announce(core, session, kept["engine"], row)
+        return Answer.COMMITTED
+
+
+async def _refused(core: SessionCore, session: Session, proposal_id: str) -> Answer:
+    """The first decision stands, also where another replica made it at the same time."""
+    name = _name(proposal_id, decided=True)
+    await core.store.remember(session.scope, StoredReply(name, b"", Answer.REFUSED.encode()))
+    decided = await core.store.reply(session.scope, name)
+    return Answer(decided.reply.decode()) if decided is not None else Answer.REFUSED
+
+
+def _rows(kept: Sequence[dict[str, object]], head: SessionHead, view: View) -> list[SummaryRow]:
+    """The rows as they are committed with this head, over the view as it is now."""
+    before = before_of(view)
+    rows = []
+    for number, fields in enumerate(kept, 1):
+        fields = {**fields, "children": tuple(fields["children"])}  # type: ignore[arg-type]
+        rows.append(
+            replace(
+                SummaryRow(**fields),  # type: ignore[arg-type]
+                created_revision=head.revision,
+                generation=head.generation + number,
+                before_view=before.view,
+                before_total=before.total,
+                before_fixed=before.fixed,
+                before_peak=before.peak,
+            )
+        )
+    return rows
+
+
+def _name(proposal_id: str, *, decided: bool = False) -> str:
+    """Under which the store keeps a proposal, and what was decided about it."""
+    return f"Proposal{'Decided' if decided else ''}:{proposal_id}"

@@ -1,0 +1,222 @@
+"""Asking for a summary of a session: the one place where a request to the summarizers is made.
+
+Everything a summarizer may know of a session is put together here: what to summarize, whose spend
+and breaker it counts for, the policy that an operator chose for this session, and the language that
+its user writes in. What leaves the process is made from it by the summarizers, which take the
+secrets out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.message import Entry
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary, View
+from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.registry import DEFAULT
+from contextengine_server.session.core import SessionCore
+from contextengine_server.summarize import (
+    BreakerLimits,
+    Cause,
+    SourceMessage,
+    SpendLimits,
+    SummaryPolicy,
+    SummaryRequest,
+    SummaryResult,
+)
+from contextengine_server.summarize.language import language_of, written_in
+from contextengine_server.telemetry.tracing import CURRENT, under
+from contextengine_server.wire.reading import texts_of
+
+log = structlog.get_logger("contextengine.summarize")
+
+MAX_FOCUS = 800
+"""Code points of a focus that are used (OpenClaw §4.7)."""
+
+_REASONS: dict[Cause, str] = {
+    "breaker_open": "breaker_open",
+    "spend_cap": "spend_cap",
+    "failed": "summarizer_fallback",
+}
+EXHAUSTED = "summarizers_exhausted"
+"""Why a summary is not by the summarizer that was to be asked first; the last: by none, so that the
+note that counts stands in. The first two are Comis's."""
+
+_ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
+
+
+def policy_of(options: DagOptions) -> SummaryPolicy:
+    """Which models are asked for a summary, and how much of them, by the options of an engine."""
+    spend, breaker = options.summarizer_spend, options.summarizer_breaker
+    return SummaryPolicy(
+        model=options.compaction_model,
+        fallbacks=options.compaction.summarizer_fallback_providers,
+        spend=SpendLimits(
+            spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day
+        ),
+        breaker=BreakerLimits(
+            breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
+        ),
+    )
+
+
+def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
+    """The policy of a session: by its engine's options, where they have one, else by the configured
+    ones."""
+    options = getattr(engine, "options", None)
+    if not isinstance(options, DagOptions):
+        options = core.selection.registry.options(DEFAULT, {})
+    assert isinstance(options, DagOptions)
+    return policy_of(options)
+
+
+def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) -> int | None:
+    """The tokens of messages that a summary of this session may be made of at once: what the window
+    of the model that is asked first leaves beside the prompt, the answer and the previous summary.
+    None: as many as wanted."""
+    options = getattr(engine, "options", None)
+    if not isinstance(options, DagOptions):
+        return None
+    request = SummaryRequest(
+        (),
+        0,
+        options.leaf_target_tokens,
+        tenant=scope.tenant,
+        agent=scope.agent,
+        session=scope.session,
+        policy=policy_of(options),
+    )
+    return core.summary_capacity(
+        request, max((summary.tokens for summary in view.summaries), default=0)
+    )
+
+
+async def summarize(
+    core: SessionCore,
+    scope: Scope,
+    engine: Engine,
+    step: CompactionStep,
+    entries: Sequence[Entry],
+    gain: int,
+    focus: str,
+    *,
+    frame: int,
+    children: Sequence[Summary] = (),
+) -> SummaryResult:
+    """The summary of a compaction's step. Only cancellation is raised.
+
+    `entries` are the messages that it stands for; with `children`, summaries of lesser depth, it is
+    one deeper than the deepest of them. `gain` is the tokens that leave the view with it; `frame`
+    what it costs there besides its text.
+    """
+    request = summary_request(
+        core, scope, engine, step, entries, gain, focus, frame=frame, children=children
+    )
+    began_ms = core.clock_ms()
+    with CURRENT.get().span("summarize") as span:
+        with under(span):
+            result = await core.summarizer.summarize(request)
+        span.set("contextengine.summarizer", result.summarizer)
+        span.set("contextengine.summary.depth", request.depth)
+        span.set("contextengine.summary.source_tokens", request.source_tokens)
+        span.set("contextengine.summary.tokens", result.tokens)
+        span.set("contextengine.summary.fallback", result.fallback)
+    _tell(core, scope, engine, request, result, core.clock_ms() - began_ms)
+    return result
+
+
+def _tell(
+    core: SessionCore,
+    scope: Scope,
+    engine: Engine,
+    request: SummaryRequest,
+    result: SummaryResult,
+    duration_ms: int,
+) -> None:
+    """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it is
+    in another language."""
+    reasons = [_REASONS[cause] for cause in result.causes] + (
+        [EXHAUSTED] if result.fallback else []
+    )
+    for reason in reasons:
+        core.meters.degraded[reason].value += 1
+        core.events.emit(
+            f"context:{engine.id}_degraded",
+            *scope,
+            counts={"duration_ms": duration_ms, "depth": request.depth, "tokens": result.tokens},
+            attributes={"reason": reason, "summarizer": result.summarizer},
+        )
+    if reasons:
+        refused = [f"{name}: {why}" for name, why in result.refused]
+        log.warning(
+            "degraded",
+            session=scope.session,
+            reasons=reasons,
+            by=result.summarizer,
+            refused=refused,
+        )
+    if not result.fallback and not written_in(result.text, request.language):
+        core.events.emit(
+            "context:summary_language_mismatch",
+            *scope,
+            attributes={"expected": request.language, "summarizer": result.summarizer},
+        )
+
+
+def summary_request(
+    core: SessionCore,
+    scope: Scope,
+    engine: Engine,
+    step: CompactionStep,
+    entries: Sequence[Entry],
+    gain: int,
+    focus: str,
+    *,
+    frame: int,
+    children: Sequence[Summary] = (),
+) -> SummaryRequest:
+    """What the summarizers are asked; see `summarize`."""
+    sources = [*map(source_summary, children), *map(source_message, entries)]
+    return SummaryRequest(
+        messages=tuple(sorted(sources, key=lambda source: source.sequence)),
+        source_tokens=max(1, gain - frame),
+        target_tokens=max(1, step.target_tokens - frame),
+        focus=focus[:MAX_FOCUS],
+        previous_summary=step.previous,
+        depth=max((child.depth + 1 for child in children), default=0),
+        language=_language(sources, step.previous),
+        tenant=scope.tenant,
+        agent=scope.agent,
+        session=scope.session,
+        policy=policy_for(core, engine),
+    )
+
+
+def _language(sources: Sequence[SourceMessage], previous: str) -> str:
+    """The language that the user writes in; of a stretch without the user's words, that of the
+    summary before it."""
+    said = [source.text for source in sources if source.role in ("user", "summary")]
+    return language_of(said or [previous])
+
+
+def source_message(entry: Entry) -> SourceMessage:
+    """A message as a summarizer reads it."""
+    message = pb.Message.FromString(entry.body)
+    texts: list[str] = []
+    texts_of(message.parts, texts)
+    name = message.custom_role or message.name
+    for part in message.parts:
+        if part.WhichOneof("kind") == "tool_result" and part.tool_result.name:
+            name = part.tool_result.name
+    role = _ROLES.get(message.role, "custom")
+    return SourceMessage(role, "\n".join(filter(None, texts)), entry.sequence, name, entry.time_ms)
+
+
+def source_summary(child: Summary) -> SourceMessage:
+    """A summary of lesser depth as a summarizer reads it."""
+    return SourceMessage("summary", child.text, child.first_sequence, time_ms=child.start_ms)

@@ -1,0 +1,174 @@
+"""Doctor: says what is wrong and what to do. The same checks on the command line and over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from contextengine_server.config import Settings
+from contextengine_server.config.lint import config_lint
+from contextengine_server.engines.registry import InvalidEngine, Registry
+from contextengine_server.errors import DomainError
+from contextengine_server.health.integrity import Report
+from contextengine_server.session.selection import Failure
+from contextengine_server.store.interface import Store
+from contextengine_server.tokens import CorruptRanks, TokenCounter
+
+OK, WARNING, ERROR = "ok", "warning", "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: how it is, what was found, what to do."""
+
+    name: str
+    status: str
+    found: str
+    advice: str = ""
+
+
+def healthy(checks: Sequence[Check]) -> bool:
+    """True where nothing is an error."""
+    return all(check.status != ERROR for check in checks)
+
+
+def settings_checks(settings: Settings) -> list[Check]:
+    """Checks across settings."""
+    return [Check(f.name, f.status, f.found, f.advice) for f in config_lint(settings)]
+
+
+async def rank_checks(settings: Settings) -> list[Check]:
+    """The token ranks of the package are whole."""
+    counter = TokenCounter(settings.tokens.encoding)
+    try:
+        await counter.warm()
+        tokens = counter.count_text("hello world")
+    except CorruptRanks as error:
+        return [Check("tokens.ranks", ERROR, str(error), "Install the package again.")]
+    finally:
+        counter.close()
+    return [
+        Check(
+            "tokens.ranks",
+            OK,
+            f"{settings.tokens.encoding} counts «hello world» as {tokens} tokens",
+        )
+    ]
+
+
+async def store_checks(store: Store) -> list[Check]:
+    """The store answers and is at the newest schema."""
+    health = await store.health()
+    facts = "; ".join(f"{name} {value}" for name, value in health.facts.items())
+    found = health.detail + (f" ({facts})" if facts else "")
+    if not health.ok:
+        return [
+            Check(
+                "store",
+                ERROR,
+                found,
+                "Look at the disk and the path; restore a backup where the file is damaged.",
+            )
+        ]
+    return [Check("store", OK, found)]
+
+
+def engine_checks(
+    registry: Registry, default: str, failures: Sequence[Failure] = ()
+) -> list[Check]:
+    """The selected engine resolves, and what failed."""
+    checks = []
+    try:
+        engine = registry.engine(default, registry.options(default, {}))
+        checks.append(
+            Check("engine.default", OK, f"{engine.id} {engine.version} ({engine.name}) resolves")
+        )
+    except DomainError as error:
+        checks.append(
+            Check("engine.default", ERROR, error.text, "Set engine.default to one of the ids.")
+        )
+    except (InvalidEngine, ValueError) as error:
+        checks.append(
+            Check("engine.default", ERROR, str(error), "Mend or remove the engine's plugin.")
+        )
+    for failure in failures:
+        found = (
+            f"{failure.engine_id} failed {failure.count} times, first at {failure.operation}:"
+            f" {failure.reason}"
+        )
+        checks.append(
+            Check(
+                "engine.failures",
+                WARNING,
+                found,
+                "See the log; assign another engine where it goes on.",
+            )
+        )
+    return checks
+
+
+_ADVICE = {
+    "message_hash": "Restore the database from a backup: what was said cannot be worked out again.",
+    "missing_sequence": (
+        "Restore the database from a backup: what was said cannot be worked out again."
+    ),
+    "lost_child": (
+        "The messages below can still be expanded. Undo the compaction, or restore a backup."
+    ),
+    "crossed_summaries": (
+        "Undo the compaction (Compact with undo_to_generation), and compact again."
+    ),
+}
+
+
+def integrity_checks(report: Report) -> list[Check]:
+    """What was found in a session's rows, a check for each kind of issue."""
+    if not report.issues:
+        found = f"{report.messages} messages and {report.summaries} summaries agree with each other"
+        return [Check("session.integrity", OK, found)]
+    checks = []
+    for issue in report.issues:
+        name = f"session.integrity.{issue.kind}"
+        if issue.mended:
+            checks.append(Check(name, OK, f"{issue.found}: mended"))
+        elif issue.mendable:
+            checks.append(
+                Check(name, WARNING, issue.found, "Ask again with repair: it can be mended.")
+            )
+        else:
+            checks.append(Check(name, ERROR, issue.found, _ADVICE[issue.kind]))
+    return checks
+
+
+async def port_check(address: str) -> list[Check]:
+    """The port is free. Asked only where no server of ours runs."""
+    host, _, port = address.rpartition(":")
+    if address.startswith("unix:"):
+        return []
+    try:
+        infos = await asyncio.get_running_loop().getaddrinfo(
+            host.strip("[]") or "127.0.0.1", int(port), type=socket.SOCK_STREAM
+        )
+        family, kind, protocol, _, place = infos[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        advice = (
+            "Another program holds the port, or the address is not this machine's: set"
+            " server.address."
+        )
+        return [
+            Check(
+                "server.port",
+                ERROR,
+                f"{address} cannot be bound: {error.strerror or error}",
+                advice,
+            )
+        ]
+    return [Check("server.port", OK, f"{address} can be bound")]
+
+
+Doctor = Callable[[], Awaitable[list[Check]]]

@@ -1,0 +1,293 @@
+"""Whether a session's rows agree with each other, and mending what follows from the messages.
+
+What was said cannot be worked out again: a message that is missing or is not what its hash names is
+told, never mended. Counts, the facts of messages, summaries of nothing and the search index can.
+After Comis's integrity checks, whose event this emits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from google.protobuf.message import DecodeError
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.scope import Scope
+from contextengine_server.errors import CorruptRow, LostRace
+from contextengine_server.recall.auditing import stale_passages
+from contextengine_server.session.cache import Session
+from contextengine_server.session.change import Draft, change
+from contextengine_server.session.core import MAX_TRIES, Address, SessionCore, not_found
+from contextengine_server.session.load import inherits, lineage_rows, lineage_summaries, load
+from contextengine_server.session.rows import facts_by_sequence
+from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.store.interface import Facts, MessageRow, SessionHead, SummaryRow
+from contextengine_server.wire.reading import content_hash
+
+EVENT = "context:integrity"
+_AT_ONCE = 256
+_NAMED = 5
+"""Sequences or ids that are named; of more, how many."""
+
+
+@dataclass(slots=True)
+class Issue:
+    """Something that is not as it should be."""
+
+    kind: str
+    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`,
+    `lost_child`, `crossed_summaries`, `search_index` or `stray_answers`."""
+    found: str
+    mendable: bool = False
+    mended: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What was looked at, and what was found."""
+
+    messages: int = 0
+    summaries: int = 0
+    issues: list[Issue] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Truth:
+    """What the head and the rows should say, worked out from the messages."""
+
+    messages: int
+    tokens: int
+    summaries: int
+    facts: list[Facts]
+    state: SessionState
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one look at a session saw."""
+
+    head: SessionHead
+    report: Report
+    orphans: list[str]
+    truth: _Truth | None
+    """None where messages cannot be read."""
+
+
+async def examine(core: SessionCore, address: Address, *, mend: bool = False) -> Report:
+    """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises
+    SessionNotFound."""
+    began = perf_counter()
+    look = await _look(core, address.scope)
+    if mend and any(issue.mendable for issue in look.report.issues):
+        # A session whose newest messages cannot be read cannot be written to either.
+        with suppress(CorruptRow, DecodeError):
+            async with core.session(address.scope, lock=True) as session:
+                look = await _look(core, address.scope)
+                await _mend(core, session, address, look)
+    report = look.report
+    core.events.emit(
+        EVENT,
+        *address.scope,
+        revision=look.head.revision,
+        counts={
+            "issues": len(report.issues),
+            "repairs_applied": sum(issue.mended for issue in report.issues),
+            "errors": sum(not issue.mendable for issue in report.issues),
+            "duration_ms": round((perf_counter() - began) * 1000),
+        },
+        attributes={"issue_types": ",".join(issue.kind for issue in report.issues)},
+    )
+    return report
+
+
+async def _look(core: SessionCore, scope: Scope) -> _Look:
+    """Looks at a session as it is at one revision; at one that is written to meanwhile, again."""
+    for _ in range(MAX_TRIES):
+        head = await core.store.head(scope)
+        if head is None:
+            raise not_found(scope)
+        report = Report()
+        await _messages(core, head, report)
+        rows = await core.store.summaries(scope, retired=True)
+        report.summaries = len(rows)
+        inherited = await lineage_summaries(core.store, head) if inherits(head) else []
+        orphans = [row.id for row in rows if await _orphan(core, head, row)]
+        report.issues += _summaries(rows, inherited, orphans)
+        truth = await _truth(core, head)
+        if truth is not None:
+            report.issues += _counts(head, truth)
+        stale = await stale_passages(core.store, scope)
+        if stale:
+            found = f"the index does not hold {stale} messages or summaries as they are"
+            report.issues.append(Issue("search_index", found, mendable=True))
+        report.issues += _strays(await core.store.stray_replies(scope, head.revision))
+        if await core.store.head(scope) == head:
+            return _Look(head, report, orphans, truth)
+    raise LostRace(
+        f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
+    )
+
+
+async def _mend(core: SessionCore, session: Session, address: Address, look: _Look) -> None:
+    """Mends what a look found. The session is locked."""
+    truth, kinds = look.truth, {issue.kind for issue in look.report.issues if issue.mendable}
+
+    def edit(session: Session, new: SessionHead, state: SessionState) -> Draft:
+        if truth is None:
+            new = replace(new, summary_count=new.summary_count - len(look.orphans))
+            return Draft(state, new, retire_summaries=look.orphans, reload=True)
+        new = replace(
+            new,
+            message_count=truth.messages,
+            message_tokens=truth.tokens,
+            summary_count=truth.summaries - len(look.orphans),
+        )
+        return Draft(
+            truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True
+        )
+
+    if kinds - {"search_index", "stray_answers"}:
+        await change(core, session, address, edit, expected_revision=look.head.revision)
+    if "search_index" in kinds:
+        await core.store.index.renew(address.scope)
+    if "stray_answers" in kinds:
+        await core.store.stray_replies(address.scope, look.head.revision, erase=True)
+    for issue in look.report.issues:
+        issue.mended = issue.mendable
+
+
+async def left_over(core: SessionCore, scope: Scope, *, mend: bool = False) -> Report:
+    """Looks for what is left of a session that is not there (any more), and erases it where that is
+    wanted."""
+    report = Report(issues=list(_strays(await core.store.stray_replies(scope, -1, erase=mend))))
+    for issue in report.issues:
+        issue.mended = mend
+    return report
+
+
+def _strays(count: int) -> Iterator[Issue]:
+    if count:
+        found = f"{count} answers to requests belong to no revision of the session"
+        yield Issue("stray_answers", found, mendable=True)
+
+
+async def _messages(core: SessionCore, head: SessionHead, report: Report) -> None:
+    """Whether every sequence has its message, and every message is what its hash names."""
+    first = head.parent_sequence + 1 if head.parent_session else 1
+    wrong: list[int] = []
+    missing: list[int] = []
+    for start in range(first, head.last_sequence + 1, _AT_ONCE):
+        end = min(start + _AT_ONCE - 1, head.last_sequence)
+        rows = await core.store.messages(head.scope, start, end, retired=True)
+        report.messages += len(rows)
+        there = {row.sequence for row in rows}
+        missing += [sequence for sequence in range(start, end + 1) if sequence not in there]
+        wrong += await asyncio.to_thread(_changed, rows)
+    if missing:
+        found = f"{_some(missing)} of {head.last_sequence} sequences have no message"
+        report.issues.append(Issue("missing_sequence", found))
+    if wrong:
+        found = f"{_some(wrong)} of {report.messages} messages are not what their hash names"
+        report.issues.append(Issue("message_hash", found))
+
+
+def _changed(rows: Sequence[MessageRow]) -> list[int]:
+    return [row.sequence for row in rows if _hash_of(row) != row.content_hash]
+
+
+def _hash_of(row: MessageRow) -> bytes:
+    try:
+        return content_hash(pb.Message.FromString(row.body))
+    except DecodeError:
+        return b""
+
+
+async def _orphan(core: SessionCore, head: SessionHead, row: SummaryRow) -> bool:
+    """True for a live summary over a range in which the session has no message of its own."""
+    own = head.parent_sequence + 1 if head.parent_session else 1
+    if row.retired_revision or row.last_sequence < own:
+        return False
+    return not await core.store.messages(
+        head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
+    )
+
+
+def _summaries(
+    rows: Sequence[SummaryRow], inherited: Sequence[SummaryRow], orphans: Sequence[str]
+) -> Iterator[Issue]:
+    if orphans:
+        yield Issue(
+            "orphan_summary", f"{_some(orphans)} summaries stand for no message", mendable=True
+        )
+    known = {row.id: row for row in [*inherited, *rows]}
+    lost = [row.id for row in rows if any(child not in known for child in row.children)]
+    if lost:
+        yield Issue(
+            "lost_child", f"{_some(lost)} summaries were made of summaries that are not there"
+        )
+    crossed = [row.id for row in rows if not row.retired_revision and not _encloses(row, known)]
+    if crossed:
+        yield Issue(
+            "crossed_summaries", f"{_some(crossed)} summaries do not enclose what they were made of"
+        )
+
+
+def _encloses(row: SummaryRow, known: dict[str, SummaryRow]) -> bool:
+    children = [known[child] for child in row.children if child in known]
+    return row.first_sequence <= row.last_sequence and all(
+        row.first_sequence <= child.first_sequence
+        and child.last_sequence <= row.last_sequence
+        and (child.depth < row.depth or row.depth == 0)
+        for child in children
+    )
+
+
+def _counts(head: SessionHead, truth: _Truth) -> Iterator[Issue]:
+    """Whether the head counts what there is, and messages know where they are shown."""
+    counted = head.message_count, head.message_tokens, head.summary_count
+    if counted != (truth.messages, truth.tokens, truth.summaries):
+        found = (
+            f"the head counts {head.message_count} messages of {head.message_tokens} tokens and"
+            f" {head.summary_count} summaries; there are {truth.messages} of {truth.tokens}, and"
+            f" {truth.summaries}"
+        )
+        yield Issue("stale_counts", found, mendable=True)
+    if truth.facts:
+        found = (
+            f"{_some([one.sequence for one in truth.facts])} messages do not know where they are"
+            " shown"
+        )
+        yield Issue("stale_facts", found, mendable=True)
+
+
+async def _truth(core: SessionCore, head: SessionHead) -> _Truth | None:
+    """Folds all rows of the view anew; None where one cannot be read."""
+    state = SessionState.decode(head.state)
+    try:
+        view, summaries = await load(core.store, head, state, core.shaper, None)
+    except (CorruptRow, DecodeError):
+        return None
+    rows = await lineage_rows(core.store, head)
+    stored = {
+        row.sequence: Facts(row.sequence, row.step, row.start, row.late_of)
+        for scope, row in rows
+        if scope == head.scope
+    }
+    facts = [
+        one
+        for sequence, one in facts_by_sequence(view).items()
+        if sequence in stored and stored[sequence] != one
+    ]
+    if facts:
+        state.view = facts_of(view, state.view)
+    return _Truth(len(rows), view.total, len(summaries), facts, state)
+
+
+def _some(named: Sequence[object]) -> str:
+    """How many, and which, of a list of sequences or ids."""
+    shown = ", ".join(map(str, named[:_NAMED]))
+    return f"{len(named)} ({shown}{', …' if len(named) > _NAMED else ''})"

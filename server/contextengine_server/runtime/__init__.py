@@ -1,0 +1,1 @@
+"""What runs beside sessions: the broker of model leases, and the guards of summarizers."""

@@ -1,0 +1,95 @@
+"""An assembly: what it is wanted for, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from contextengine_server.context.budget import Budget
+from contextengine_server.context.plan import Plan
+from contextengine_server.context.prefix import Joined
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.append import Stored
+from contextengine_server.session.budget import BudgetSpec, Target
+from contextengine_server.session.core import Ref
+from contextengine_server.session.selection import Selected
+from contextengine_server.telemetry.tracing import NO_TRACE, Trace
+from contextengine_server.wire.reading import Incoming
+
+FITS, OVER_BUDGET, DEGRADED = 1, 2, 3
+"""Outcomes, by the wire's numbers."""
+
+
+class EngineBroken(Exception):
+    """The engine threw, or its plan broke a law."""
+
+    def __init__(self, engine_id: str, how: str) -> None:
+        super().__init__(how)
+        self.engine_id = engine_id
+        self.how = how
+
+
+@dataclass(slots=True)
+class AssembleCall:
+    """What an assembly is wanted for, read from the request. Prompt tokens are in the reference
+    encoding."""
+
+    tenant: str
+    ref: Ref
+    ingest: Sequence[Incoming] = ()
+    live: Sequence[Incoming] | None = None
+    store_new: bool = False
+    request_id: str = ""
+    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    model: str = ""
+    provider: str = ""
+    prompt_tokens: int = 0
+    current_message_id: str = ""
+    measured: int | None = None
+    at_least_revision: int = 0
+    whole: bool = False
+    """Hold the whole view (explain)."""
+    trace: Trace = NO_TRACE
+    aim: Target | None = None
+    """The model that the budget is for, once the session is held."""
+    granted: Budget | None = None
+    """What the budget comes to, once the session is held."""
+    broken: EngineBroken | None = None
+    """How the engine failed before it was asked for a plan."""
+
+
+@dataclass(slots=True)
+class Assembly:
+    """An assembly, ready to be encoded. Tokens in the reference encoding unless said otherwise."""
+
+    view: View
+    plan: Plan
+    joined: Joined
+    tokens: int
+    budget: Budget
+    cell: int
+    addition: str
+    addition_tokens: int
+    prompt_tokens: int
+    epoch: str
+    settled_epoch: str
+    """The epoch without the messages of the harness's own list behind the last stored one: what a
+    native thread is bound to."""
+    engine: Engine
+    selected: Selected
+    target: Target
+    outcome: int
+    outcome_reason: str
+    stored: list[Stored]
+    due: bool
+    """True where the engine wants a compaction."""
+    available: int
+    """What the budget leaves for items, before it is rounded to its cell."""
+    method: str
+    """How tokens were estimated."""
+
+    @property
+    def estimated(self) -> int:
+        """What is sent, in the model's tokens."""
+        return round((self.tokens + self.addition_tokens) * self.budget.factor)

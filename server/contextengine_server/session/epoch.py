@@ -1,0 +1,60 @@
+"""How an assembly begins: the parts of its epoch, from what decided them."""
+
+from __future__ import annotations
+
+from contextengine_server.context import epoch
+from contextengine_server.context.plan import Plan, Summarized
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.state import SessionState
+
+
+def epoch_of(
+    state: SessionState,
+    view: View,
+    plan: Plan,
+    engine: Engine,
+    model: str,
+    cell: int,
+    kept_free: int,
+    mark: str,
+) -> str:
+    """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds.
+    `mark` names a list that is not the session's."""
+    summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
+    begins, before = _beginning(plan, view.steps)
+    return epoch.epoch(
+        epoch.EpochParts(
+            session=f"{view.incarnation}:{view.reset_mark}",
+            engine=f"{engine.id}:{engine.version}",
+            config=engine.fingerprint,
+            model=model,
+            rewound=str(view.rewind_mark),
+            # A summary that is not shown may still have taken room for what would be said of it.
+            compacted=f"{state.native_compactions}:{kept_free}:{','.join(summaries)}",
+            budget=str(cell),
+            late=str(view.late_mark),
+            masked=plan.forms,
+            cut=f"{begins}|{','.join(before)}|{mark}",
+        )
+    )
+
+
+def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
+    """The step that the last range begins with, and what stands before it. Where that range holds
+    the newest step it goes on with what is appended; else one will begin with the next step. Forms
+    part a range into several segments; they have their own part of the epoch."""
+    shown: list[str | tuple[int, int]] = []
+    for segment in plan.segments:
+        if isinstance(segment, Summarized):
+            shown.append(segment.summary.id)
+            continue
+        before = shown[-1] if shown else ""
+        if isinstance(before, tuple) and before[1] + 1 == segment.first:
+            shown[-1] = before[0], segment.last
+        else:
+            shown.append((segment.first, segment.last))
+    last = shown[-1] if shown else ""
+    goes_on = isinstance(last, tuple) and last[1] == steps - 1
+    begins, shown = (last[0], shown[:-1]) if isinstance(last, tuple) and goes_on else (steps, shown)
+    return begins, [one if isinstance(one, str) else f"{one[0]}-{one[1]}" for one in shown]

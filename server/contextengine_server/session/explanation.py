@@ -1,0 +1,121 @@
+"""Explaining an assembly: one decision for every message of the session. The decisions partition
+the input exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.message import Entry, Form, Slot
+from contextengine_server.context.plan import Reshaped, Summarized
+from contextengine_server.session.assembly import Assembly
+
+
+class Kind(IntEnum):
+    """What was decided, by the wire's numbers."""
+
+    KEPT = 1
+    PINNED = 2
+    MASKED = 3
+    EVICTED = 4
+    SUMMARIZED = 5
+    BOUNDED = 6
+    DROPPED = 7
+
+
+_UNSHOWN = (Kind.EVICTED, Kind.SUMMARIZED, Kind.DROPPED)
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """What was decided about one message."""
+
+    entry: Entry
+    kind: Kind
+    rule: str
+    tokens: int = 0
+    summary_id: str = ""
+    item_index: int | None = None
+    synthetic_count: int = 0
+    form: Form = Form.VERBATIM
+
+
+def explain(assembly: Assembly) -> list[Decision]:
+    """The decisions, in order of sequence. The assembly's view is whole."""
+    shown, summaries = _shown(assembly)
+    view, plan = assembly.view, assembly.plan
+    decided: dict[int, Decision] = {}
+
+    def decide(decision: Decision) -> None:
+        # Results in one message may stand behind calls of several atoms: what shows any of them
+        # goes before what shows none.
+        known = decided.get(decision.entry.sequence)
+        if known is None or (
+            known.kind in _UNSHOWN and decision.kind not in (Kind.EVICTED, Kind.DROPPED)
+        ):
+            decided[decision.entry.sequence] = decision
+
+    for atom in view.atoms:
+        for entry, rule in atom.dropped:
+            decide(Decision(entry, Kind.DROPPED, rule))
+        for entry in atom.entries:
+            here = shown.get(entry.sequence)
+            if here is not None:
+                decide(_kept(assembly, atom, entry, *here))
+                continue
+            covering = view.covering(atom.step)
+            if covering is None:
+                decide(Decision(entry, Kind.EVICTED, plan.rule or "law budget"))
+            elif covering.id in summaries:
+                decide(Decision(entry, Kind.SUMMARIZED, "covered", summary_id=covering.id))
+            else:
+                rule = f"its summary {covering.id} was evicted"
+                decide(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
+    return [decided[sequence] for sequence in sorted(decided)]
+
+
+def _shown(assembly: Assembly) -> tuple[dict[int, tuple[int, Slot]], set[str]]:
+    """The messages shown, by sequence, with their place in the list; and the summaries shown."""
+    shown: dict[int, tuple[int, Slot]] = {}
+    summaries: set[str] = set()
+    index = 0
+    for segment in assembly.plan.segments:
+        if isinstance(segment, Summarized):
+            summaries.add(segment.summary.id)
+            index += 1
+            continue
+        other = segment.slots if isinstance(segment, Reshaped) else {}
+        for step in range(segment.first, segment.last + 1):
+            for slot in assembly.view.atom(step).slots:
+                if not slot.synthetic:
+                    shown.setdefault(slot.sequence, (index, other.get(slot.sequence, slot)))
+                index += 1
+    return shown, summaries
+
+
+_KINDS = {Form.PLACEHOLDER: Kind.MASKED, Form.HEAD_TAIL: Kind.BOUNDED}
+
+
+def _kept(assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot) -> Decision:
+    view = assembly.view
+    kind, rule = _KINDS.get(slot.form, Kind.KEPT), "within the budget"
+    if kind is Kind.KEPT:
+        if atom.leading:
+            kind, rule = Kind.PINNED, "leads the session"
+        elif entry.traits.pinned:
+            kind, rule = Kind.PINNED, "labelled pinned"
+        elif atom.step == view.user_step:
+            rule = "newest user message"
+        elif atom.step >= view.tail_from(assembly.engine.declared.tail_steps):
+            rule = "law tail"
+        if slot.form is Form.NOTE:
+            rule = "late result of a summarized call, as a note"
+        elif slot.form is Form.SOME_PARTS:
+            rule += "; parts that answer no open call are left out"
+    elif kind is Kind.BOUNDED:
+        rule = "over its cap: head and tail"
+    synthetic = sum(1 for s in atom.slots if s.synthetic) if entry.traits.calls else 0
+    return Decision(
+        entry, kind, rule, slot.tokens, item_index=index, synthetic_count=synthetic, form=slot.form
+    )

@@ -1,0 +1,182 @@
+"""What a harness's own list shows (contract §3, `live`): the stored view and what follows it, or
+the list itself.
+
+Items of ours that came back stand where the harness has them, in the form in which they were sent.
+A result that was made up is made up again, where it is still needed.
+
+What is shown comes with a mark that names how the list begins as far as the stored session does
+not: it goes into the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from contextengine_server.context.fold import apply, extend, extended, interpose
+from contextengine_server.context.message import Entry, Slot
+from contextengine_server.context.plan import segment_slots
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.engines.layout import everything
+from contextengine_server.session.alignment import Alignment
+from contextengine_server.session.cache import Session
+from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.shaping import WireShaper
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Names how a list begins as far as the stored session does not. Empty where the stored session
+    says it all."""
+
+    whole: str = ""
+    settled: str = ""
+    """The same without the messages behind the last stored one: the next call may have others in
+    their place."""
+
+
+NO_MARK = Mark()
+Listed = tuple[View, Mark]
+"""What is shown, and its mark."""
+
+
+def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None:
+    """Messages with the content of one in memory have its tokens: a list that comes again is not
+    counted again."""
+    if session is not None:
+        known = {entry.hash: entry.tokens for atom in session.view.atoms for entry in atom.entries}
+        for message in live:
+            message.tokens = known.get(message.hash, 0)
+
+
+def followed(
+    session: Session, live: Sequence[Incoming], alignment: Alignment, shaper: WireShaper
+) -> Listed:
+    """The stored view and, behind it, what the list has that is not stored. Raises NeedsHistory."""
+    sequence, start = session.view.last_sequence + 1, alignment.start
+    entries = [
+        _entry(message, sequence + offset, start + offset, session.revision + 1)
+        for offset, message in enumerate(live[start:])
+        if not message.own
+    ]
+    if not entries:
+        return session.view, NO_MARK
+    # Another call may end otherwise: what is not stored is no prefix of anything.
+    mark = Mark(_digest(entry.hash for entry in entries))
+    return extended(session.view, extend(session.view, entries, shaper)), mark
+
+
+def passed_through(
+    session: Session, live: Sequence[Incoming], matched: dict[int, int], shaper: WireShaper
+) -> Listed:
+    """The list itself, where it does not come to the whole view. `matched`: indexes of the list
+    that are stored, by their sequence."""
+    whole = session.view
+    shown = sorted({entry.sequence for atom in whole.atoms for entry in atom.entries})
+    own = sum(message.own for message in live)
+    complete = sorted(matched.values()) == shown
+    if complete and len(matched) + own == len(live):
+        return whole, NO_MARK
+    view, mark = listed(session.scope, session, live, matched, shaper)
+    last = max(matched, default=-1)
+    if complete and all(
+        at in matched or message.own or at > last for at, message in enumerate(live)
+    ):
+        mark = replace(mark, settled="")
+    slots = [slot for segment in everything(whole) for slot in segment_slots(segment, whole)]
+    same = [slot.hash for slot in slots] == [
+        slot.hash for atom in view.atoms for slot in atom.slots
+    ]
+    return (whole, NO_MARK) if same else (view, mark)
+
+
+def listed(
+    scope: Scope,
+    session: Session | None,
+    live: Sequence[Incoming],
+    matched: dict[int, int],
+    shaper: WireShaper,
+) -> Listed:
+    """The list alone; messages of it that are stored stay what they are, or what covers them stands
+    for them."""
+    view = View(scope=scope)
+    newest, revision = 0, 1
+    held: dict[int, tuple[Entry, Slot | None]] = {}
+    own: dict[str | bytes, Slot] = {}
+    if session is not None:
+        view.revision, view.incarnation = session.revision, session.view.incarnation
+        newest, revision = session.view.last_sequence, session.revision + 1
+        own = session.own_items()
+        held = _held(session.view) if matched else {}
+    first_matched = min(matched, default=len(live))
+    shown: list[Entry | Slot] = []
+    for index, message in enumerate(live):
+        # Positions that keep the order: before every stored message, or behind them all.
+        sequence = index - len(live) if index < first_matched and matched else newest + 1 + index
+        entry, slot = held.get(matched.get(index, -1), (None, None))
+        if message.own:
+            slot = own.get(message.id) or own.get(message.hash)
+        if slot is not None:
+            if slot not in shown:
+                apply(view, interpose(view, slot, sequence, shaper))
+                shown.append(slot)
+        elif not message.own:
+            entry = entry or _entry(message, sequence, index, revision)
+            apply(view, extend(view, [entry], shaper))
+            shown.append(entry)
+    settled = list(shown)
+    while matched and settled and isinstance(settled[-1], Entry) and settled[-1].live_index >= 0:
+        settled.pop()
+    stored = sorted(held)
+    return view, Mark(_beginning(shown, stored), _beginning(settled, stored))
+
+
+def _held(view: View) -> dict[int, tuple[Entry, Slot | None]]:
+    """The stored messages by sequence, and the summary that stands for each in every assembly."""
+    stays = set(view.must_stay())
+    held: dict[int, tuple[Entry, Slot | None]] = {}
+    for atom in view.atoms:
+        covering = None if atom.step in stays else view.covering(atom.step)
+        for entry in atom.entries:
+            held[entry.sequence] = entry, covering.slot if covering is not None else None
+    return held
+
+
+def _beginning(shown: Iterable[Entry | Slot], stored: Sequence[int]) -> str:
+    """Names a list by the runs of stored messages in it, and by what else it holds. A run that
+    reaches the newest stored message stays open: what is appended goes on with it."""
+    place = {sequence: at for at, sequence in enumerate(stored)}
+    parts: list[bytes] = []
+    run = -1
+    for item in shown:
+        at = place.get(item.sequence, -1) if isinstance(item, Entry) and item.live_index < 0 else -1
+        if at < 0 or at != run + 1 or run < 0:
+            parts += [b"to %d" % run] if run >= 0 else []
+            parts.append(item.hash if at < 0 else b"from %d" % at)
+        run = at
+    if 0 <= run < len(stored) - 1:
+        parts.append(b"to %d" % run)
+    return _digest(parts)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    whole = blake2b(digest_size=16)
+    for part in parts:
+        whole.update(len(part).to_bytes(4, "big") + part)
+    return whole.hexdigest()
+
+
+def _entry(message: Incoming, sequence: int, live_index: int, revision: int) -> Entry:
+    return Entry(
+        sequence,
+        message.id,
+        message.traits,
+        message.tokens,
+        message.hash,
+        message.body,
+        revision,
+        message.time_ms,
+        live_index,
+    )

@@ -1,0 +1,213 @@
+"""Reading a session from the store into a view: the whole of it, or the window that a plan may
+need.
+
+Rows read are in proportion to the window: one look-up of the running sum finds where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_server.context.fold import NeedsHistory, apply, extend
+from contextengine_server.context.held import held_by
+from contextengine_server.context.message import MIN_CAP_CHARS
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary, View, top_level
+from contextengine_server.session.rows import entry_of, summary_of
+from contextengine_server.session.state import SessionState
+from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
+from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
+from contextengine_server.wire.shaping import WireShaper
+
+_PASSED_OVER = 16
+"""Rows that are looked at for one that is shown: orphan results in a row are not shown."""
+
+
+async def load(
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    shaper: WireShaper,
+    reach: int | None,
+    since: int | None = None,
+) -> tuple[View, list[Summary]]:
+    """The view at the head's revision, and every live summary.
+
+    `reach`: the window must hold the newest so many tokens of history, and all that no summary
+    covers where that is no more; None: everything. `since`: the window must begin at or before this
+    sequence.
+
+    Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next
+    to nothing, and what lies before them may be shown as well.
+    """
+    large = 0
+    while True:
+        reached = None if reach is None else reach + large
+        view, summaries = await _load(store, head, state, shaper, reached, since)
+        found = sum(view.atom(step).tokens for step in view.large)
+        if reached is None or not view.base or found <= large:
+            return view, summaries
+        large = found
+
+
+async def _load(
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    shaper: WireShaper,
+    reach: int | None,
+    since: int | None,
+) -> tuple[View, list[Summary]]:
+    summaries = await _summaries(store, head, shaper)
+    view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
+    place_summaries(view, summaries, state)
+    first = None
+    if reach is not None and since is None and not head.parent_session:
+        first = await _window_start(store, head, state.view.scattered, reach)
+    if first is None:
+        rows = await _all_rows(store, head)
+        _fold(view, rows, shaper)
+    else:
+        rows = await store.messages(head.scope, first.sequence)
+        assert first.step is not None
+        assert first.start is not None
+        view.base, view.total = first.step, first.start
+        facts = state.view
+        try:
+            # A late result that is shown before the window is left out.
+            _fold(view, shown_in(view, rows, first.sequence), shaper)
+            view.leading, view.leading_open = facts.leading, facts.leading_open
+            view.user_step, view.user_peak = facts.user_step, facts.user_peak
+            view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
+            view.late_mark, view.scattered = facts.late_mark, facts.scattered
+            await _anchor(store, head, state, view, first.sequence, shaper)
+            assert reach is not None
+            in_window = sum(tokens for _, _, tokens in view.uncovered(view.window_start))
+            await hold_newest(store, view, shaper, reach - in_window)
+        except NeedsHistory:
+            return await _load(store, head, state, shaper, None, None)
+    view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
+    view.last_sequence, view.message_count = head.last_sequence, head.message_count
+    return view, summaries
+
+
+def place_summaries(view: View, live: list[Summary], state: SessionState) -> None:
+    """Brings the live summaries into a view."""
+    view.summaries = top_level(live)
+    view.leaves = [summary.leaf for summary in live if summary.depth == 0]
+    view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
+    view.held = held_by(summary.before for summary in live)
+
+
+async def lineage_rows(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[tuple[Scope, MessageRow]]:
+    """All rows of the view with the session that stores each: those of the session it continues, up
+    to that moment, first."""
+    inherited: list[tuple[Scope, MessageRow]] = []
+    if inherits(head, as_of):
+        parent = await store.head(head.scope._replace(session=head.parent_session))
+        if parent is not None:
+            rows = await lineage_rows(store, parent, as_of=head.parent_revision)
+            inherited = [
+                (scope, row) for scope, row in rows if row.sequence <= head.parent_sequence
+            ]
+    own = await store.messages(head.scope, as_of=as_of)
+    return [*inherited, *((head.scope, row) for row in own)]
+
+
+def inherits(head: SessionHead, as_of: int | None = None) -> bool:
+    """True where the view begins with the rows of the session that this one continues: until the
+    first reset."""
+    if not head.parent_session:
+        return False
+    detached = SessionState.decode(head.state).detached
+    return not detached or (as_of is not None and as_of < detached)
+
+
+async def _all_rows(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[MessageRow]:
+    return [row for _, row in await lineage_rows(store, head, as_of=as_of)]
+
+
+async def _summaries(
+    store: Store, head: SessionHead, shaper: WireShaper, *, as_of: int | None = None
+) -> list[Summary]:
+    return [summary_of(row, shaper) for row in await lineage_summaries(store, head, as_of=as_of)]
+
+
+async def lineage_summaries(
+    store: Store, head: SessionHead, *, as_of: int | None = None
+) -> list[SummaryRow]:
+    """All live summaries of the view, those of the session it continues first."""
+    inherited: list[SummaryRow] = []
+    if inherits(head, as_of):
+        parent = await store.head(head.scope._replace(session=head.parent_session))
+        if parent is not None:
+            rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
+            inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]
+    return [*inherited, *await store.summaries(head.scope, as_of=as_of)]
+
+
+def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
+    """Folds stored messages. The spans of summaries are as they were stored, all late results
+    counted: the fold, which moves spans with every late result, must not move them again."""
+    summaries, view.summaries = view.summaries, []
+    if rows:
+        apply(view, extend(view, [entry_of(row) for row in rows], shaper))
+    view.summaries = summaries
+
+
+async def _window_start(
+    store: Store, head: SessionHead, scattered: int, reach: int
+) -> MessageRow | None:
+    """The row that begins the window; None where the window is the whole view, or holds a message
+    that stands in more places than its row tells."""
+    position = head.message_tokens - reach
+    if position <= 0:
+        return None
+    row = await store.atom_from(head.scope, position)
+    if row is None:
+        # The newest atom alone is longer than the window; one that shows nothing tells no more.
+        newest = await store.atom_of(head.scope, head.last_sequence)
+        row = next((member for member in newest if member.start is not None), None)
+    elif row.step:
+        row = await _large_before(store, head, row) or row
+    return row if row is not None and row.step and row.sequence > scattered else None
+
+
+async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> MessageRow | None:
+    """The row that begins the step before this one, where a message of that may be over a cap."""
+    for sequence in range(begins.sequence - 1, max(0, begins.sequence - _PASSED_OVER), -1):
+        rows = await store.atom_of(head.scope, sequence)
+        first = next((row for row in rows if row.start is not None), None)
+        if first is not None:
+            return first if any(len(row.body) > MIN_CAP_CHARS for row in rows) else None
+    return None
+
+
+async def _anchor(
+    store: Store,
+    head: SessionHead,
+    state: SessionState,
+    view: View,
+    before: int,
+    shaper: WireShaper,
+) -> None:
+    """Reads the atoms before the window that every assembly needs."""
+    facts = state.view
+    groups: list[list[MessageRow]] = []
+    if facts.leading_last:
+        for row in await store.messages(head.scope, 1, min(facts.leading_last, before - 1)):
+            groups.append([row])
+    groups += await store.pinned_atoms(head.scope, before)
+    if facts.user_first and facts.user_first < before:
+        groups.append(await store.atom_of(head.scope, facts.user_first))
+    for group in groups:
+        atom = single(head.scope, group, shaper)
+        if atom is not None:
+            refuse_scattered(view, atom)
+            view.anchors[atom.step] = atom
+            if atom.pinned:
+                view.pinned = sorted({*view.pinned, atom.step})

@@ -1,0 +1,42 @@
+"""This turn's prompt, where it is a stored message (contract §3, `current_message_id`): it stays in
+the assembly, verbatim, like the newest user message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from contextengine_server.context.view import View
+from contextengine_server.errors import RowNotFound, Violation
+from contextengine_server.session.cache import Session
+from contextengine_server.session.core import SessionCore
+from contextengine_server.session.window import anchor_of
+
+
+async def keeping(core: SessionCore, session: Session, view: View, message_id: str) -> View:
+    """The view with the atom of this message among those that must stay. Raises RowNotFound."""
+    known = session.ids.get(message_id)
+    sequence = known[0] if known is not None else 0
+    if not sequence:
+        rows = await core.store.messages_by_host_id(session.scope, [message_id])
+        if not rows:
+            raise not_stored(message_id)
+        sequence = rows[0].sequence
+    atom = view.holding(sequence) or await anchor_of(
+        core.store, session.scope, sequence, core.shaper
+    )
+    if atom is None or atom.step == view.user_step or atom.step in view.pinned:
+        return view
+    return replace(
+        view,
+        pinned=sorted({*view.pinned, atom.step}),
+        anchors=view.anchors if view.holds(atom.step) else {**view.anchors, atom.step: atom},
+    )
+
+
+def not_stored(message_id: str) -> RowNotFound:
+    """The error for a prompt that no message of the session is."""
+    return RowNotFound(
+        f"current_message_id: no message {message_id!r} is stored in this session: ingest it or"
+        " send `prompt`",
+        violations=[Violation("current_message_id", "is not stored")],
+    )

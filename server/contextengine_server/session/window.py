@@ -1,0 +1,139 @@
+"""Parts of the history that are read by themselves, before the window: what stands between
+summaries, and single atoms.
+
+What is read is in proportion to the part: a late result is found by the call that it answers,
+wherever it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.fold import NeedsHistory, seal
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.session.rows import entry_of
+from contextengine_server.store.interface import MessageRow, Store
+from contextengine_server.wire.shaping import WireShaper
+
+
+async def anchor_of(store: Store, scope: Scope, sequence: int, shaper: WireShaper) -> Atom | None:
+    """The atom that shows a stored message, read by itself."""
+    return single(scope, await store.atom_of(scope, sequence), shaper)
+
+
+def single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | None:
+    """One atom from its rows, late results included."""
+    begin = next((row for row in rows if row.start is not None), None)
+    if begin is None or begin.step is None or begin.start is None:
+        return None
+    view = View(scope=scope, base=begin.step, total=begin.start, leading_open=False)
+    in_place = [row for row in rows if row.late_of is None]
+    # Of what came late, notes stand elsewhere.
+    late = [row for row in rows if row.late_of is not None and row.step == begin.step]
+    _fold_part(view, in_place, late, shaper)
+    return view.atoms[0] if view.atoms else None
+
+
+async def with_oldest(store: Store, view: View, shaper: WireShaper, tokens: int) -> View:
+    """The view, holding as well the oldest atoms that no summary covers, so many tokens of them.
+    The view given stays as it is.
+
+    What it costs is in proportion to the tokens, wherever the window begins.
+    """
+    copy = replace(view, anchors=dict(view.anchors), follows=dict(view.follows))
+    for start, end in _gaps(view):
+        if tokens <= 0:
+            break
+        tokens -= await _hold(store, copy, start, min(end, start + tokens), shaper)
+    return copy
+
+
+async def hold_newest(store: Store, view: View, shaper: WireShaper, tokens: int) -> None:
+    """Holds in a view the newest atoms before the window that no summary covers, so many tokens of
+    them. Raises NeedsHistory."""
+    for start, end in reversed(_gaps(view)):
+        if tokens <= 0:
+            break
+        tokens -= await _hold(store, view, max(start, end - tokens), end, shaper)
+
+
+def _gaps(view: View) -> list[tuple[int, int]]:
+    """Where what no summary covers lies before the window, besides the leading messages: running
+    sums, in order."""
+    gaps = []
+    position = view.atom(view.leading - 1).end if view.leading else 0
+    for summary in (*view.summaries, None):
+        end = view.window_start if summary is None else min(summary.span_start, view.window_start)
+        if end > position:
+            gaps.append((position, end))
+        if summary is not None:
+            position = max(position, summary.span_end)
+    return gaps
+
+
+async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShaper) -> int:
+    """Holds the atoms whose running sum before them is at least `start` and below `end`; their
+    tokens."""
+    first = await store.atom_from(view.scope, start)
+    behind = await store.atom_from(view.scope, end)
+    if first is None or first.step is None or first.start is None:
+        return 0
+    rows = await store.messages(
+        view.scope, first.sequence, behind.sequence - 1 if behind is not None else None
+    )
+    if not rows:
+        return 0
+    late: list[MessageRow] = []
+    if view.late_mark and behind is not None and behind.step is not None:
+        found = await store.late_results(view.scope, first.sequence, behind.sequence - 1)
+        late = [
+            r
+            for r in found
+            if r.sequence > behind.sequence and r.step is not None and r.step < behind.step
+        ]
+    part = View(
+        scope=view.scope, base=first.step, total=first.start, leading_open=False, leaves=view.leaves
+    )
+    _fold_part(part, shown_in(part, rows, first.sequence), late, shaper)
+    for atom in part.atoms:
+        refuse_scattered(view, atom)
+        view.anchors[atom.step] = atom
+    view.large = sorted({*view.large, *part.large})
+    if behind is not None and behind.step is not None:
+        view.follows[behind.step] = behind.sequence
+    return sum(atom.tokens for atom in part.atoms)
+
+
+def shown_in(part: View, rows: Sequence[MessageRow], first: int) -> list[MessageRow]:
+    """Of the rows from a sequence on those that the part shows: not the late results that are shown
+    before it. One that it shows as a note finds its call by `late_of`."""
+    shown = []
+    for row in rows:
+        if row.late_of is not None and row.late_of < first:
+            if row.step is None or row.step < part.base:
+                continue
+            for _, call_id in entry_of(row).traits.results:
+                part.abandoned.setdefault(call_id, []).append(row.late_of)
+        shown.append(row)
+    return shown
+
+
+def _fold_part(
+    part: View, rows: Sequence[MessageRow], late: Sequence[MessageRow], shaper: WireShaper
+) -> None:
+    """Folds a part that ended long ago, and the results for its calls that came after it."""
+    there = [(entry_of(row), row.late_of) for row in late if row.late_of is not None]
+    seal(part, [entry_of(row) for row in rows], there, shaper)
+
+
+def refuse_scattered(view: View, atom: Atom) -> None:
+    """A message with late results that stands in several places tells one of them: of an atom with
+    calls or results that came no later than such a message it is not known what it shows. Raises
+    NeedsHistory."""
+    if atom.first <= view.scattered and (
+        atom.calls or any(entry.traits.results for entry in atom.entries)
+    ):
+        raise NeedsHistory(atom.first)

@@ -1,2 +1,0 @@
-"""The one place where a session changes: addressing, order, revision, cache, assembly, compaction,
-background work, events."""
