@@ -43,7 +43,7 @@ from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.core import Defaults, Limits, SessionCore
 from contextengine_server.session.load import inherits
 from contextengine_server.session.selection import Selection
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
     ExtractiveSummarizer,
@@ -126,7 +126,7 @@ async def running(
             deadline=settings.summarizer.deadline,
         )
         stack.push_async_callback(pool.close)
-        harnesses = Harnesses(store.lent, clock_ms, new_id, terms_of(settings))
+        harnesses = Harnesses(store.model_leases, clock_ms, new_id, terms_of(settings))
         models = _models(
             settings, harnesses, StoredStates(store.guards), clock_ms, pool, counter, metrics
         )

@@ -15,7 +15,7 @@ from contextengine_server.context.plan import Plan, segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
-from contextengine_server.store.interface import SummaryRow
+from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.reading import read
 from contextengine_server.wire.shaping import WireShaper

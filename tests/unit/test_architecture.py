@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "store": {"context.scope", "context.value"},
     "engines": {"context", "errors"},
-    "wire": {"context", "tokens", "errors", "store.interface", GENERATED},
+    "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
@@ -69,7 +69,6 @@ TO_BE_PARTED = {
     "api/projection.py",
     "context/fold.py",
     "session/core.py",
-    "store/interface.py",
     "store/sqlite/statements.py",
 }
 """Files that have two purposes each: lines of at most 100 showed it."""

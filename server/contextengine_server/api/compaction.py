@@ -31,7 +31,7 @@ from contextengine_server.errors import (
 from contextengine_server.session.append import Request, checked, request_of
 from contextengine_server.session.cache import Session
 from contextengine_server.session.core import Address, SessionCore
-from contextengine_server.store.interface import SessionHead, StoredReply
+from contextengine_server.store.rows import SessionHead, StoredReply
 from contextengine_server.telemetry.tracing import under
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.shaping import summary_info

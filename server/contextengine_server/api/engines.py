@@ -31,7 +31,7 @@ from contextengine_server.health.checks import (
 )
 from contextengine_server.health.integrity import examine, left_over
 from contextengine_server.session.core import Address, SessionCore
-from contextengine_server.store.interface import StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
 
 MAX_OPTIONS_BYTES = 64 * 1024
 UNREADABLE = Check(

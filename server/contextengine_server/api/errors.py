@@ -19,7 +19,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from contextengine_server.errors import DeadlinePassed, DomainError, LostRace, StoreDown
-from contextengine_server.store.interface import RevisionConflict, StoreUnavailable
+from contextengine_server.store.errors import RevisionConflict, StoreUnavailable
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.tracing import Trace
 

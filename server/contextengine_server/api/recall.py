@@ -38,7 +38,7 @@ from contextengine_server.recall.searching import (
 )
 from contextengine_server.session.core import SessionCore, not_found
 from contextengine_server.session.rows import rendered
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.reading import OWN_PREFIX, content_hash
 from contextengine_server.wire.shaping import summary_info, summary_item_id
 

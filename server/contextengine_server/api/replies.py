@@ -15,7 +15,7 @@ from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly import OVER_BUDGET, Assembly
 from contextengine_server.session.explanation import Decision, Kind, explain
 from contextengine_server.session.selection import Failure
-from contextengine_server.store.interface import SummaryRow
+from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
 from contextengine_server.wire.shaping import summary_info
 

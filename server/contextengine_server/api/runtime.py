@@ -20,7 +20,7 @@ from contextengine_server.runtime.broker import (
     Said,
     work_of,
 )
-from contextengine_server.store.lending import LentJob
+from contextengine_server.store.rows import ModelJob
 from contextengine_server.summarize.runtime import Completion
 
 PURPOSE = "context-engine.compaction"
@@ -165,7 +165,7 @@ def _completion(said: pb.AttachRequest.Completion) -> Completion:
 
 def _told(said: Said) -> pb.AttachResponse:
     match said:
-        case LentJob():
+        case ModelJob():
             return pb.AttachResponse(job=_job(said))
         case Receipt(job_id, reason):
             receipt = pb.AttachResponse.Receipt(job_id=job_id, accepted=not reason, reason=reason)
@@ -174,7 +174,7 @@ def _told(said: Said) -> pb.AttachResponse:
             return pb.AttachResponse(cancel=pb.AttachResponse.Cancel(job_id=job_id, reason=reason))
 
 
-def _job(lent: LentJob) -> pb.AttachResponse.Job:
+def _job(lent: ModelJob) -> pb.AttachResponse.Job:
     work = work_of(lent)
     job = pb.AttachResponse.Job(
         job_id=lent.id,

@@ -26,7 +26,7 @@ from contextengine_server.session.core import SessionCore, not_found
 from contextengine_server.session.lifecycle import delete
 from contextengine_server.session.load import lineage_rows, lineage_summaries
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import MessageRow, SessionHead
+from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.telemetry.events import Event, Watched
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import summary_info

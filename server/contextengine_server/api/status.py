@@ -105,7 +105,7 @@ async def _summarizers(core: SessionCore, scope: Scope, engine: Engine) -> pb.Su
         tokens_last_day=guards.spent_day,
         max_tokens_per_day=policy.spend.per_day,
         attached_harness_count=core.attached(scope.tenant),
-        open_job_count=await core.store.lent.open_count(scope.tenant),
+        open_job_count=await core.store.model_leases.open_count(scope.tenant),
     )
     if guards.wait_ms:
         said.breaker_retry_time.FromMilliseconds(now + guards.wait_ms)

@@ -15,7 +15,7 @@ from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.expanding import MAX_DEPTH
 from contextengine_server.session.append import request_of
 from contextengine_server.session.core import SessionCore
-from contextengine_server.store.spawns import Spawn
+from contextengine_server.store.rows import Spawn
 
 MAX_OBJECTIVE_BYTES = 16 * 1024
 MAX_LOCATOR_BYTES = 4_096

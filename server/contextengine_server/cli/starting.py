@@ -61,7 +61,7 @@ def refusal(error: BaseException) -> str | None:
     from contextengine_server.api.auth import ConfigurationError
     from contextengine_server.engines.registry import InvalidEngine
     from contextengine_server.errors import UnknownEngine
-    from contextengine_server.store.interface import StoreRefused
+    from contextengine_server.store.errors import StoreRefused
     from contextengine_server.tokens import CorruptRanks
 
     match error:

@@ -15,7 +15,7 @@ from contextengine_server.session.budget import BudgetSpec
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.model import Report, meter_usage, note_usage
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.reading import Incoming
 

@@ -14,7 +14,7 @@ from contextengine_server.session.core import Address, Ref, SessionCore, not_fou
 from contextengine_server.session.load import load
 from contextengine_server.session.model import set_model
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.reading import Incoming
 
 

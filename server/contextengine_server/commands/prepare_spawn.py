@@ -30,8 +30,8 @@ from contextengine_server.session.cache import Session
 from contextengine_server.session.core import MAX_TRIES, Address, Ref, SessionCore
 from contextengine_server.session.load import lineage_rows, load
 from contextengine_server.session.state import SessionState, facts_of
-from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead
-from contextengine_server.store.spawns import Spawn, TooManyChildren
+from contextengine_server.store.errors import RevisionConflict, TooManyChildren
+from contextengine_server.store.rows import Commit, SessionHead, Spawn
 from contextengine_server.telemetry.tracing import CURRENT
 
 

@@ -10,8 +10,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.errors import BudgetSpent, InvalidField, PermissionDenied, Violation
 from contextengine_server.session.core import SessionCore, not_found
-from contextengine_server.store.interface import SessionHead
-from contextengine_server.store.spawns import Spawn
+from contextengine_server.store.rows import SessionHead, Spawn
 
 
 @value

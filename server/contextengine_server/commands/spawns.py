@@ -12,7 +12,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.errors import InvalidField, RowNotFound, SpawnEnded, Violation
 from contextengine_server.session import lifecycle
 from contextengine_server.session.core import Address, Ref, SessionCore
-from contextengine_server.store.spawns import Ended, Spawn
+from contextengine_server.store.rows import EndedSpawn, Spawn
 from contextengine_server.telemetry.tracing import CURRENT
 
 ROLLED_BACK = "rolled_back"
@@ -109,7 +109,9 @@ async def end(core: SessionCore, tenant: str, child: Ref, reason: str, token: st
     return alive
 
 
-async def _end(core: SessionCore, spawn: Spawn, reason: str, *, take_back: bool) -> Ended | None:
+async def _end(
+    core: SessionCore, spawn: Spawn, reason: str, *, take_back: bool
+) -> EndedSpawn | None:
     session = core.warm.enter(spawn.child)
     try:
         async with session.lock:
@@ -132,7 +134,7 @@ async def expire(core: SessionCore) -> int:
     return len(done)
 
 
-async def _announce(core: SessionCore, ended: Ended) -> None:
+async def _announce(core: SessionCore, ended: EndedSpawn) -> None:
     spawn, reason = ended.spawn, ended.spawn.end_reason
     kind = reason if reason in (ROLLED_BACK, "expired") else "ended"
     core.meters.subagents[kind].value += 1

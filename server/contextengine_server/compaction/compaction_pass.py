@@ -13,7 +13,7 @@ from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.session.rows import summary_cost
-from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.shaping import WireShaper

@@ -36,7 +36,8 @@ from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
-from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, SummaryRow
+from contextengine_server.store.errors import RevisionConflict
+from contextengine_server.store.rows import Commit, SessionHead, SummaryRow
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.telemetry.tracing import Trace

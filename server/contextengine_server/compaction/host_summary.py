@@ -14,7 +14,7 @@ from contextengine_server.session.cache import Session
 from contextengine_server.session.change import Changed, Draft, change
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
 
 MAX_SUMMARY_BYTES = 1024 * 1024

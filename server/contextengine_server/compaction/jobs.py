@@ -27,7 +27,8 @@ from contextengine_server.session.cache import Owed, Session
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.lifecycle import end
 from contextengine_server.session.spans import name_scope
-from contextengine_server.store.interface import Debt, StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT, Tracer, under
 
 COMPACT = "compact"

@@ -36,14 +36,8 @@ from contextengine_server.session.cache import Session
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.window import with_oldest
-from contextengine_server.store.interface import (
-    Commit,
-    DuplicateRequest,
-    RevisionConflict,
-    SessionHead,
-    StoredReply,
-    SummaryRow,
-)
+from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
+from contextengine_server.store.rows import Commit, SessionHead, StoredReply, SummaryRow
 
 EXPIRES_MS = 10 * 60_000
 """How long a proposal may be taken: a harness decides within one of its turns."""

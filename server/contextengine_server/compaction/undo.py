@@ -11,7 +11,7 @@ from contextengine_server.session.cache import Session
 from contextengine_server.session.change import Changed, Draft, change
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 
 
 async def undo(

@@ -13,7 +13,7 @@ from contextengine_server.engines.registry import InvalidEngine, Registry
 from contextengine_server.errors import DomainError
 from contextengine_server.health.integrity import Report
 from contextengine_server.session.selection import Failure
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 from contextengine_server.tokens import CorruptRanks, TokenCounter
 
 OK, WARNING, ERROR = "ok", "warning", "error"

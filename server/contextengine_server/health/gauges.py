@@ -11,8 +11,9 @@ from functools import partial
 import structlog
 
 from contextengine_server.runtime.guard_states import read_state
-from contextengine_server.store.condition import Workload
-from contextengine_server.store.interface import Store, StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Workload
 from contextengine_server.summarize.guarding import GuardStatus
 from contextengine_server.summarize.request import SummaryPolicy
 from contextengine_server.telemetry.metrics import Metrics
@@ -94,7 +95,7 @@ class Sampler:
         )
         metrics.gauge(
             "contextengine.lent.jobs",
-            lambda: self._work.lent_open,
+            lambda: self._work.jobs_open,
             "Jobs for lent models without a result",
             unit="{job}",
         )

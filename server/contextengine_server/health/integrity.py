@@ -25,7 +25,7 @@ from contextengine_server.session.core import MAX_TRIES, Address, SessionCore, n
 from contextengine_server.session.load import inherits, lineage_rows, lineage_summaries, load
 from contextengine_server.session.rows import facts_by_sequence
 from contextengine_server.session.state import SessionState, facts_of
-from contextengine_server.store.interface import Facts, MessageRow, SessionHead, SummaryRow
+from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.reading import content_hash
 
 EVENT = "context:integrity"

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from google.protobuf.message import DecodeError
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import MessageRow, Store
-from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, Kind, Match, Span
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, DocumentKind, Match, SearchSpan
 
 from .texts import passages_of, text_of_body
 
@@ -29,11 +30,11 @@ async def stale_passages(store: Store, scope: Scope) -> int:
     for first in range(progress.first_sequence, last + 1, _AT_ONCE):
         end = min(first + _AT_ONCE - 1, last)
         rows = await store.messages(scope, first, end, retired=True)
-        span = Span(scope, Kind.MESSAGE, first, end, progress.revision, retired=True)
+        span = SearchSpan(scope, DocumentKind.MESSAGE, first, end, progress.revision, retired=True)
         held, _ = await store.index.scan(span, _AT_ONCE * MAX_PARTS)
         stale += await asyncio.to_thread(_differing, rows, held)
     summaries = await store.index.summaries(scope, 0)
-    span = Span(scope, Kind.SUMMARY, 0, MAX_PLACE, progress.revision)
+    span = SearchSpan(scope, DocumentKind.SUMMARY, 0, MAX_PLACE, progress.revision)
     held, _ = await store.index.scan(span, len(summaries) * MAX_PARTS + 1)
     known = {match.place: match.text for match in held}
     done = [(at, text) for at, text in summaries if at < progress.cursor.summaries]

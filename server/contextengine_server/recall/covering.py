@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, RowNotFound
-from contextengine_server.store.interface import MessageRow
+from contextengine_server.store.rows import MessageRow
 from contextengine_server.wire.reading import outward
 
 from .ground import Ground

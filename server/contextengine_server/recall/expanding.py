@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import fenced
-from contextengine_server.store.interface import MessageRow, SessionHead, SummaryRow
+from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 
 from .covering import children_of, covered, summary_of
 from .ground import Ground

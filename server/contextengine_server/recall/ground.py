@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 
 from .indexing import Indexer
 from .lineage import Inherits

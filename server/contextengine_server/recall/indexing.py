@@ -18,8 +18,9 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import MessageRow, Store
-from contextengine_server.store.search import Advance, Cursor, Document, Kind, Progress
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
 
 from .texts import passages_of, text_of_body
 
@@ -190,7 +191,7 @@ class Indexer:
             for ordinal, text in await self._index.summaries(scope, after.summaries):
                 passages = passages_of(text)
                 documents += [
-                    Document(Kind.SUMMARY, ordinal, part, each)
+                    Document(DocumentKind.SUMMARY, ordinal, part, each)
                     for part, each in enumerate(passages)
                 ]
                 after = replace(after, summaries=ordinal + 1)
@@ -216,7 +217,9 @@ class Indexer:
             for row in rows:
                 passages = await self._passages(scope, row)
                 for part in range(after.parts, len(passages)):
-                    documents.append(Document(Kind.MESSAGE, row.sequence, part, passages[part]))
+                    documents.append(
+                        Document(DocumentKind.MESSAGE, row.sequence, part, passages[part])
+                    )
                     after = replace(after, parts=part + 1)
                     room -= len(passages[part])
                     if room <= 0:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.store.rows import SessionHead, SummaryRow
 
 from .covering import children_of, covered, message_of, required_summary
 from .ground import Ground

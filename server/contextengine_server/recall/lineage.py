@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import structlog
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 
 Inherits = Callable[[SessionHead, int | None], bool]
 """Whether a session's view begins with the rows of the one that it continues, now (None) or as of a

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
-from contextengine_server.store.interface import MessageRow
-from contextengine_server.store.search import Match, Span
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.search import Match, SearchSpan
 
 from .ground import Ground
 from .patterns import Pattern
@@ -24,7 +24,7 @@ _AT_ONCE = 256
 
 async def scanned(
     ground: Ground,
-    spans: Sequence[Span],
+    spans: Sequence[SearchSpan],
     pattern: Pattern,
     need: int,
     seconds: float,
@@ -56,7 +56,7 @@ def _matching(pattern: Pattern, batch: Sequence[Match]) -> list[Match]:
 
 
 async def _batch(
-    ground: Ground, span: Span, pattern: Pattern, below: int | None
+    ground: Ground, span: SearchSpan, pattern: Pattern, below: int | None
 ) -> tuple[list[Match], int | None]:
     """The next messages with their whole texts, and the sequence below which to go on."""
     index = ground.store.index
@@ -79,7 +79,7 @@ async def _batch(
     return batch, at
 
 
-async def _rows(ground: Ground, span: Span, first: int, last: int) -> list[MessageRow]:
+async def _rows(ground: Ground, span: SearchSpan, first: int, last: int) -> list[MessageRow]:
     return await ground.store.messages(
         span.scope, first, last, as_of=span.revision, retired=span.retired
     )
@@ -89,7 +89,7 @@ def _texts(rows: Sequence[MessageRow]) -> list[str]:
     return [text_of_body(row.body) for row in rows]
 
 
-def _chosen(row: MessageRow, span: Span) -> bool:
+def _chosen(row: MessageRow, span: SearchSpan) -> bool:
     if span.roles and row.role not in span.roles:
         return False
     if span.start_ms is not None and (row.time_ms is None or row.time_ms < span.start_ms):
@@ -97,5 +97,5 @@ def _chosen(row: MessageRow, span: Span) -> bool:
     return span.end_ms is None or (row.time_ms is not None and row.time_ms < span.end_ms)
 
 
-def _match(span: Span, row: MessageRow, text: str) -> Match:
+def _match(span: SearchSpan, row: MessageRow, text: str) -> Match:
     return Match(span, row.sequence, 0, text, 0, row.role, row.time_ms, row.host_id)

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from contextengine_server.store.interface import SessionHead, SummaryRow
-from contextengine_server.store.search import MAX_PLACE, Kind, Lane, Match, Span
+from contextengine_server.store.rows import SessionHead, SummaryRow
+from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
 
 from .ground import Ground
 from .lineage import Lineage, SummaryAt, lineage_of
@@ -197,13 +197,15 @@ def _reading(query: Query, indexed: bool) -> tuple[Pattern | None, list[Term]]:
     return compile_pattern("(?i)" + "|".join(words)), []
 
 
-def _spans(lineage: Lineage, query: Query) -> list[Span]:
+def _spans(lineage: Lineage, query: Query) -> list[SearchSpan]:
     found = []
     for link in lineage.links:
         first, last = max(link.first, query.first), min(link.last, query.last or link.last)
         if first <= last:
             filters = (query.retired, query.roles, query.start_ms, query.end_ms)
-            found.append(Span(link.scope, Kind.MESSAGE, first, last, link.revision, *filters))
+            found.append(
+                SearchSpan(link.scope, DocumentKind.MESSAGE, first, last, link.revision, *filters)
+            )
     return found
 
 
@@ -220,7 +222,7 @@ def _covers(row: SummaryRow, query: Query) -> bool:
 
 
 async def _lanes(
-    ground: Ground, spans: Sequence[Span], terms: Sequence[Term], documents: int
+    ground: Ground, spans: Sequence[SearchSpan], terms: Sequence[Term], documents: int
 ) -> list[Sought]:
     index = ground.store.index
     words = await index.count(spans, [Lane(term.text) for term in terms])
@@ -236,7 +238,7 @@ async def _lanes(
 
 
 async def _rank(
-    ground: Ground, spans: Sequence[Span], terms: Sequence[Term], limit: int, place: _Place
+    ground: Ground, spans: Sequence[SearchSpan], terms: Sequence[Term], limit: int, place: _Place
 ) -> _Finds:
     lanes = await _lanes(ground, spans, terms, sum(span.last - span.first + 1 for span in spans))
     wanted = ((place.messages + limit) // _BLOCK + 1) * _BLOCK
@@ -258,9 +260,9 @@ async def _rank_summaries(
 ) -> _Finds:
     known = {(one.link.scope, one.ordinal): one for one in chosen}
     spans = [
-        Span(
+        SearchSpan(
             link.scope,
-            Kind.SUMMARY,
+            DocumentKind.SUMMARY,
             0,
             MAX_PLACE,
             link.revision,
@@ -289,7 +291,7 @@ def _finder(lanes: Sequence[Sought]) -> Callable[[str], tuple[int, int]]:
 
 
 async def _scan(
-    ground: Ground, spans: Sequence[Span], pattern: Pattern, limit: int, place: _Place
+    ground: Ground, spans: Sequence[SearchSpan], pattern: Pattern, limit: int, place: _Place
 ) -> _Finds:
     matches, below = await scanned(ground, spans, pattern, limit + 1, SCAN_S, place.below or None)
     found = [_of_message(match, 1.0) for match in matches]

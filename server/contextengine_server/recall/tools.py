@@ -18,7 +18,7 @@ import orjson
 
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.errors import InvalidField, RowNotFound
-from contextengine_server.store.interface import SessionHead, SummaryRow
+from contextengine_server.store.rows import SessionHead, SummaryRow
 
 from .arguments import Arguments, InvalidArgument
 from .expanding import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand

@@ -18,7 +18,8 @@ from typing import TypeAlias
 import orjson
 import structlog
 
-from contextengine_server.store.lending import LentJob, LentJobs, Outcome
+from contextengine_server.store.protocols import ModelLeases
+from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.summarize import NobodyThere, SummarizerFailed
 from contextengine_server.summarize.answers import MAX_ANSWER_CHARS
 from contextengine_server.summarize.runtime import Completion, Work
@@ -89,7 +90,7 @@ class Cancelled:
     reason: str
 
 
-Said: TypeAlias = LentJob | Receipt | Cancelled
+Said: TypeAlias = ModelJob | Receipt | Cancelled
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +100,7 @@ class Attached:
     id: str
     tenant: str
     harness: Harness
-    held: dict[str, LentJob] = field(default_factory=dict)
+    held: dict[str, ModelJob] = field(default_factory=dict)
     """The jobs that it was handed and has not answered, by id."""
     unsaid: deque[Said] = field(default_factory=deque)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -125,9 +126,9 @@ class Attached:
 
 
 _REASONS = {
-    Outcome.UNKNOWN: "there is no such job: it was cancelled or given up",
-    Outcome.TWICE: "the job has its result: one was accepted before",
-    Outcome.LOST: "the lease is lost: the job was handed out again",
+    JobOutcome.UNKNOWN: "there is no such job: it was cancelled or given up",
+    JobOutcome.TWICE: "the job has its result: one was accepted before",
+    JobOutcome.LOST: "the lease is lost: the job was handed out again",
 }
 
 
@@ -136,7 +137,7 @@ class Harnesses:
 
     def __init__(
         self,
-        jobs: LentJobs,
+        jobs: ModelLeases,
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
         terms: Terms | None = None,
@@ -225,7 +226,7 @@ class Harnesses:
         stream.held = {id: job for id, job in stream.held.items() if job.lease_until_ms > now}
         return len(stream.held) < stream.harness.slots
 
-    async def _claim(self, stream: Attached) -> LentJob | None:
+    async def _claim(self, stream: Attached) -> ModelJob | None:
         harness = stream.harness
         return await self._jobs.claim(
             stream.tenant,
@@ -307,10 +308,10 @@ class Harnesses:
             if wanted and not self.draining():
                 await self._withdraw(work.tenant, job.id, why)
 
-    async def _offer(self, work: Work) -> LentJob:
+    async def _offer(self, work: Work) -> ModelJob:
         now = self._clock_ms()
         encoded = orjson.dumps(asdict(work))
-        job = LentJob(
+        job = ModelJob(
             work.tenant,
             self._new_id(),
             blake2b(encoded, digest_size=16).hexdigest(),
@@ -329,7 +330,7 @@ class Harnesses:
             await self._jobs.remove(job.tenant, job.id)
             raise
 
-    def _hand_out(self, job: LentJob, work: Work) -> None:
+    def _hand_out(self, job: ModelJob, work: Work) -> None:
         """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is
         no hope for it."""
         now = self._clock_ms()
@@ -377,6 +378,6 @@ def _decode(result: bytes) -> Completion:
     return Completion(**orjson.loads(result))
 
 
-def work_of(job: LentJob) -> Work:
+def work_of(job: ModelJob) -> Work:
     """What is to be done for a job."""
     return Work(**orjson.loads(job.work))

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import structlog
 
-from contextengine_server.store.guards import Guards
+from contextengine_server.store.protocols import Guards
 from contextengine_server.summarize import GuardState
 
 T = TypeVar("T")

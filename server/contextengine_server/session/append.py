@@ -18,14 +18,8 @@ from contextengine_server.session.cache import ENTRY_OVERHEAD, Session
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.rows import changed_facts, row_of
 from contextengine_server.session.state import SessionState, facts_after
-from contextengine_server.store.interface import (
-    Commit,
-    DuplicateHostIds,
-    DuplicateRequest,
-    RevisionConflict,
-    SessionHead,
-    StoredReply,
-)
+from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
+from contextengine_server.store.rows import Commit, SessionHead, StoredReply
 from contextengine_server.wire.reading import Incoming
 
 

@@ -14,7 +14,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import OPENING
 from contextengine_server.context.view import Summary, View
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import note_item_id, summary_item_id
 

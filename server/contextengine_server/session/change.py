@@ -13,15 +13,8 @@ from contextengine_server.session.append import Request, checked
 from contextengine_server.session.cache import Session
 from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import (
-    Commit,
-    DuplicateRequest,
-    Facts,
-    RevisionConflict,
-    SessionHead,
-    StoredReply,
-    SummaryRow,
-)
+from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
+from contextengine_server.store.rows import Commit, Facts, SessionHead, StoredReply, SummaryRow
 
 
 @dataclass(slots=True)

@@ -35,13 +35,9 @@ from contextengine_server.session.rows import entry_of, summary_overhead
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.spans import loaded, name_scope
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.interface import (
-    Changes,
-    Commit,
-    SessionHead,
-    Store,
-    StoreUnavailable,
-)
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Changes, Commit, SessionHead
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, Summarizer, SummaryRequest
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters

@@ -20,13 +20,8 @@ from contextengine_server.session.core import Address, SessionCore
 from contextengine_server.session.load import inherits
 from contextengine_server.session.rows import refold
 from contextengine_server.session.state import SessionState, ViewFacts, facts_of
-from contextengine_server.store.interface import (
-    Deleted,
-    HasDependents,
-    RevisionConflict,
-    SessionHead,
-    StoredReply,
-)
+from contextengine_server.store.errors import HasDependents, RevisionConflict
+from contextengine_server.store.rows import Deleted, SessionHead, StoredReply
 
 
 async def reset(

@@ -16,7 +16,8 @@ from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.session.rows import entry_of, summary_of
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
-from contextengine_server.store.interface import MessageRow, SessionHead, Store, SummaryRow
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.shaping import WireShaper
 
 _PASSED_OVER = 16

@@ -13,7 +13,7 @@ from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
-from contextengine_server.store.interface import Facts, MessageRow, SummaryRow
+from contextengine_server.store.rows import Facts, MessageRow, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import read_traits
 from contextengine_server.wire.shaping import WireShaper

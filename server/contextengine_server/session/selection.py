@@ -13,7 +13,8 @@ from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.fields import merge
 from contextengine_server.engines.registry import Registry
-from contextengine_server.store.interface import Assignment, Store
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Assignment
 from contextengine_server.telemetry.tracing import CURRENT
 
 

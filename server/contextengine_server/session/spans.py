@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import SessionHead
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.tracing import Trace
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from contextengine_server.context.fold import NeedsHistory, seal
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.session.rows import entry_of
-from contextengine_server.store.interface import MessageRow, Store
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow
 from contextengine_server.wire.shaping import WireShaper
 
 

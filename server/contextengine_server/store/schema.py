@@ -2,7 +2,7 @@
 
 Every key begins with the tenant, so that the tables can be partitioned by it. The types and the
 partial indexes are those that SQLite and PostgreSQL share. Columns are named like the fields of the
-rows in `interface`.
+values in `rows`.
 
 All tables are ordinary rowid tables in SQLite: messages of 1 KB in a WITHOUT ROWID table took three
 times the space (a row over a quarter of a page spills into a page of its own), and the head table

@@ -29,7 +29,7 @@ MAX_LANES = 60
 """The most ways to match in one look-up: each has a bit of an integer."""
 
 
-class Kind(IntEnum):
+class DocumentKind(IntEnum):
     """What a document is a passage of."""
 
     MESSAGE = 0
@@ -75,7 +75,7 @@ class Progress:
 class Document:
     """One passage to be found."""
 
-    kind: Kind
+    kind: DocumentKind
     place: int
     part: int
     text: str
@@ -105,11 +105,11 @@ class Lane:
 
 
 @dataclass(slots=True, frozen=True)
-class Span:
+class SearchSpan:
     """Where to look: places of one kind in one session, as of a revision."""
 
     scope: Scope
-    kind: Kind
+    kind: DocumentKind
     first: int
     last: int
     revision: int
@@ -130,7 +130,7 @@ class Span:
 class Match:
     """A document that was found, with what its message's row says."""
 
-    span: Span
+    span: SearchSpan
     place: int
     part: int
     text: str
@@ -141,13 +141,8 @@ class Match:
     host_id: str = ""
 
 
-class SearchIndex(Protocol):
-    """The index of a store. A span whose scope is incomplete, or whose session is not there, holds
-    nothing."""
-
-    available: bool
-    """False where the database has no full-text search: nothing is indexed then, and nothing
-    found."""
+class IndexFilling(Protocol):
+    """How the search index comes to what it holds."""
 
     noted: Callable[[Scope], None]
     """Called on the event loop for each session that brought messages or summaries, once they are
@@ -167,6 +162,10 @@ class SearchIndex(Protocol):
         """(ordinal, text) of the session's summaries in the order of creation, behind the first
         `skip`."""
 
+
+class IndexUpkeep(Protocol):
+    """How the search index gets rid of what it held."""
+
     async def renew(self, scope: Scope) -> None:
         """Gives up what the index holds of a session, and begins with it anew."""
 
@@ -177,16 +176,32 @@ class SearchIndex(Protocol):
     async def tidy(self) -> bool:
         """One short piece of upkeep, erasure included. True where there is more to do."""
 
-    async def count(self, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
+
+class IndexLookup(Protocol):
+    """What the search index finds. A span whose scope is incomplete, or whose session is not
+    there, holds nothing."""
+
+    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
         """How many documents each lane matches, whatever their rows say."""
 
-    async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
+    async def find(
+        self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+    ) -> list[Match]:
         """At most `limit` places, the heaviest first and of equals the newest; of each place its
         heaviest passage."""
 
     async def scan(
-        self, span: Span, limit: int, *, below: int | None = None, containing: str = ""
+        self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:
         """Passages from the newest place down, those of places below one given, at most about
         `limit` of them; with `containing` only those that may contain it (three characters or
         more). With them the place below which to go on; None at the end."""
+
+
+class SearchIndex(IndexFilling, IndexUpkeep, IndexLookup, Protocol):
+    """Texts of messages and summaries, found by words, by parts of words, or gone through in
+    order."""
+
+    available: bool
+    """False where the database has no full-text search: nothing is indexed then, and nothing
+    found."""

@@ -11,7 +11,7 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import MIN_CAP_CHARS, Entry, Form, Slot
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.context.view import Summary
-from contextengine_server.store.interface import SummaryRow
+from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .bounding import Bounded, cut_texts, may_be_bounded

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 
 

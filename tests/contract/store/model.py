@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Commit,
-    Debt,
-    Deleted,
+from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
     HasDependents,
-    MessageRow,
     RevisionConflict,
+)
+from contextengine_server.store.rows import (
+    Commit,
+    Debt,
+    Deleted,
+    MessageRow,
     SessionHead,
     StoredReply,
     SummaryRow,

@@ -7,14 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Commit,
-    Debt,
-    MessageRow,
-    SessionHead,
-    Store,
-    SummaryRow,
-)
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Commit, Debt, MessageRow, SessionHead, SummaryRow
 
 SCOPE = Scope("acme", "main", "s1")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextengine_server.store.interface import Assignment, Store
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Assignment
 
 from .conftest import Backend
 

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
+from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
-    Facts,
     RevisionConflict,
-    SessionHead,
-    Store,
-    StoredReply,
     StoreError,
     StoreUnavailable,
 )
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Facts, SessionHead, StoredReply
 
 from .conftest import Backend
 from .rows import SCOPE, Pen, debt, message, summary

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Debt, Store
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Debt
 
 from .conftest import Backend
 from .rows import SCOPE, Pen, debt

@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Assignment,
-    Deleted,
-    HasDependents,
-    RevisionConflict,
-    Store,
-    StoredReply,
-)
+from contextengine_server.store.errors import HasDependents, RevisionConflict
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Assignment, Deleted, StoredReply
 
 from .rows import SCOPE, Pen, debt, message, summary
 

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 
 from .conftest import Backend
 

@@ -11,15 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Commit,
-    Facts,
-    MessageRow,
-    SessionHead,
-    Store,
-    StoredReply,
-    StoreError,
-)
+from contextengine_server.store.errors import StoreError
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Commit, Facts, MessageRow, SessionHead, StoredReply
 
 from .model import Model, Session
 from .rows import debt, message, summary

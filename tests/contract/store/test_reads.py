@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import MessageRow, Store, StoredReply
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow, StoredReply
 
 from .rows import SCOPE, Pen, debt, message, summary
 

@@ -13,18 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.search import (
     MAX_PARTS,
     MAX_PLACE,
     Advance,
     Cursor,
     Document,
-    Kind,
+    DocumentKind,
     Lane,
     Match,
     Progress,
-    Span,
+    SearchSpan,
 )
 
 from .rows import SCOPE, Pen, message, summary
@@ -32,12 +32,12 @@ from .rows import SCOPE, Pen, message, summary
 WHOLE = 2**40
 
 
-def span(scope: Scope = SCOPE, **more: Any) -> Span:
-    return replace(Span(scope, Kind.MESSAGE, 1, WHOLE, WHOLE), **more)
+def span(scope: Scope = SCOPE, **more: Any) -> SearchSpan:
+    return replace(SearchSpan(scope, DocumentKind.MESSAGE, 1, WHOLE, WHOLE), **more)
 
 
 async def fill(
-    pen: Pen, *texts: str, kind: Kind = Kind.MESSAGE, first: int | None = None
+    pen: Pen, *texts: str, kind: DocumentKind = DocumentKind.MESSAGE, first: int | None = None
 ) -> Progress:
     """Indexes texts, one for each place, behind what is there."""
     progress = await pen.store.index.progress(pen.scope)
@@ -60,7 +60,7 @@ async def written(store: Store, *texts: str, scope: Scope = SCOPE, **row: Any) -
     return pen
 
 
-async def found(store: Store, text: str, *spans: Span, substring: bool = False) -> list[int]:
+async def found(store: Store, text: str, *spans: SearchSpan, substring: bool = False) -> list[int]:
     matches = await store.index.find(spans or [span()], [Lane(text, substring)], 1000)
     return [match.place for match in matches]
 
@@ -191,7 +191,7 @@ async def test_a_message_of_many_passages_is_found_once_by_its_best(store: Store
     progress = await store.index.progress(SCOPE)
     assert progress is not None
     passages = [
-        Document(Kind.MESSAGE, 1, part, text)
+        Document(DocumentKind.MESSAGE, 1, part, text)
         for part, text in enumerate(["red", "red blue", "blue"])
     ]
     step = Advance(SCOPE, progress.incarnation, Cursor(), Cursor(2, 0, 0, 1), passages)
@@ -231,8 +231,8 @@ async def test_summaries_are_places_of_their_own(store: Store) -> None:
         (2, "what 3 to 3 said"),
     ]
     assert await store.index.summaries(SCOPE, 2) == [(2, "what 3 to 3 said")]
-    await fill(pen, "red", "red", "red", kind=Kind.SUMMARY, first=0)
-    whole = Span(SCOPE, Kind.SUMMARY, 0, WHOLE, WHOLE)
+    await fill(pen, "red", "red", "red", kind=DocumentKind.SUMMARY, first=0)
+    whole = SearchSpan(SCOPE, DocumentKind.SUMMARY, 0, WHOLE, WHOLE)
     assert await found(store, "red") == []
     assert await found(store, "red", whole) == [2, 1, 0]
     assert await found(store, "red", replace(whole, places={0, 2})) == [2, 0]
@@ -243,10 +243,10 @@ async def test_a_cursor_moves_only_from_where_it_stands(store: Store) -> None:
     progress = await store.index.progress(SCOPE)
     assert progress == Progress(Cursor(2, 0, 0, 1), "first life", 1, 1, 2, 0)
     stale = Advance(
-        SCOPE, "first life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")]
+        SCOPE, "first life", Cursor(), Cursor(9), [Document(DocumentKind.MESSAGE, 9, 0, "stale")]
     )
     strange = Advance(
-        SCOPE, "another life", Cursor(), Cursor(9), [Document(Kind.MESSAGE, 9, 0, "stale")]
+        SCOPE, "another life", Cursor(), Cursor(9), [Document(DocumentKind.MESSAGE, 9, 0, "stale")]
     )
     unknown = Advance(Scope("acme", "main", "none"), "x", Cursor(), Cursor(9), [])
     await store.index.advance([stale, strange, unknown])
@@ -318,11 +318,15 @@ async def test_what_lies_behind_the_last_place_is_left_out(store: Store) -> None
     pen = Pen(store)
     await pen.write(count=1)
     documents = [
-        Document(Kind.MESSAGE, MAX_PLACE + 1, 0, "far"),
-        Document(Kind.MESSAGE, 1, MAX_PARTS, "far"),
+        Document(DocumentKind.MESSAGE, MAX_PLACE + 1, 0, "far"),
+        Document(DocumentKind.MESSAGE, 1, MAX_PARTS, "far"),
     ]
     step = Advance(
-        SCOPE, "first life", Cursor(), Cursor(1), [*documents, Document(Kind.MESSAGE, 1, 0, "near")]
+        SCOPE,
+        "first life",
+        Cursor(),
+        Cursor(1),
+        [*documents, Document(DocumentKind.MESSAGE, 1, 0, "near")],
     )
     await store.index.advance([step])
     assert await found(store, "far") == []

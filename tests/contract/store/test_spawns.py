@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Commit, RevisionConflict, SessionHead, Store
-from contextengine_server.store.spawns import KEPT_MS, Spawn, TooManyChildren
+from contextengine_server.store.errors import RevisionConflict, TooManyChildren
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import KEPT_MS, Commit, SessionHead, Spawn
 
 from .conftest import Backend
 from .rows import SCOPE, Pen, message

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.condition import Workload
-from contextengine_server.store.interface import Store
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Workload
 
 from .rows import SCOPE, debt
 

@@ -20,7 +20,7 @@ from contextengine_proto.v1 import (
 from contextengine_server import errors as domain
 from contextengine_server.api import contract, unserved
 from contextengine_server.api.server import ServerOptions
-from contextengine_server.store.interface import StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
 from tests.integration.api_infra.house import failure, house, nothing
 
 REQUEST = assemble_pb2.AssembleRequest()

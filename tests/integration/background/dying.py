@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from contextengine_server.app import App, running
 from contextengine_server.compaction import compactor
 from contextengine_server.config.loading import load_settings
-from contextengine_server.store.interface import Commit
+from contextengine_server.store.rows import Commit
 from contextengine_server.summarize.request import SummaryRequest, SummaryResult
 
 POINTS = ("planned", "summarizing", "summarized", "committing", "writing", "committed")

@@ -18,7 +18,7 @@ from contextengine import types as t
 from contextengine.errors import from_rpc_error
 from contextengine.messages import user
 from contextengine_server.runtime import broker
-from contextengine_server.store.lending import Outcome
+from contextengine_server.store.rows import JobOutcome
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize.runtime import Completion
 
@@ -226,7 +226,7 @@ async def test_a_deleted_session_takes_its_job_along(at: House) -> None:
         await harness.answer(job)
         assert (await harness.receipt()).reason == GONE
         await asyncio.gather(call, return_exceptions=True)
-    assert await at.app.store.lent.open_count("default") == 0
+    assert await at.app.store.model_leases.open_count("default") == 0
 
 
 async def test_when_the_last_harness_leaves_what_waits_goes_to_the_next(at: House) -> None:
@@ -235,7 +235,7 @@ async def test_when_the_last_harness_leaves_what_waits_goes_to_the_next(at: Hous
         job = await harness.job()
         async with compacting(at, sessions[1]):
             async with asyncio.timeout(15):
-                while await at.app.store.lent.open_count("default") < 2:
+                while await at.app.store.model_leases.open_count("default") < 2:
                     await asyncio.sleep(0.02)
             await harness.leave()
         assert await written_by(at, sessions[1]) == ["extractive"]
@@ -286,8 +286,8 @@ async def test_a_result_that_nobody_took_is_there_after_a_restart(tmp_path: Path
         await store.open()
         done = orjson.dumps(asdict(Completion(GOOD, model="claude-x")))
         now = at.app.core.clock_ms()
-        accepted = await store.lent.answer("default", job.job_id, job.lease_id, done, now)
-        assert accepted is Outcome.ACCEPTED
+        accepted = await store.model_leases.answer("default", job.job_id, job.lease_id, done, now)
+        assert accepted is JobOutcome.ACCEPTED
         await store.close()
         await at.start()
         # No harness is attached any more, and none has to be.

@@ -102,7 +102,7 @@ async def test_every_compaction_ends_and_no_result_counts_twice(
             await asyncio.gather(*lives, return_exceptions=True)
         wrote = Counter([(await written_by(at, session))[0] for session in sessions])
         texts = {(await at.export(session)).summaries[0].text for session in sessions}
-        assert await at.app.store.lent.open_count("default") == 0
+        assert await at.app.store.model_leases.open_count("default") == 0
     assert set(wrote) <= {"runtime", "extractive"}
     assert wrote["runtime"] > 0
     assert "Another text, which must not count." not in texts

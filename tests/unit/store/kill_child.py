@@ -14,7 +14,7 @@ import random
 import sys
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Commit, MessageRow, SessionHead
+from contextengine_server.store.rows import Commit, MessageRow, SessionHead
 from contextengine_server.store.sqlite import SqliteStore
 
 SESSIONS = 8

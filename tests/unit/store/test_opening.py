@@ -15,14 +15,14 @@ import pytest
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store import migrations
-from contextengine_server.store.interface import (
+from contextengine_server.store.errors import StoreRefused
+from contextengine_server.store.rows import (
     Assignment,
     Commit,
     Debt,
     MessageRow,
     SessionHead,
     StoredReply,
-    StoreRefused,
     SummaryRow,
 )
 from contextengine_server.store.sqlite import SqliteStore, database

@@ -17,16 +17,16 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from contextengine_server.store import migrations, schema
-from contextengine_server.store.interface import (
+from contextengine_server.store.rows import (
     Assignment,
     Debt,
     MessageRow,
+    ModelJob,
     SessionHead,
+    Spawn,
     StoredReply,
     SummaryRow,
 )
-from contextengine_server.store.lending import LentJob
-from contextengine_server.store.spawns import Spawn
 from contextengine_server.store.sqlite import database, statements
 
 
@@ -81,7 +81,7 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
         (schema.requests, StoredReply, {"created_revision"}),
         (schema.debts, Debt, set()),
         (schema.assignments, Assignment, set()),
-        (schema.lent_jobs, LentJob, set()),
+        (schema.lent_jobs, ModelJob, set()),
         (schema.spawns, Spawn, set()),
     ],
     ids=lambda value: getattr(value, "name", ""),

@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import MessageRow
-from contextengine_server.store.search import Advance, Cursor, Document, Kind, Lane, Span
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.search import (
+    Advance,
+    Cursor,
+    Document,
+    DocumentKind,
+    Lane,
+    SearchSpan,
+)
 from contextengine_server.store.sqlite import SqliteStore, database, passages
 from tests.contract.store.rows import SCOPE, Pen
 
@@ -32,7 +39,7 @@ async def filled(path: Path) -> SqliteStore:
 async def index(store: SqliteStore) -> None:
     progress = await store.index.progress(SCOPE)
     assert progress is not None
-    documents = [Document(Kind.MESSAGE, n, 0, text) for n, text in enumerate(TEXTS, 1)]
+    documents = [Document(DocumentKind.MESSAGE, n, 0, text) for n, text in enumerate(TEXTS, 1)]
     after = Cursor(len(TEXTS), 0, 0, progress.revision)
     await store.index.advance(
         [Advance(SCOPE, progress.incarnation, progress.cursor, after, documents)]
@@ -40,7 +47,7 @@ async def index(store: SqliteStore) -> None:
 
 
 async def found(store: SqliteStore, text: str) -> list[int]:
-    span = Span(SCOPE, Kind.MESSAGE, 1, 99, 99)
+    span = SearchSpan(SCOPE, DocumentKind.MESSAGE, 1, 99, 99)
     return [match.place for match in await store.index.find([span], [Lane(text)], 9)]
 
 
@@ -121,7 +128,10 @@ async def test_a_database_without_full_text_search_opens_and_works(
         await pen.write(messages=[MessageRow(1, 1, 1, b"h", b"body", 1)])
         assert await found(store, "fox") == []
         assert await store.index.count([], [Lane("fox")]) == [0]
-        assert await store.index.scan(Span(SCOPE, Kind.MESSAGE, 1, 9, 9), 9) == ([], None)
+        assert await store.index.scan(SearchSpan(SCOPE, DocumentKind.MESSAGE, 1, 9, 9), 9) == (
+            [],
+            None,
+        )
         await store.delete(SCOPE, expected_revision=None, cascade=False)
         assert not await store.index.tidy()
         await store.close()
@@ -185,7 +195,9 @@ async def test_folding_leaves_few_segments(tmp_path: Path) -> None:
     for n in range(100):
         progress = await store.index.progress(SCOPE)
         assert progress is not None
-        documents = [Document(Kind.MESSAGE, n * 4 + k, 0, f"text {n} {k}") for k in range(1, 5)]
+        documents = [
+            Document(DocumentKind.MESSAGE, n * 4 + k, 0, f"text {n} {k}") for k in range(1, 5)
+        ]
         after = Cursor(n * 4 + 4, 0, 0, 1)
         await store.index.advance([Advance(SCOPE, "first life", progress.cursor, after, documents)])
     while await store.index.tidy():

@@ -16,13 +16,8 @@ import pytest
 import pytest_asyncio
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Commit,
-    DuplicateHostIds,
-    MessageRow,
-    SessionHead,
-    StoreUnavailable,
-)
+from contextengine_server.store.errors import DuplicateHostIds, StoreUnavailable
+from contextengine_server.store.rows import Commit, MessageRow, SessionHead
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.store.sqlite.writer import Writer
 

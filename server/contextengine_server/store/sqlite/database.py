@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.store.interface import StoreRefused
+from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.migrations import HEAD, REVISIONS
 
 if TYPE_CHECKING:

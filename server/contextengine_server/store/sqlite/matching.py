@@ -11,7 +11,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, Kind, Lane, Match, Span
+from contextengine_server.store.search import (
+    MAX_PARTS,
+    MAX_PLACE,
+    DocumentKind,
+    Lane,
+    Match,
+    SearchSpan,
+)
 
 from .passages import PART_BITS, number_of, passage_id
 from .reads import named, snapshot
@@ -39,7 +46,7 @@ TEXT = "SELECT text FROM search_documents WHERE id = :id"
 class _Found(NamedTuple):
     """A passage that a look-up found."""
 
-    span: Span
+    span: SearchSpan
     id: int
     weight: int = 0
     lanes: int = 0
@@ -51,7 +58,7 @@ class _Found(NamedTuple):
         return self.id >> PART_BITS & MAX_PLACE
 
 
-def count(db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
+def count(db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
     counts = [0] * len(lanes)
     with snapshot(db):
         for span in spans:
@@ -65,7 +72,7 @@ def count(db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane]) 
 
 
 def find(
-    db: sqlite3.Connection, spans: Sequence[Span], lanes: Sequence[Lane], limit: int
+    db: sqlite3.Connection, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
 ) -> list[Match]:
     with snapshot(db):
         ranked = [_chosen(db, _ranked(db, span, lanes)) for span in spans]
@@ -78,7 +85,7 @@ def find(
     return list(matches.values())
 
 
-def _ranked(db: sqlite3.Connection, span: Span, lanes: Sequence[Lane]) -> Iterator[_Found]:
+def _ranked(db: sqlite3.Connection, span: SearchSpan, lanes: Sequence[Lane]) -> Iterator[_Found]:
     """The passages that any lane matches, in order."""
     names = _range(db, span)
     if names is None:
@@ -97,7 +104,7 @@ def _ranked(db: sqlite3.Connection, span: Span, lanes: Sequence[Lane]) -> Iterat
 
 
 def scan(
-    db: sqlite3.Connection, span: Span, limit: int, below: int | None, containing: str
+    db: sqlite3.Connection, span: SearchSpan, limit: int, below: int | None, containing: str
 ) -> tuple[list[Match], int | None]:
     last = span.last if below is None else min(span.last, below - 1)
     with snapshot(db):
@@ -118,7 +125,7 @@ def _chosen(db: sqlite3.Connection, found: Iterable[_Found]) -> Iterator[_Found]
     source = iter(found)
     while batch := list(islice(source, _PLACES_AT_ONCE)):
         span = batch[0].span
-        if span.kind is Kind.MESSAGE:
+        if span.kind is DocumentKind.MESSAGE:
             names = named(
                 span.scope,
                 places=json.dumps([one.place for one in batch]),
@@ -154,7 +161,9 @@ def _expression(lane: Lane) -> str:
     return grams(lane.text) if lane.substring else phrase(lane.text)
 
 
-def _range(db: sqlite3.Connection, span: Span, last: int | None = None) -> dict[str, Any] | None:
+def _range(
+    db: sqlite3.Connection, span: SearchSpan, last: int | None = None
+) -> dict[str, Any] | None:
     """The numbers of the span's passages; None where there can be none."""
     last = min(span.last if last is None else last, MAX_PLACE)
     number = number_of(db, span.scope) if span.first <= last else None

@@ -21,7 +21,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, Advance, Cursor, Kind, Progress
+from contextengine_server.store.search import (
+    MAX_PARTS,
+    MAX_PLACE,
+    Advance,
+    Cursor,
+    DocumentKind,
+    Progress,
+)
 
 from .reads import named, snapshot
 from .tokens import spread
@@ -261,7 +268,9 @@ def fold(db: sqlite3.Connection, table: str) -> bool:
     return db.total_changes - before >= 2
 
 
-def passage_id(number: int, kind: Kind = Kind.MESSAGE, place: int = 0, part: int = 0) -> int:
+def passage_id(
+    number: int, kind: DocumentKind = DocumentKind.MESSAGE, place: int = 0, part: int = 0
+) -> int:
     """What a passage is numbered; without the last, where those of a session, a kind or a place
     begin."""
     return number << _NUMBER_SHIFT | kind << (_NUMBER_SHIFT - 1) | place << PART_BITS | part

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
-from contextengine_server.store.interface import StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
 
 from .database import told
 

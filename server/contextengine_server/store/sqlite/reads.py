@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
+from contextengine_server.store.rows import (
     Assignment,
     Changes,
     Debt,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, Span
+from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, SearchSpan
 
 from . import matching, passages
 
@@ -77,13 +77,15 @@ class SqliteIndex:
         await self._write(lambda db: passages.erase(db, self.available))
         return True
 
-    async def count(self, spans: Sequence[Span], lanes: Sequence[Lane]) -> list[int]:
+    async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
         """How many documents each lane matches."""
         return (
             await self._read(matching.count, spans, lanes) if self.available else [0] * len(lanes)
         )
 
-    async def find(self, spans: Sequence[Span], lanes: Sequence[Lane], limit: int) -> list[Match]:
+    async def find(
+        self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
+    ) -> list[Match]:
         """At most `limit` places, the heaviest first."""
         return (
             await self._read(matching.find, spans, lanes[:MAX_LANES], limit)
@@ -92,7 +94,7 @@ class SqliteIndex:
         )
 
     async def scan(
-        self, span: Span, limit: int, *, below: int | None = None, containing: str = ""
+        self, span: SearchSpan, limit: int, *, below: int | None = None, containing: str = ""
     ) -> tuple[list[Match], int | None]:
         """Passages from the newest place down."""
         return (

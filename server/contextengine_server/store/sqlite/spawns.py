@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import Commit, RevisionConflict
-from contextengine_server.store.spawns import KEPT_MS, Ended, Spawn, TooManyChildren
+from contextengine_server.store.errors import RevisionConflict, TooManyChildren
+from contextengine_server.store.rows import KEPT_MS, Commit, EndedSpawn, Spawn
 
 from . import reads, writes
 from . import statements as sql
@@ -100,10 +100,10 @@ class SqliteSpawns:
 
     async def end(
         self, tenant: str, token: str, reason: str, now_ms: int, *, take_back: bool
-    ) -> Ended | None:
+    ) -> EndedSpawn | None:
         """Ends a live spawn."""
 
-        def work(db: sqlite3.Connection) -> list[Ended]:
+        def work(db: sqlite3.Connection) -> list[EndedSpawn]:
             spawn = _find(db, tenant, token)
             if spawn is None or spawn.ended_ms:
                 return []
@@ -112,12 +112,12 @@ class SqliteSpawns:
         ended = await self._write(work, self._forget)
         return ended[0] if ended else None
 
-    async def expire(self, now_ms: int, limit: int) -> Sequence[Ended]:
+    async def expire(self, now_ms: int, limit: int) -> Sequence[EndedSpawn]:
         """Ends spawns whose time has passed, and forgets those that ended long ago."""
         if not await self._read(_any_due, now_ms):
             return []
 
-        def work(db: sqlite3.Connection) -> list[Ended]:
+        def work(db: sqlite3.Connection) -> list[EndedSpawn]:
             due = [
                 _spawn(row) for row in db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": limit})
             ]
@@ -126,10 +126,10 @@ class SqliteSpawns:
 
         return await self._write(work, self._forget)
 
-    async def expire_one(self, tenant: str, token: str, now_ms: int) -> Ended | None:
+    async def expire_one(self, tenant: str, token: str, now_ms: int) -> EndedSpawn | None:
         """The same for one spawn, where it is due."""
 
-        def work(db: sqlite3.Connection) -> list[Ended]:
+        def work(db: sqlite3.Connection) -> list[EndedSpawn]:
             spawn = _find(db, tenant, token)
             if spawn is None or spawn.ended_ms or spawn.expire_ms > now_ms:
                 return []
@@ -139,7 +139,7 @@ class SqliteSpawns:
         ended = await self._write(work, self._forget)
         return ended[0] if ended else None
 
-    def _forget(self, ended: Sequence[Ended]) -> None:
+    def _forget(self, ended: Sequence[EndedSpawn]) -> None:
         gone = [one.spawn.child for one in ended if one.erased]
         if gone:
             self._erased(gone)
@@ -149,7 +149,7 @@ def _nothing(result: object) -> None:
     """A write that nothing in memory stands on."""
 
 
-def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> Ended | None:
+def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> EndedSpawn | None:
     head = reads.head(db, spawn.child)
     begun = head is not None and (spawn.started or head.last_sequence > head.parent_sequence)
     if head is not None and begun and head.updated_ms + spawn.ttl_ms > now_ms:
@@ -161,7 +161,9 @@ def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> Ended | None:
     return _end(db, spawn, "expired", now_ms, not begun)
 
 
-def _end(db: sqlite3.Connection, spawn: Spawn, reason: str, now_ms: int, take_back: bool) -> Ended:
+def _end(
+    db: sqlite3.Connection, spawn: Spawn, reason: str, now_ms: int, take_back: bool
+) -> EndedSpawn:
     over = replace(spawn, ended_ms=now_ms, end_reason=reason)
     head = reads.head(db, spawn.child)
     untouched = head is not None and head.last_sequence == head.parent_sequence
@@ -174,7 +176,7 @@ def _end(db: sqlite3.Connection, spawn: Spawn, reason: str, now_ms: int, take_ba
     else:
         names = {"tenant": spawn.tenant, "token": spawn.token, "now": now_ms, "reason": reason}
         db.execute(sql.END_SPAWN, names)
-    return Ended(over, erased)
+    return EndedSpawn(over, erased)
 
 
 def _take_back(db: sqlite3.Connection, spawn: Spawn) -> None:

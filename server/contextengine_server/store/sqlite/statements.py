@@ -13,16 +13,16 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import cache
 
-from contextengine_server.store.interface import (
+from contextengine_server.store.rows import (
     Assignment,
     Debt,
     MessageRow,
+    ModelJob,
     SessionHead,
+    Spawn,
     StoredReply,
     SummaryRow,
 )
-from contextengine_server.store.lending import LentJob
-from contextengine_server.store.spawns import Spawn
 
 
 def _names(row: type, *before: str) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ SET_GUARD = (
     " excluded.state"
 )
 
-JOB_COLUMNS = _names(LentJob)
+JOB_COLUMNS = _names(ModelJob)
 _JOBS = _select("lent_jobs", JOB_COLUMNS)
 _JOB = "tenant = :tenant AND id = :id"
 JOB = f"{_JOBS} WHERE {_JOB}"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.condition import StoreHealth, Workloads
-from contextengine_server.store.guards import Guards
-from contextengine_server.store.interface import (
-    Answering,
+from contextengine_server.store.errors import StoreRefused, StoreUnavailable
+from contextengine_server.store.migrations import HEAD
+from contextengine_server.store.protocols import Answering, Guards, ModelLeases, Spawns, Workloads
+from contextengine_server.store.rows import (
     Assignment,
     Changes,
     Commit,
@@ -22,18 +22,14 @@ from contextengine_server.store.interface import (
     MessageRow,
     SessionHead,
     StoredReply,
-    StoreRefused,
-    StoreUnavailable,
+    StoreHealth,
     SummaryRow,
 )
-from contextengine_server.store.lending import LentJobs
-from contextengine_server.store.migrations import HEAD
 from contextengine_server.store.search import SearchIndex
-from contextengine_server.store.spawns import Spawns
 
 from . import database, passages, reads, writes
 from .guards import SqliteGuards
-from .lending import SqliteLentJobs
+from .model_leases import SqliteModelLeases
 from .readers import Readers
 from .remembered import Remembered
 from .search import SqliteIndex
@@ -89,7 +85,7 @@ class SqliteStore:
         self._keys: Remembered[tuple[str, str, str], str] = Remembered(_HEADS)
         self.index: SearchIndex = SqliteIndex(self._read, self._write)
         self.guards: Guards = SqliteGuards(self._read, self._write)
-        self.lent: LentJobs = SqliteLentJobs(self._read, self._write)
+        self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from contextengine_server.store.condition import Workload
+from contextengine_server.store.rows import Workload
 
 from . import statements as sql
 from .search import Run
@@ -30,6 +30,6 @@ def _workload(db: sqlite3.Connection, now_ms: int) -> Workload:
         debts_running=running,
         debts_held=held,
         oldest_ms=oldest,
-        lent_open=int(db.execute(sql.WORKLOAD["lent"]).fetchone()[0]),
+        jobs_open=int(db.execute(sql.WORKLOAD["lent"]).fetchone()[0]),
         guards=tuple(state for (state,) in db.execute(sql.WORKLOAD["guards"])),
     )

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
-from contextengine_server.store.interface import Commit, StoreUnavailable
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import Commit
 
 from . import writes
 from .database import told

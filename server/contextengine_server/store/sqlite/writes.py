@@ -15,17 +15,19 @@ from operator import attrgetter
 from typing import Any
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.interface import (
-    Assignment,
-    Commit,
-    Debt,
-    Deleted,
+from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
     HasDependents,
     RevisionConflict,
-    StoredReply,
     StoreError,
+)
+from contextengine_server.store.rows import (
+    Assignment,
+    Commit,
+    Debt,
+    Deleted,
+    StoredReply,
     SummaryRow,
 )
 

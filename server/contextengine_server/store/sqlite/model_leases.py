@@ -1,4 +1,4 @@
-"""The lent jobs of the SQLite store."""
+"""The model leases of the SQLite store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from contextengine_server.store.lending import LentJob, Outcome
+from contextengine_server.store.rows import JobOutcome, ModelJob
 
 from . import statements as sql
 from .search import Run
@@ -18,17 +18,17 @@ _ANSWERED = sql.JOB_COLUMNS.index("answered")
 _columns = attrgetter(*sql.JOB_COLUMNS)
 
 
-class SqliteLentJobs:
-    """`LentJobs` in a table. `read` and `write` run work on a reading connection and on the one
+class SqliteModelLeases:
+    """`ModelLeases` in a table. `read` and `write` run work on a reading connection and on the one
     that writes."""
 
     def __init__(self, read: Run, write: Run) -> None:
         self._read, self._write = read, write
 
-    async def offer(self, job: LentJob, now_ms: int) -> LentJob:
+    async def offer(self, job: ModelJob, now_ms: int) -> ModelJob:
         """Adds a job, or answers the one of its digest that is there and wanted still."""
 
-        def work(db: sqlite3.Connection) -> LentJob:
+        def work(db: sqlite3.Connection) -> ModelJob:
             db.execute(sql.EXPIRE_JOBS, {"tenant": job.tenant, "now": now_ms})
             known = _one(db, sql.JOB_BY_DIGEST, tenant=job.tenant, digest=job.digest)
             if known is None:
@@ -51,7 +51,7 @@ class SqliteLentJobs:
         most_tokens: int = 0,
         models: Sequence[str] = (),
         most_attempts: int,
-    ) -> LentJob | None:
+    ) -> ModelJob | None:
         """Hands out the oldest job that is due and suits."""
         suits = {
             "tenant": tenant,
@@ -63,7 +63,7 @@ class SqliteLentJobs:
             "attempts": most_attempts,
         }
 
-        def work(db: sqlite3.Connection) -> LentJob | None:
+        def work(db: sqlite3.Connection) -> ModelJob | None:
             job = _one(db, sql.DUE_JOB, **suits)
             if job is None:
                 return None
@@ -82,17 +82,17 @@ class SqliteLentJobs:
 
     async def answer(
         self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int
-    ) -> Outcome:
+    ) -> JobOutcome:
         """Keeps a result, once."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "now": now_ms, "result": result}
         return await self._write(lambda db: _under_lease(db, sql.ANSWER_JOB, names))
 
-    async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> Outcome:
+    async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> JobOutcome:
         """Ends a lease without a result."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": not_before_ms}
         return await self._write(lambda db: _under_lease(db, sql.PUT_BACK_JOB, names))
 
-    async def find(self, tenant: str, id: str) -> LentJob | None:
+    async def find(self, tenant: str, id: str) -> ModelJob | None:
         """A job; None where there is none."""
         return await self._read(lambda db: _one(db, sql.JOB, tenant=tenant, id=id))
 
@@ -117,20 +117,20 @@ class SqliteLentJobs:
         )
 
 
-def _under_lease(db: sqlite3.Connection, statement: str, names: dict[str, Any]) -> Outcome:
+def _under_lease(db: sqlite3.Connection, statement: str, names: dict[str, Any]) -> JobOutcome:
     """Runs a statement that touches the job only under its lease, and says why where it did not."""
     if db.execute(statement, names).rowcount:
-        return Outcome.ACCEPTED
+        return JobOutcome.ACCEPTED
     job = _one(db, sql.JOB, tenant=names["tenant"], id=names["id"])
     if job is None or (not job.answered and job.lease_id == names["lease"] != ""):
-        return Outcome.UNKNOWN  # gone, or expired and about to go
-    return Outcome.TWICE if job.answered else Outcome.LOST
+        return JobOutcome.UNKNOWN  # gone, or expired and about to go
+    return JobOutcome.TWICE if job.answered else JobOutcome.LOST
 
 
-def _one(db: sqlite3.Connection, statement: str, **names: Any) -> LentJob | None:
+def _one(db: sqlite3.Connection, statement: str, **names: Any) -> ModelJob | None:
     found = db.execute(statement, names).fetchone()
     if found is None:
         return None
     values = list(found)
     values[_ANSWERED] = bool(values[_ANSWERED])
-    return LentJob(*values)
+    return ModelJob(*values)

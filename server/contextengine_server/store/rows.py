@@ -1,0 +1,362 @@
+"""What a store keeps, as values.
+
+Messages and summaries are immutable but for the revision that retired them and for a message's
+facts (`step`, `start`, `late_of`), which are worked out from the whole session and may be worked
+out again. Times are milliseconds since 1970 UTC. Tokens are counted in the session's reference
+encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.value import value
+
+
+@value
+class SessionHead:
+    """The one row of a session: what must be known before anything else is read. `state` is the
+    session core's own JSON."""
+
+    scope: Scope
+    incarnation: str
+    """Names this life of the session; a deleted and recreated session has another."""
+    revision: int
+    last_sequence: int
+    session_key: str = ""
+    message_count: int = 0
+    """Messages in the view, covered ones included."""
+    message_tokens: int = 0
+    """Their tokens as shown verbatim: the running sum at the end of the view."""
+    summary_count: int = 0
+    generation: int = 0
+    ended: bool = False
+    created_ms: int = 0
+    updated_ms: int = 0
+    parent_session: str = ""
+    """The session (same tenant and agent) whose view goes on here; empty: none."""
+    parent_revision: int = 0
+    parent_sequence: int = 0
+    """The parent's rows up to this sequence, as of `parent_revision`, begin this session's view."""
+    model: str = ""
+    provider: str = ""
+    state: bytes = b"{}"
+
+
+@value
+class MessageRow:
+    """One stored message."""
+
+    sequence: int
+    role: int
+    """The wire's Role number; unknown numbers are kept."""
+    tokens: int
+    content_hash: bytes
+    body: bytes
+    """The encoded message as it came."""
+    created_revision: int
+    """The revision of the commit that brought it, so it never falls from one sequence to the
+    next."""
+    retired_revision: int = 0
+    """0: in the view."""
+    host_id: str = ""
+    """Unique among the live rows of its session where not empty."""
+    time_ms: int | None = None
+    pinned: bool = False
+    step: int | None = None
+    """Ordinal of the atom in which the message is shown; None: it is not shown."""
+    start: int | None = None
+    """On the first message of an atom: the running token sum before the atom. None on all
+    others."""
+    late_of: int | None = None
+    """On a late result: the first sequence of the atom that it is shown in."""
+
+
+@value
+class SummaryRow:
+    """One stored summary over one contiguous range of sequences."""
+
+    id: str
+    """Unique in its session for ever, retired ones included."""
+    depth: int
+    first_sequence: int
+    last_sequence: int
+    message_count: int
+    source_tokens: int
+    tokens: int
+    text: str
+    created_revision: int
+    first_step: int = 0
+    """The step of the first atom that it covers."""
+    last_step: int = 0
+    span_start: int = 0
+    """The running token sum before the first atom that it covers."""
+    span_end: int = 0
+    """The running token sum behind the last atom that it covers."""
+    before_view: int = 0
+    """The tokens of the view just before the commit. With the three below it tells what was evicted
+    then, at any budget."""
+    before_total: int = 0
+    """The running token sum behind the newest atom just before the commit."""
+    before_fixed: int = 0
+    """The tokens of the summaries and leading messages shown just before the commit."""
+    before_peak: int = 0
+    """The tokens of the largest user message just before the commit."""
+    retired_revision: int = 0
+    children: tuple[str, ...] = ()
+    start_ms: int | None = None
+    end_ms: int | None = None
+    summarizer: str = ""
+    fallback: bool = False
+    generation: int = 0
+    origin: str = "engine"
+    """`engine`, `runtime` (built-in compaction of a delegating engine) or `host`."""
+
+
+@value
+class Facts:
+    """Facts of a stored message, worked out again."""
+
+    sequence: int
+    step: int | None
+    start: int | None
+    late_of: int | None
+
+
+@value
+class StoredReply:
+    """What a request id was answered with, so that the same request again gets the same answer."""
+
+    request_id: str
+    digest: bytes
+    """Of the request: another request under the same id is told apart by it."""
+    reply: bytes
+
+
+@value
+class Debt:
+    """Background work that a session owes. The only record of it; a queue merely wakes workers."""
+
+    scope: Scope
+    kind: str
+    queued_ms: int
+    not_before_ms: int = 0
+    attempts: int = 0
+    lease_owner: str = ""
+    lease_until_ms: int = 0
+    held: bool = False
+    """True: not to be claimed until the hold is lifted (a compaction that was undone)."""
+    cause: str = ""
+    """The traceparent of the call that caused it."""
+    last_error: str = ""
+    payload: bytes = b"{}"
+
+
+@value
+class Commit:
+    """One change of one session, all or nothing.
+
+    The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that
+    it does not exist), then writes `head` and everything else: what is retired, then shifts, then
+    facts, then new rows. So a shift moves no row of its own commit, and facts have the last word.
+    Where several things are wrong, an answered request id is told before a lost race, and that
+    before a duplicate host id.
+    """
+
+    head: SessionHead
+    """The head after the commit."""
+    expected_revision: int
+    messages: Sequence[MessageRow] = ()
+    retire_after: int | None = None
+    """Retire all live messages of this session with a sequence above this one, at
+    `head.revision`."""
+    retire_summaries: Sequence[str] = ()
+    """Retire these live summaries, at `head.revision`."""
+    summaries: Sequence[SummaryRow] = ()
+    facts: Sequence[Facts] = ()
+    """Of the session's own stored messages, retired ones included."""
+    shifts: Sequence[tuple[int, int]] = ()
+    """(sequence, delta), in order, over the rows as they were before this commit: add delta to
+    `start` of every live message above the sequence, and to the spans of every live summary that
+    begins above it."""
+    reply: StoredReply | None = None
+    bind_key: bool = False
+    """Make this the current session of `head.session_key`."""
+    debt: Debt | None = None
+    """Add this debt; where one of its kind is owed already, that one stays and only a changed hold
+    is taken over."""
+    settle_debt: str = ""
+    """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
+
+
+@value
+class Changes:
+    """What changed in a session since a revision: rows created or retired since, in order."""
+
+    head: SessionHead
+    messages: Sequence[MessageRow]
+    summaries: Sequence[SummaryRow]
+
+
+@value
+class Deleted:
+    """What a deletion erased."""
+
+    sessions: tuple[str, ...] = ()
+    messages: int = 0
+    summaries: int = 0
+
+
+@value
+class Assignment:
+    """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session), which goes
+    with the session; empty names mean every one."""
+
+    tenant: str
+    agent: str
+    session: str
+    engine_id: str = ""
+    options: bytes = b"{}"
+
+
+KEPT_MS = 24 * 3600 * 1000
+"""How long a spawn is remembered after its end, so that a late repetition of its request starts
+nothing anew."""
+
+
+@dataclass(slots=True, frozen=True)
+class Spawn:
+    """A child, as it was prepared. Times are milliseconds since 1970 UTC. `agent` and `session`
+    name the child."""
+
+    tenant: str
+    token: str
+    """As it was given out: the same request again is answered the same. It opens rows of this very
+    database alone."""
+    agent: str
+    session: str
+    parent_agent: str
+    parent_session: str
+    parent_revision: int
+    """The token opens the parent's rows as of this revision of the parent,"""
+    parent_sequence: int
+    """up to this sequence."""
+    fork: bool
+    """True: the child's view begins with the parent's. False: it was empty."""
+    depth: int
+    created_ms: int
+    ttl_ms: int
+    expire_ms: int
+    request_id: str = ""
+    digest: bytes = b""
+    """Of the request: another request under the same id is told apart by it."""
+    note: str = ""
+    """Why it is another mode than asked; empty: it is as asked."""
+    inherited_tokens: int = 0
+    previous_session: str = ""
+    """What the child's key named before; empty: nothing."""
+    objective: str = ""
+    transcripts: bytes = b"[]"
+    """Of parent and child, as the host named them: opaque here."""
+    grant_tokens: int = 0
+    """How many of the parent's tokens the child may read; 0: none."""
+    grant_depth: int = 0
+    grant_expire_ms: int = 0
+    """0: with the child."""
+    used_tokens: int = 0
+    started: bool = False
+    """True once the token was shown at Bootstrap."""
+    ended_ms: int = 0
+    """0: it is live."""
+    end_reason: str = ""
+
+    @property
+    def child(self) -> Scope:
+        """The child."""
+        return Scope(self.tenant, self.agent, self.session)
+
+    @property
+    def parent(self) -> Scope:
+        """The parent."""
+        return Scope(self.tenant, self.parent_agent, self.parent_session)
+
+
+@dataclass(slots=True, frozen=True)
+class EndedSpawn:
+    """A spawn that is over, and whether its child is gone with it."""
+
+    spawn: Spawn
+    erased: bool
+
+
+class JobOutcome(Enum):
+    """What became of a result."""
+
+    ACCEPTED = "accepted"
+    UNKNOWN = "unknown"
+    """There is no such job: it was cancelled, given up or never there."""
+    TWICE = "twice"
+    """It has its result."""
+    LOST = "lost"
+    """The job was handed out again, or taken back, since the lease was given."""
+
+
+@dataclass(slots=True, frozen=True)
+class ModelJob:
+    """A job, as it is stored. Times are milliseconds since 1970 UTC."""
+
+    tenant: str
+    id: str
+    digest: str
+    """Of what is wanted: the same work is one job until its result is taken. Then empty."""
+    agent: str
+    session: str
+    queued_ms: int
+    expire_ms: int
+    """When nobody wants it any more."""
+    input_tokens: int = 0
+    model: str = ""
+    """The model wished for; empty: any."""
+    attempts: int = 0
+    """How often it was handed out."""
+    lease_id: str = ""
+    """The hand-out that may answer; empty: none."""
+    lease_until_ms: int = 0
+    """Until then it is handed to nobody else."""
+    answered: bool = False
+    work: bytes = b""
+    """What is to be done, opaque here; empty once the result was taken."""
+    result: bytes = b""
+    """What came of it, opaque here; empty once it was taken."""
+
+
+@dataclass(slots=True)
+class StoreHealth:
+    """How the store is."""
+
+    ok: bool
+    detail: str
+    facts: dict[str, str] = field(default_factory=dict)
+    """Whatever its kind of store has to say, by name. `bytes` and `free_bytes` are what it takes
+    and what is left."""
+
+
+@value
+class Workload:
+    """What waits and what runs."""
+
+    debts_waiting: int = 0
+    """Background jobs that nobody works on yet."""
+    debts_running: int = 0
+    """Under a live lease."""
+    debts_held: int = 0
+    """Put off until they are forced."""
+    oldest_ms: int | None = None
+    """When the oldest of those that wait was queued, milliseconds since 1970 UTC."""
+    jobs_open: int = 0
+    """Jobs for leased models that have no result."""
+    guards: Sequence[bytes] = ()
+    """The state of every tenant's guards, as `Guards` keeps it."""
