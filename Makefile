@@ -119,6 +119,9 @@ proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeS
 proto-check: setup $(BUF) $(if $(shell command -v go),$(GO_PLUGINS)) $(TYPESCRIPT) ## Fail when the committed generated code is not what the protos say
 	$(BIN)/python scripts/gen_proto.py --check
 
+sync: setup ## Generate the blocking Python client from the asyncio one
+	$(BIN)/python scripts/gen_sync.py
+
 proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compares with
 	mkdir -p $(dir $(RELEASED))
 	$(BUF) build --exclude-source-info -o $(RELEASED)
@@ -134,6 +137,7 @@ lint: setup $(BUF) proto-check ## Style, types, protos, the Dockerfile
 	$(BIN)/hadolint deploy/Dockerfile
 	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
 	$(BIN)/python scripts/version.py --check
+	$(BIN)/python scripts/gen_sync.py --check
 
 format: setup ## Format and mend what can be mended by itself
 	$(BIN)/ruff check --fix .

@@ -1,22 +1,23 @@
-"""The asyncio client: what `client` has, awaited."""
+"""The asyncio client. `client` is the same for threads, generated from this module."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from . import calls, fields
 from . import types as t
-from .aio_lending import AsyncLending
+from .aio_lending import AsyncRuntime
 from .aio_session import AsyncSession
 from .aio_transport import AsyncConnection, AsyncStream
-from .lending import Completion, Job
-from .requests import build, import_requests
+from .refs import session_ref
+from .requests import import_requests
 
 
 class AsyncClient(AsyncConnection):
-    """A client of one contextengine server. Safe to share between threads; close it, or use it in
-    `with`.
+    """A client of one contextengine server. Close it, or use it in `async with`.
+
+    It belongs to the event loop of its first call.
 
     The rpcs of the service ContextEngine are its methods; those of the other services are in
     `sessions`, `engines`, `recall`, `projection` and `runtime`. Every method takes `timeout=` in
@@ -53,9 +54,7 @@ class AsyncClient(AsyncConnection):
     ) -> AsyncSession:
         """A handle on one session, which need not exist yet. Nothing is sent. One of id and key is
         required."""
-        return AsyncSession(
-            self, t.SessionRef(agent_id=agent_id, session_id=session_id, session_key=session_key)
-        )
+        return AsyncSession(self, session_ref(agent_id, session_id, session_key))
 
     async def bootstrap(
         self, session: t.SessionRef, **more: Unpack[fields.Bootstrap]
@@ -300,27 +299,3 @@ class AsyncProjection(_Service):
     ) -> t.ProjectResponse:
         """Projects a session, or a list, into a target's form. Writes nothing."""
         return await self._connection.unary(calls.PROJECT, options=options, **more)
-
-
-class AsyncRuntime(_Service):
-    """Lends a harness's model for summaries. The server asks, the harness answers."""
-
-    def attach(
-        self, requests: AsyncIterable[t.AttachRequest], **more: Unpack[fields.Call]
-    ) -> AsyncStream[t.AttachResponse]:
-        """Opens the stream. `requests` is read as they come: a Hello first, then an answer for each
-        job."""
-        return self._connection.stream_stream(calls.ATTACH, requests, **more)
-
-    async def lend(
-        self, complete: Callable[[Job], Awaitable[str | Completion]], **hello: Unpack[fields.Lend]
-    ) -> None:
-        """Lends a model until it is cancelled: each job is given to `complete`, which answers a
-        text.
-
-        It may answer a Completion instead, which says more; its ids are set here. What it raises is
-        told to the server as a failure that may pass; a job that is no longer wanted is cancelled.
-        A stream that breaks is opened anew, and answers that were not received go out again. Raises
-        the ContextEngineError that no new stream would mend.
-        """
-        await AsyncLending(self._connection, complete, build(t.AttachRequest.Hello, hello)).run()

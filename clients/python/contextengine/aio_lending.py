@@ -1,15 +1,17 @@
 """Lending a model to the server as a coroutine: jobs in, completions out, over as many streams as
-it takes."""
+it takes. `lending` has the same for threads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import Unpack
 
-from .aio_transport import AsyncConnection
+from . import fields
+from .aio_transport import AsyncConnection, AsyncStream
 from .calls import ATTACH
 from .errors import ContextEngineError, is_borne
-from .lending import (
+from .jobs import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
     Completion,
@@ -19,7 +21,35 @@ from .lending import (
     keep_every,
     kept,
 )
+from .requests import build
 from .types import AttachRequest, AttachResponse
+
+
+class AsyncRuntime:
+    """Lends a harness's model for summaries. The server asks, the harness answers."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    def attach(
+        self, requests: AsyncIterable[AttachRequest], **more: Unpack[fields.Call]
+    ) -> AsyncStream[AttachResponse]:
+        """Opens the stream. `requests` is read as they come: a Hello first, then an answer for each
+        job."""
+        return self._connection.stream_stream(ATTACH, requests, **more)
+
+    async def lend(
+        self, complete: Callable[[Job], Awaitable[str | Completion]], **hello: Unpack[fields.Lend]
+    ) -> None:
+        """Lends a model until it is cancelled: each job is given to `complete`, which answers a
+        text.
+
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is
+        told to the server as a failure that may pass; a job that is no longer wanted is cancelled.
+        A stream that breaks is opened anew, and answers that were not received go out again. Raises
+        the ContextEngineError that no new stream would mend.
+        """
+        await AsyncLending(self._connection, complete, build(AttachRequest.Hello, hello)).run()
 
 
 class AsyncLending:

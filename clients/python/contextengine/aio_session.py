@@ -1,4 +1,5 @@
-"""A handle on one session, asyncio: what `session` has, awaited."""
+"""A handle on one session, for asyncio. `session` is the same for threads, generated from this
+module."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class AsyncSession:
         everything. Raises DeltaMismatch where the reply does not fit what is held; the next call
         then gets everything.
         """
-        return (await self._assemble(delta, dict(more)))[1]
+        _, assembly = await self._assemble(delta, dict(more))
+        return assembly
 
     async def project_codex(
         self, options: t.ProjectionOptions | None = None, **more: Unpack[fields.Assemble]

@@ -1,4 +1,7 @@
-"""The asyncio way to call: sends requests, and turns what gRPC raises into typed errors."""
+"""Calls for asyncio: sends requests, and turns what gRPC raises into typed errors.
+
+`transport` is the same for threads, generated from this module.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ class AsyncStream(Generic[Response]):
 
     def __init__(self, call: Any) -> None:
         self._call = call
-        self._replies = call.__aiter__()
+        self._replies = aiter(call)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Response:
         try:
-            reply: Response = await self._replies.__anext__()
+            reply: Response = await anext(self._replies)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
         return reply

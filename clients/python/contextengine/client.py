@@ -1,22 +1,24 @@
-"""The blocking client. `aio` has the same for asyncio."""
+# Generated from aio.py by `make sync`. Change that module instead.
+"""The blocking client. `aio` is the same for asyncio."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from . import calls, fields
 from . import types as t
-from .lending import Completion, Job, Lending
+from .lending import Runtime
 from .refs import session_ref
-from .requests import build, import_requests
+from .requests import import_requests
 from .session import Session
 from .transport import BlockingConnection, Stream
 
 
 class Client(BlockingConnection):
-    """A client of one contextengine server. Safe to share between threads; close it, or use it in
-    `with`.
+    """A client of one contextengine server. Close it, or use it in `with`.
+
+    Safe to share between threads.
 
     The rpcs of the service ContextEngine are its methods; those of the other services are in
     `sessions`, `engines`, `recall`, `projection` and `runtime`. Every method takes `timeout=` in
@@ -282,26 +284,3 @@ class Projection(_Service):
     ) -> t.ProjectResponse:
         """Projects a session, or a list, into a target's form. Writes nothing."""
         return self._connection.unary(calls.PROJECT, options=options, **more)
-
-
-class Runtime(_Service):
-    """Lends a harness's model for summaries. The server asks, the harness answers."""
-
-    def attach(
-        self, requests: Iterable[t.AttachRequest], **more: Unpack[fields.Call]
-    ) -> Stream[t.AttachResponse]:
-        """Opens the stream. `requests` is read in a thread of its own: a Hello first, then an
-        answer for each job."""
-        return self._connection.stream_stream(calls.ATTACH, requests, **more)
-
-    def lend(
-        self, complete: Callable[[Job], str | Completion], **hello: Unpack[fields.Lend]
-    ) -> Lending:
-        """Lends a model in threads until the answer's `stop`: each job is given to `complete`,
-        which answers a text.
-
-        It may answer a Completion instead, which says more; its ids are set here. What it raises is
-        told to the server as a failure that may pass. A stream that breaks is opened anew, and
-        answers that were not received go out again.
-        """
-        return Lending(self._connection, complete, build(t.AttachRequest.Hello, hello))

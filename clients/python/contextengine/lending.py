@@ -1,59 +1,56 @@
 """Lending a model to the server in a thread: jobs in, completions out, over as many streams as it
-takes."""
+takes. `aio_lending` has the same for asyncio, where tasks take the place of threads."""
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Self
+from typing import Self, Unpack
 
+from . import fields
 from .calls import ATTACH
 from .errors import ContextEngineError, is_borne
+from .jobs import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    Completion,
+    Job,
+    completed,
+    failed,
+    keep_every,
+    kept,
+)
+from .requests import build
 from .transport import BlockingConnection, Stream
 from .types import AttachRequest, AttachResponse
 
-Job = AttachResponse.Job
-Completion = AttachRequest.Completion
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-"""Between two streams: three times as long after each that did not get through."""
-OFTEN_S, SELDOM_S = 1.0, 20.0
-"""A lease is extended after a third of its time, within these bounds: the clocks of two machines
-differ."""
+class Runtime:
+    """Lends a harness's model for summaries. The server asks, the harness answers."""
 
-log = logging.getLogger("contextengine")
+    def __init__(self, connection: BlockingConnection) -> None:
+        self._connection = connection
 
+    def attach(
+        self, requests: Iterable[AttachRequest], **more: Unpack[fields.Call]
+    ) -> Stream[AttachResponse]:
+        """Opens the stream. `requests` is read in a thread of its own: a Hello first, then an
+        answer for each job."""
+        return self._connection.stream_stream(ATTACH, requests, **more)
 
-def keep_every(job: Job) -> float:
-    """After how many seconds a job's lease is to be extended."""
-    return min(
-        max((job.lease_expire_time.ToNanoseconds() / 1e9 - time.time()) / 3, OFTEN_S), SELDOM_S
-    )
+    def lend(
+        self, complete: Callable[[Job], str | Completion], **hello: Unpack[fields.Lend]
+    ) -> Lending:
+        """Lends a model in threads until the answer's `stop`: each job is given to `complete`,
+        which answers a text.
 
-
-def kept(job: Job) -> AttachRequest:
-    """Still working on it."""
-    return AttachRequest(
-        keep_lease=AttachRequest.KeepLease(job_id=job.job_id, lease_id=job.lease_id)
-    )
-
-
-def completed(job: Job, answer: str | Completion) -> AttachRequest:
-    """The answer to a job: a text, or a completion that lacks no more than its ids."""
-    completion = Completion(text=answer) if isinstance(answer, str) else answer
-    request = AttachRequest(completion=completion)
-    request.completion.job_id, request.completion.lease_id = job.job_id, job.lease_id
-    return request
-
-
-def failed(job: Job, error: Exception) -> AttachRequest:
-    """The answer where the model failed. What the error says stays here."""
-    log.warning("the lent model failed on job %s", job.job_id, exc_info=error)
-    return completed(job, Completion(error="model_failed", retryable=True))
+        It may answer a Completion instead, which says more; its ids are set here. What it raises is
+        told to the server as a failure that may pass. A stream that breaks is opened anew, and
+        answers that were not received go out again.
+        """
+        return Lending(self._connection, complete, build(AttachRequest.Hello, hello))
 
 
 class Lending:

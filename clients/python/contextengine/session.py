@@ -1,4 +1,5 @@
-"""A handle on one session, blocking. `aio_session` has the same for asyncio."""
+# Generated from aio_session.py by `make sync`. Change that module instead.
+"""A handle on one session, blocking. `aio_session` is the same for asyncio."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class Session:
         everything. Raises DeltaMismatch where the reply does not fit what is held; the next call
         then gets everything.
         """
-        return self._assemble(delta, dict(more))[1]
+        _, assembly = self._assemble(delta, dict(more))
+        return assembly
 
     def project_codex(
         self, options: t.ProjectionOptions | None = None, **more: Unpack[fields.Assemble]

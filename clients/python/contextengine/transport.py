@@ -1,4 +1,8 @@
-"""The blocking way to call: sends requests, and turns what gRPC raises into typed errors."""
+# Generated from aio_transport.py by `make sync`. Change that module instead.
+"""Calls that block: sends requests, and turns what gRPC raises into typed errors.
+
+`aio_transport` is the same for asyncio.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +29,23 @@ class Stream(Generic[Response]):
 
     def __init__(self, call: Any) -> None:
         self._call = call
+        self._replies = iter(call)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Response:
         try:
-            reply: Response = next(self._call)
+            reply: Response = next(self._replies)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
         return reply
 
     def cancel(self) -> None:
-        """Ends the call, from any thread. Whoever waits for a reply gets a ContextEngineError of
-        code CANCELLED."""
+        """Ends the call, from any thread.
+
+        Whoever waits for a reply gets a ContextEngineError of code CANCELLED.
+        """
         self._call.cancel()
 
     def __enter__(self) -> Self:
@@ -115,9 +122,8 @@ class BlockingConnection(Connection):
     ) -> Stream[Response]:
         """One request, many replies."""
         request = build(call.request, fields)
-        return Stream(
-            self._callable("unary_stream", call)(request, **self._stream_arguments(call, timeout))
-        )
+        invoke = self._callable("unary_stream", call)
+        return Stream(invoke(request, **self._stream_arguments(call, timeout)))
 
     def stream_unary(
         self,

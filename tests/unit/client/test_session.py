@@ -187,6 +187,7 @@ def test_watch_is_for_one_session(server: Server) -> None:
             client.session(agent_id="a", session_key="k").watch()
 
 
-def test_a_session_needs_a_name() -> None:
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_session_needs_a_name(client: type[Client | AsyncClient]) -> None:
     with pytest.raises(ValueError, match="session_id or session_key"):
-        Client().session(agent_id="a")
+        client().session(agent_id="a")
