@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 
 from contextengine_server.config.loading import DEFAULT_FILE, FILE_VARIABLE
@@ -60,7 +61,7 @@ def _groups() -> Iterator[str]:
     for name, field in Settings.model_fields.items():
         model = field.annotation
         assert isinstance(model, type)
-        yield f"## {name}\n\n{(model.__doc__ or '').strip()}\n"
+        yield f"## {name}\n\n{cleandoc(model.__doc__ or '')}\n"
         yield "| setting | type | default | limits | meaning |\n| --- | --- | --- | --- | --- |"
         yield from (_row(doc) for doc in describe(model, name))
         yield ""
