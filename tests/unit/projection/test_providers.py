@@ -174,11 +174,28 @@ def test_breakpoints_stand_where_the_next_request_begins_alike():
     later = [*items, *numbered([assistant("more"), user("newest")], 8)]
     again = body_of("anthropic", rendered("anthropic", later, instructions="You help."))
     assert marks(again) == ["You help.", "what was", "new", "newest"]
-    for limit in range(5):
-        few = body_of(
-            "anthropic", rendered("anthropic", items, instructions="You help.", breakpoints=limit)
-        )
-        assert len(marks(few)) == limit
+
+
+@pytest.mark.parametrize(
+    ("limit", "marked"),
+    [
+        (0, []),
+        (1, ["new"]),
+        (2, ["You help.", "new"]),
+        (3, ["You help.", "what was", "new"]),
+        (4, ["You help.", "what was", "old", "new"]),
+        (9, ["You help.", "what was", "old", "new"]),
+    ],
+)
+def test_of_few_breakpoints_the_newest_block_has_the_first(limit, marked):
+    """A breakpoint looks back over 20 blocks only, so the newest block is worth more than the
+    system prompt, that more than the summaries, and these more than the turn before."""
+    items = [
+        summary("what was", 1, 4),
+        *numbered([user("old"), assistant("answer"), user("new")], 5),
+    ]
+    made = rendered("anthropic", items, instructions="You help.", breakpoints=limit)
+    assert marks(body_of("anthropic", made)) == marked
 
 
 def test_no_breakpoint_stands_on_thinking():
