@@ -18,7 +18,7 @@ from contextengine_server.api.auth import TokenGrant
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
 from contextengine_server.api.projection import ProjectionService
-from contextengine_server.api.projection_items import CACHE_SHARE, ProjectedItems
+from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
@@ -145,7 +145,7 @@ async def running(
             Meters(metrics),
         )
         core.summary_capacity, core.attached = models.capacity, harnesses.count
-        projected = ProjectedItems(core.limits.cache_bytes // CACHE_SHARE)
+        projected = ProjectionCache(core.limits.cache_bytes // CACHE_SHARE)
         exporting.watch(core, projected, metrics)
         background = Background(
             core, life, settings.summarizer.parallel, _idle_ms(settings), tracer

@@ -7,7 +7,7 @@ import contextlib
 from importlib.metadata import version
 
 from contextengine_server.api.auth import ConfigurationError, split_address
-from contextengine_server.api.projection_items import ProjectedItems
+from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.server import why_unbound
 from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config import Settings
@@ -19,7 +19,7 @@ from contextengine_server.telemetry.metrics import Metrics
 log = get_logger("contextengine.exporting")
 
 
-def watch(core: SessionCore, projected: ProjectedItems, metrics: Metrics) -> None:
+def watch(core: SessionCore, projected: ProjectionCache, metrics: Metrics) -> None:
     """Registers what is in memory."""
     metrics.gauge(
         "contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}"

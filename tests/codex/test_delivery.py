@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from contextengine_server.projection.codex import jsonl
-from contextengine_server.projection.codex.projecting import project
-from contextengine_server.projection.codex.task import Action, Binding, Event, Projected, Task
-from contextengine_server.projection.codex.validating import validate
-from contextengine_server.projection.model import Call, Item, Result, Role, Text
+from contextengine_server.projection.codex.renderer import project
+from contextengine_server.projection.codex.task import Action, Binding, Projected, Task, ThreadEvent
+from contextengine_server.projection.codex.validator import validate
+from contextengine_server.projection.model import ChatRole, Item, Text, ToolCall, ToolResult
 from tests.codex.app_server import AppServer
 from tests.codex.mock import ResponsesMock, plain, texts
 
@@ -25,17 +25,17 @@ ODD = (
 
 
 def user(text: str, sequence: int) -> Item:
-    return Item(Role.USER, (Text(text),), sequence=sequence)
+    return Item(ChatRole.USER, (Text(text),), sequence=sequence)
 
 
 def history() -> list[Item]:
     """Two turns, one with a tool, and texts that try to break out."""
-    call = Call("call_1", "look", '{"path": "a.txt"}')
+    call = ToolCall("call_1", "look", '{"path": "a.txt"}')
     return [
         user(ODD, 1),
-        Item(Role.ASSISTANT, (Text("I look."), call), sequence=2),
-        Item(Role.TOOL, (Result("call_1", "look", (Text(ODD),)),), sequence=3),
-        Item(Role.ASSISTANT, (Text("Seen."),), sequence=4),
+        Item(ChatRole.ASSISTANT, (Text("I look."), call), sequence=2),
+        Item(ChatRole.TOOL, (ToolResult("call_1", "look", (Text(ODD),)),), sequence=3),
+        Item(ChatRole.ASSISTANT, (Text("Seen."),), sequence=4),
     ]
 
 
@@ -161,7 +161,7 @@ async def test_projecting_again_after_a_compaction_restores_the_context(
         inject=inject,
         prompt=(Text("what was it?"),),
         binding=with_thread(done, thread),
-        events=(Event.NATIVE_COMPACTED,),
+        events=(ThreadEvent.NATIVE_COMPACTED,),
     )
     assert again.reason == "native-compaction"
     if again.items:

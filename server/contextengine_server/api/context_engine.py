@@ -9,7 +9,7 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import projection, replies, unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.compaction import commit_compaction, compact
-from contextengine_server.api.projection_items import ProjectedItems
+from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.reading import (
     budget_spec,
     host_facts,
@@ -47,7 +47,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
     def __init__(
-        self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectedItems
+        self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectionCache
     ) -> None:
         self.core, self.ground, self.rules, self.items = core, ground, rules, items
         self.answers = Answers(core)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from contextengine_proto.v1 import assemble_pb2, message_pb2
 from contextengine_proto.v1 import projection_pb2 as pb
-from contextengine_server.api import projection_reading as reading
+from contextengine_server.api import projection_items as reading
 from contextengine_server.api.call import Call
-from contextengine_server.api.projection_items import ProjectedItems
+from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.reading import (
     budget_spec,
     incoming,
@@ -30,9 +30,9 @@ from contextengine_server.errors import (
 )
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.codex import task as codex
-from contextengine_server.projection.codex.projecting import project, split_prompt
+from contextengine_server.projection.codex.renderer import project, split_prompt
 from contextengine_server.projection.model import Item, Loss, Part, ProjectionImpossible
-from contextengine_server.projection.rendering import Json, ProviderTask
+from contextengine_server.projection.provider import JsonObject, ProviderTask
 from contextengine_server.projection.text import dumped
 from contextengine_server.session.assembly import AssembleCall, Assembly
 from contextengine_server.session.core import SessionCore
@@ -79,7 +79,7 @@ class Context:
 class ProjectionService:
     """Thin: reads the request, asks for the assembly, then the projection room."""
 
-    def __init__(self, core: SessionCore, items: ProjectedItems) -> None:
+    def __init__(self, core: SessionCore, items: ProjectionCache) -> None:
         self.core, self.items = core, items
 
     async def project(self, request: pb.ProjectRequest, call: Call) -> pb.ProjectResponse:
@@ -149,7 +149,7 @@ async def beside(
     assembled: bytes,
     assembly: Assembly,
     request: assemble_pb2.AssembleRequest,
-    items: ProjectedItems,
+    items: ProjectionCache,
 ) -> bytes:
     """An encoded AssembleResponse with the field `projection` added."""
     # All that belongs to the assembly is read before anything is waited for: a commit would change
@@ -183,7 +183,7 @@ def check(request: assemble_pb2.AssembleRequest) -> None:
 
 def _assembled(
     assembly: Assembly,
-    items: ProjectedItems,
+    items: ProjectionCache,
     prompt: Sequence[message_pb2.Part],
     current_id: str = "",
 ) -> Context:
@@ -216,7 +216,7 @@ def _following(items: list[Item], assembly: Assembly) -> list[Item]:
         (
             item
             if item.live_index < 0
-            else replace(item, sequence=max(0, would.get(item.live_index, 0)), shelf=None)
+            else replace(item, sequence=max(0, would.get(item.live_index, 0)), cache=None)
         )
         for item in items
     ]
@@ -378,7 +378,7 @@ def _for_provider(context: Context, options: pb.ProjectionOptions, renderer: str
     return reply, block(_MESSAGES, rendered.messages_json)
 
 
-def _more_than_text(turn_input: Sequence[Json]) -> bool:
+def _more_than_text(turn_input: Sequence[JsonObject]) -> bool:
     return len(turn_input) > 1 or any(part["type"] != "text" for part in turn_input)
 
 

@@ -19,7 +19,7 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def held(part: Image | File) -> Image | File | None:
+def resolved(part: Image | File) -> Image | File | None:
     """The medium, with bytes of its own where its address holds them; None where there are neither
     bytes nor an address."""
     if part.data is None and part.uri.startswith("data:"):
@@ -28,12 +28,12 @@ def held(part: Image | File) -> Image | File | None:
     return part if part.data or (part.data is None and part.uri) else None
 
 
-def on_the_web(part: Image | File) -> bool:
+def is_web_address(part: Image | File) -> bool:
     """True where anybody can fetch it."""
     return part.data is None and part.uri.startswith(("https://", "http://"))
 
 
-def named(part: Image | File) -> bool:
+def is_provider_file(part: Image | File) -> bool:
     """True where its address is a name that the provider gave it: none with a scheme, and no
     path."""
     return part.data is None and bool(part.uri) and "/" not in part.uri and ":" not in part.uri

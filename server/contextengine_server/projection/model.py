@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 
-class Role(Enum):
+class ChatRole(Enum):
     """Who speaks; the value is the word that the formats share."""
 
     USER = "user"
@@ -24,6 +24,8 @@ class Role(Enum):
 class Sealed:
     """What any part may carry besides its content."""
 
+    kind: ClassVar[str]
+    """What people call such a part."""
     seal: bytes = b""
     """A provider's signature over the part (Gemini's thoughtSignature), decoded."""
     more: str = ""
@@ -35,6 +37,7 @@ class Sealed:
 class Text(Sealed):
     """Plain text."""
 
+    kind = "text"
     text: str
 
 
@@ -43,6 +46,7 @@ class Reasoning(Sealed):
     """A model's reasoning: its text, the provider's signature over it, or what only the provider
     can read."""
 
+    kind = "reasoning"
     text: str
     signature: bytes = b""
     redacted: bytes = b""
@@ -50,9 +54,10 @@ class Reasoning(Sealed):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Sealed):
+class ToolCall(Sealed):
     """A call of a tool. `arguments` is what the model wrote: JSON by intent."""
 
+    kind = "call"
     id: str
     name: str
     arguments: str
@@ -64,6 +69,7 @@ class Call(Sealed):
 class Image(Sealed):
     """A picture by its bytes or by where it is."""
 
+    kind = "image"
     mime: str = ""
     data: bytes | None = None
     uri: str = ""
@@ -74,6 +80,7 @@ class Image(Sealed):
 class File(Sealed):
     """A file by its bytes or by where it is."""
 
+    kind = "file"
     mime: str = ""
     data: bytes | None = None
     uri: str = ""
@@ -84,22 +91,24 @@ class File(Sealed):
 class Opaque(Sealed):
     """A vendor's item that has no form here, as JSON."""
 
+    kind = "opaque"
     format: str
     type: str
     json: str
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Sealed):
+class ToolResult(Sealed):
     """A tool's answer."""
 
+    kind = "result"
     id: str
     name: str
     parts: tuple[Part, ...]
     is_error: bool = False
 
 
-Part: TypeAlias = Text | Reasoning | Call | Image | File | Opaque | Result
+Part: TypeAlias = Text | Reasoning | ToolCall | Image | File | Opaque | ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +121,7 @@ class Covers:
     last: int
 
 
-class Shelf:
+class ItemCache:
     """What was made of an item that comes again, so that it is made once. Nothing on it is ever
     changed."""
 
@@ -134,7 +143,7 @@ class Item:
     """One entry of an assembly. Compared by identity: an item that comes again is known by its
     object."""
 
-    role: Role
+    role: ChatRole
     parts: tuple[Part, ...]
     id: str = ""
     sequence: int = 0
@@ -150,7 +159,7 @@ class Item:
     model: str = ""
     dialect: str = ""
     """The format that `more` and opaque parts are of, for example `anthropic.messages`."""
-    shelf: Shelf | None = None
+    cache: ItemCache | None = None
     """Where what is made of the item is kept. None: this object does not come again."""
     calls: tuple[int, ...] = field(init=False)
     """The places of its calls among its parts."""
@@ -162,12 +171,12 @@ class Item:
     def __post_init__(self) -> None:
         places = list(enumerate(self.parts))
         object.__setattr__(
-            self, "calls", tuple(at for at, part in places if isinstance(part, Call))
+            self, "calls", tuple(at for at, part in places if isinstance(part, ToolCall))
         )
         object.__setattr__(
-            self, "results", tuple(at for at, part in places if isinstance(part, Result))
+            self, "results", tuple(at for at, part in places if isinstance(part, ToolResult))
         )
-        excluded = self.role is Role.CUSTOM and self.labels.get("excluded", "false") != "false"
+        excluded = self.role is ChatRole.CUSTOM and self.labels.get("excluded", "false") != "false"
         object.__setattr__(self, "excluded", excluded)
 
     @property

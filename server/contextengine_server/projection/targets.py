@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import anthropic, gemini, openai_chat, openai_responses
-from .checking import Finding
-from .codex import validating as codex
+from .codex import validator as codex
+from .rules import RuleFinding
 
-VALIDATORS: dict[str, Callable[[Any, str], list[Finding]]] = {
+VALIDATORS: dict[str, Callable[[Any, str], list[RuleFinding]]] = {
     "codex": codex.validate,
     "openai-chat": lambda body, model: openai_chat.validate(body),
     "openai-responses": lambda body, model: openai_responses.validate(body),

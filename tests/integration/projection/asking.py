@@ -6,7 +6,7 @@ from typing import Any
 
 from contextengine import types as t
 from contextengine_server.cli.project import body_of
-from contextengine_server.projection.checking import Finding
+from contextengine_server.projection.rules import RuleFinding
 from contextengine_server.projection.targets import VALIDATORS
 from tests.integration.harness import House
 
@@ -42,7 +42,7 @@ async def project(
     return await house.client.projection.project(options(target, **fields), session=session, **own)
 
 
-def judged(reply: t.ProjectResponse, target: str, model: str = "") -> list[Finding]:
+def judged(reply: t.ProjectResponse, target: str, model: str = "") -> list[RuleFinding]:
     """What the target's rules find, advice left out."""
     found = VALIDATORS[target](body_of(reply, target), model)
     return [finding for finding in found if not finding.advice]

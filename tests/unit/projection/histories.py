@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
-from contextengine_server.projection.checking import Finding
 from contextengine_server.projection.model import (
+    ChatRole,
     File,
     Image,
     Item,
     Opaque,
     Reasoning,
-    Result,
-    Role,
     Text,
+    ToolResult,
 )
-from contextengine_server.projection.rendering import ProviderTask, Rendered
+from contextengine_server.projection.provider import ProviderTask, Rendered
+from contextengine_server.projection.rules import RuleFinding
 from tests.unit.projection.making import assistant, call, numbered, result, summary, tool, user
 
 PNG = base64.b64decode(
@@ -67,9 +67,9 @@ def listed(made: Rendered) -> list[Any]:
     return messages
 
 
-def judged(target: str, body: Any) -> list[Finding]:
+def judged(target: str, body: Any) -> list[RuleFinding]:
     """What the target's validator finds, advice left out."""
-    validate: dict[str, Callable[[], list[Finding]]] = {
+    validate: dict[str, Callable[[], list[RuleFinding]]] = {
         "openai-chat": lambda: openai_chat.validate(body),
         "openai-responses": lambda: openai_responses.validate(body),
         "anthropic": lambda: anthropic.validate(body),
@@ -82,24 +82,24 @@ def rich() -> list[Item]:
     """What a long session may show: summaries, parallel calls, a failed tool, media, thinking, ids
     used again, odd roles."""
     return [
-        Item(Role.SYSTEM, (Text("Policy."),), sequence=1),
+        Item(ChatRole.SYSTEM, (Text("Policy."),), sequence=1),
         summary("what was", 2, 9),
         *numbered(
             [
                 Item(
-                    Role.USER,
+                    ChatRole.USER,
                     (Text("look"), PICTURE, File("application/pdf", b"%PDF", name="a.pdf")),
                 ),
                 assistant("I do.", call("c1", "look", {"a": 1}), call("c2", "find", {})),
                 tool(result("c2", "two")),
-                tool(Result("c1", "look", (Text("one"), PICTURE), is_error=True)),
+                tool(ToolResult("c1", "look", (Text("one"), PICTURE), is_error=True)),
                 assistant("", call("c1", "look", "no json")),
                 tool(result("c1", "three")),
-                Item(Role.ASSISTANT, (SIGNED, Text("Seen.")), **CLAUDE),
-                Item(Role.CUSTOM, (Text("a note"),), custom_role="notice"),
-                Item(Role.DEVELOPER, (Text("Be brief."),)),
+                Item(ChatRole.ASSISTANT, (SIGNED, Text("Seen.")), **CLAUDE),
+                Item(ChatRole.CUSTOM, (Text("a note"),), custom_role="notice"),
+                Item(ChatRole.DEVELOPER, (Text("Be brief."),)),
                 assistant(" "),
-                Item(Role.ASSISTANT, (Opaque("pi", "chart", "{}"),)),
+                Item(ChatRole.ASSISTANT, (Opaque("pi", "chart", "{}"),)),
                 user("and now?"),
             ],
             10,
@@ -136,30 +136,36 @@ def broken() -> dict[str, list[Item]]:
             tool(result("c1"), result("c1")),
         ],
         "nothing but the model": [assistant("hello"), assistant("", call("c1"))],
-        "nothing said": [user(""), assistant(""), Item(Role.ASSISTANT, ()), user("x")],
+        "nothing said": [user(""), assistant(""), Item(ChatRole.ASSISTANT, ()), user("x")],
         "text behind a call": [
             user("x"),
-            Item(Role.ASSISTANT, (call("c1"), Text("so"))),
+            Item(ChatRole.ASSISTANT, (call("c1"), Text("so"))),
             tool(result("c1")),
         ],
-        "thinking behind text": [user("x"), Item(Role.ASSISTANT, (Text("a"), SIGNED), **CLAUDE)],
-        "only thinking": [user("x"), Item(Role.ASSISTANT, (SIGNED,), **CLAUDE), user("y")],
+        "thinking behind text": [
+            user("x"),
+            Item(ChatRole.ASSISTANT, (Text("a"), SIGNED), **CLAUDE),
+        ],
+        "only thinking": [user("x"), Item(ChatRole.ASSISTANT, (SIGNED,), **CLAUDE), user("y")],
         "a user's own results": [
             assistant("", call("c1")),
-            Item(Role.USER, (Text("before"), result("c1"), Text("after"))),
+            Item(ChatRole.USER, (Text("before"), result("c1"), Text("after"))),
         ],
         "thinking that no model made": [
-            Item(Role.USER, (SIGNED, Text("u")), **CLAUDE),
+            Item(ChatRole.USER, (SIGNED, Text("u")), **CLAUDE),
             Item(
-                Role.USER, (SIGNED, Text("u")), provider="openai", model=MODELS["openai-responses"]
+                ChatRole.USER,
+                (SIGNED, Text("u")),
+                provider="openai",
+                model=MODELS["openai-responses"],
             ),
             user("x"),
         ],
         "calls that no model made": [
-            Item(Role.USER, (Text("I ran"), call("c1"))),
+            Item(ChatRole.USER, (Text("I ran"), call("c1"))),
             tool(result("c1")),
-            Item(Role.CUSTOM, (call("c2"), result("c2")), custom_role="bash"),
-            Item(Role.DEVELOPER, (call("c3"),)),
+            Item(ChatRole.CUSTOM, (call("c2"), result("c2")), custom_role="bash"),
+            Item(ChatRole.DEVELOPER, (call("c3"),)),
             user("x"),
         ],
         "a lone surrogate in arguments": [

@@ -8,38 +8,46 @@ from dataclasses import replace
 from typing import Any
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.api.projection_reading import message_in
+from contextengine_server.api.projection_items import message_in
 from contextengine_server.projection.codex.jsonl import parse
-from contextengine_server.projection.codex.projecting import project, split_prompt
+from contextengine_server.projection.codex.renderer import project, split_prompt
 from contextengine_server.projection.codex.task import Binding, Projected, Task
-from contextengine_server.projection.model import Call, Covers, Item, Part, Result, Role, Text
+from contextengine_server.projection.model import (
+    ChatRole,
+    Covers,
+    Item,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 
 def user(text: str, sequence: int = 0, **more: Any) -> Item:
-    return Item(Role.USER, (Text(text),), sequence=sequence, **more)
+    return Item(ChatRole.USER, (Text(text),), sequence=sequence, **more)
 
 
 def assistant(text: str = "", *parts: Part, sequence: int = 0, **more: Any) -> Item:
     return Item(
-        Role.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more
+        ChatRole.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more
     )
 
 
-def call(name: str = "c1", tool: str = "exec", arguments: Any = "{}") -> Call:
-    return Call(name, tool, arguments if isinstance(arguments, str) else json.dumps(arguments))
+def call(name: str = "c1", tool: str = "exec", arguments: Any = "{}") -> ToolCall:
+    return ToolCall(name, tool, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
-def result(name: str = "c1", text: str = "done", tool: str = "exec", **more: Any) -> Result:
-    return Result(name, tool, (Text(text),), **more)
+def result(name: str = "c1", text: str = "done", tool: str = "exec", **more: Any) -> ToolResult:
+    return ToolResult(name, tool, (Text(text),), **more)
 
 
-def tool(*results: Result, sequence: int = 0) -> Item:
-    return Item(Role.TOOL, results, sequence=sequence)
+def tool(*results: ToolResult, sequence: int = 0) -> Item:
+    return Item(ChatRole.TOOL, results, sequence=sequence)
 
 
 def summary(text: str, first: int, last: int, depth: int = 0) -> Item:
     covers = Covers(f"s{depth}-{first}", depth, first, last)
-    return Item(Role.USER, (Text(text),), id=f"ce:summary:s{depth}-{first}", summary=covers)
+    return Item(ChatRole.USER, (Text(text),), id=f"ce:summary:s{depth}-{first}", summary=covers)
 
 
 def numbered(items: Iterable[Item], first: int = 1) -> list[Item]:

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex.records import line, parse_line, recorded
 from contextengine_server.projection.codex.task import Payload
-from contextengine_server.projection.codex.validating import validate
-from contextengine_server.projection.model import Call, Item, Part, Result, Role, Text
+from contextengine_server.projection.codex.validator import validate
+from contextengine_server.projection.model import (
+    ChatRole,
+    Item,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from tests.unit.projection.making import done
 
 PIECES = (
@@ -26,7 +33,7 @@ PIECES = (
     "$skill", "[@app](plugin://x)", "😀",
     "e\u0301", "\ufeff", " ", "words", "&lt;", "</INSTRUCTIONS>", "# AGENTS.md instructions",
 )  # fmt: skip
-KINDS = (Role.USER, Role.ASSISTANT, Role.TOOL)
+KINDS = (ChatRole.USER, ChatRole.ASSISTANT, ChatRole.TOOL)
 IDS = ("c1", "c2", "bad id", "</context_records>")
 
 
@@ -47,8 +54,8 @@ class Maker:
             case 0:
                 return Text(self.text())
             case 1:
-                return Call(self.random.choice(IDS), self.text(), self.text())
-        return Result(self.random.choice(IDS), self.text(), (Text(self.text()),))
+                return ToolCall(self.random.choice(IDS), self.text(), self.text())
+        return ToolResult(self.random.choice(IDS), self.text(), (Text(self.text()),))
 
     def history(self) -> list[Item]:
         count = self.random.randrange(1, 7)

@@ -10,16 +10,16 @@ import pytest
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex.limits import TURN_CHARS, context_chars
 from contextengine_server.projection.codex.records import line, shape_text
-from contextengine_server.projection.codex.task import Action, Event, Mode, Payload
-from contextengine_server.projection.codex.validating import validate
+from contextengine_server.projection.codex.task import Action, Mode, Payload, ThreadEvent
+from contextengine_server.projection.codex.validator import validate
 from contextengine_server.projection.model import (
+    ChatRole,
     File,
     Image,
     Item,
     Opaque,
     ProjectionImpossible,
     Reasoning,
-    Role,
     Text,
 )
 from contextengine_server.projection.text import sha256, units
@@ -138,11 +138,13 @@ def test_t19_a_bootstrap_without_an_epoch_is_per_turn_and_says_so():
 
 def test_t21_after_a_native_compaction_all_is_projected_again():
     first = done(turns(2))
-    again = done(turns(2), binding=bound(first), events=[Event.NATIVE_COMPACTED])
+    again = done(turns(2), binding=bound(first), events=[ThreadEvent.NATIVE_COMPACTED])
     assert again.reason == "native-compaction"
     assert records(again) == records(first)
     items = done(turns(2), inject=True)
-    injected = done(turns(2), inject=True, binding=bound(items), events=[Event.NATIVE_COMPACTED])
+    injected = done(
+        turns(2), inject=True, binding=bound(items), events=[ThreadEvent.NATIVE_COMPACTED]
+    )
     assert (injected.action, injected.items) == (Action.INJECT, items.items)
 
 
@@ -178,7 +180,7 @@ def test_t25_changed_instructions_are_injected_and_become_the_baseline():
 
 def test_t27_pictures_are_named_in_history_and_sent_with_the_prompt():
     picture = Image("image/png", PNG)
-    projected = done([Item(Role.USER, (picture,), sequence=1)], (Text("look"), picture))
+    projected = done([Item(ChatRole.USER, (picture,), sequence=1)], (Text("look"), picture))
     assert records(projected) == [
         {
             "t": "image",
@@ -217,8 +219,8 @@ def test_ranges_and_sizes_are_counted_as_hosts_count():
 
 
 def test_what_leads_a_session_is_instruction_and_what_comes_later_is_data():
-    policy = Item(Role.SYSTEM, (Text("Policy."),), sequence=1)
-    later = Item(Role.SYSTEM, (Text("Reminder."),), sequence=3)
+    policy = Item(ChatRole.SYSTEM, (Text("Policy."),), sequence=1)
+    later = Item(ChatRole.SYSTEM, (Text("Reminder."),), sequence=3)
     projected = done([policy, user("x", 2), later], base="Base.", addition="Addition.")
     assert projected.instructions == "Base.\n\nPolicy.\n\nAddition."
     assert [record["role"] for record in records(projected)] == ["user", "system"]
@@ -263,7 +265,7 @@ def test_payloads_as_they_are_by_shape_or_not_at_all():
 
 def test_reasoning_is_left_out_and_other_vendors_items_are_named():
     item = Item(
-        Role.ASSISTANT,
+        ChatRole.ASSISTANT,
         (Reasoning("hm"), Opaque("pi", "chart", "{}"), File("application/pdf", b"x")),
         sequence=1,
     )
@@ -336,3 +338,20 @@ def test_calls_that_cannot_be_sent_by_their_ids_get_others_on_both_sides():
     assert validate({"items": made}) == []
     assert made == done(items, inject=True).items
     assert "No result was recorded" in made[-2]["output"]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        (call("c1"), "call"),
+        (result("c1"), "result"),
+        (Reasoning("hm"), "reasoning"),
+        (File("application/pdf", b"%PDF"), "file"),
+        (Opaque("pi", "chart", "{}"), "opaque"),
+        (Image("image/png", b"no picture"), "image"),
+    ],
+)
+def test_what_a_turn_cannot_take_of_a_prompt_is_named_by_its_kind(part, kind):
+    losses = done([user("x")], prompt=(Text("go on"), part)).losses
+    assert [loss.what.partition(":")[0] for loss in losses] == [f"the prompt's {kind}"]
+    assert losses[0].rule == ("X11" if kind == "image" else "X7")

@@ -8,7 +8,7 @@ import pytest
 
 from contextengine_server.projection.codex import limits
 from contextengine_server.projection.codex.openclaw import (
-    Rendering,
+    OpenclawOptions,
     cut,
     fit,
     frame,
@@ -23,8 +23,16 @@ from contextengine_server.projection.codex.payloads import (
     redacted,
     result_payload,
 )
-from contextengine_server.projection.codex.task import Action, Event, Mode, Payload
-from contextengine_server.projection.model import Image, Item, Opaque, Reasoning, Result, Role, Text
+from contextengine_server.projection.codex.task import Action, Mode, Payload, ThreadEvent
+from contextengine_server.projection.model import (
+    ChatRole,
+    Image,
+    Item,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolResult,
+)
 from contextengine_server.projection.text import units
 from contextengine_server.summarize.redaction import redact
 from tests.unit.projection.making import (
@@ -44,7 +52,7 @@ BOOTSTRAP: dict[str, Any] = {"mode": Mode.THREAD_BOOTSTRAP}
 def context(
     *items: Item, payload: Payload | None = None, limit: int = 100_000, part: int = 6_000
 ) -> str:
-    return render(items, Rendering(payload, part, redact), limit)
+    return render(items, OpenclawOptions(payload, part, redact), limit)
 
 
 def test_113_the_frames_lines_in_their_order():
@@ -98,11 +106,11 @@ def test_119_a_calls_arguments_are_nowhere():
         (Image(uri="http://x/p.png"), "[image omitted]"),
         (Reasoning("secret thoughts"), "[thinking content omitted]"),
         (Opaque("pi", "document", "{}"), "[document content omitted]"),
-        (Result("c1", "exec", (Text("x"),)), "tool result: c1 [content omitted]"),
+        (ToolResult("c1", "exec", (Text("x"),)), "tool result: c1 [content omitted]"),
     ],
 )
 def test_121_what_is_left_out_of_a_message_is_said(part, shown):
-    assert context(Item(Role.USER, (part,))) == f"[user]\n{shown}"
+    assert context(Item(ChatRole.USER, (part,))) == f"[user]\n{shown}"
 
 
 def test_a_tools_message_is_shown_in_full_for_elision_concerns_parts():
@@ -173,7 +181,9 @@ def test_129_preserved_calls_show_the_shape_of_their_input():
             "inputShape": {"command": "[string]", "token": "[string]"},
         }
     )
-    shown = context(Item(Role.USER, (result("c1", f"export KEY={key}"),)), payload=Payload.PRESERVE)
+    shown = context(
+        Item(ChatRole.USER, (result("c1", f"export KEY={key}"),)), payload=Payload.PRESERVE
+    )
     assert key not in shown
     assert '"toolUseId": "c1"' in shown
 
@@ -230,8 +240,10 @@ def test_the_context_gives_way_before_the_request_and_the_frame_goes_last():
 
 
 def test_137_a_custom_message_excluded_from_context_is_not_rendered():
-    kept = Item(Role.CUSTOM, (Text("note"),), custom_role="custom")
-    gone = Item(Role.CUSTOM, (Text("carrier"),), custom_role="custom", labels={"excluded": "true"})
+    kept = Item(ChatRole.CUSTOM, (Text("note"),), custom_role="custom")
+    gone = Item(
+        ChatRole.CUSTOM, (Text("carrier"),), custom_role="custom", labels={"excluded": "true"}
+    )
     assert context(kept, gone) == "[custom]\nnote"
 
 
@@ -266,7 +278,7 @@ def test_145_a_reused_bootstrap_carries_the_new_addition():
 def test_147_an_overflow_on_resuming_sends_the_bare_prompt_and_the_next_turn_bootstraps():
     first = openclaw([user("a")], **BOOTSTRAP)
     retry = openclaw(
-        [user("a")], "hello", binding=bound(first), events=(Event.OVERFLOW,), **BOOTSTRAP
+        [user("a")], "hello", binding=bound(first), events=(ThreadEvent.OVERFLOW,), **BOOTSTRAP
     )
     assert (retry.action, retry.prompt, retry.binding.epoch) == (Action.ROTATE, "hello", "")
     then = openclaw([user("a")], "hello", binding=bound(retry), **BOOTSTRAP)

@@ -16,19 +16,19 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from contextengine_server.projection.describing import NO_RESULT
-from contextengine_server.projection.gemini.rendering import STAND_IN
+from contextengine_server.projection.gemini.renderer import STAND_IN
 from contextengine_server.projection.model import (
+    ChatRole,
     File,
     Image,
     Item,
     Opaque,
     Reasoning,
-    Result,
-    Role,
     Text,
+    ToolResult,
 )
-from contextengine_server.projection.rendering import OPENER
+from contextengine_server.projection.placeholders import NO_RESULT
+from contextengine_server.projection.provider import OPENER
 from tests.unit.projection.histories import (
     CLAUDE,
     MODELS,
@@ -121,7 +121,7 @@ def test_ids_are_the_same_on_both_sides_and_in_every_later_projection(target):
 @pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini"])
 def test_reasoning_goes_back_to_the_model_that_made_it_and_to_no_other(target):
     provider = {"openai-responses": "openai", "anthropic": "anthropic", "gemini": "google"}[target]
-    item = Item(Role.ASSISTANT, (SIGNED, Text("So.")), provider=provider, model=MODELS[target])
+    item = Item(ChatRole.ASSISTANT, (SIGNED, Text("So.")), provider=provider, model=MODELS[target])
     kept = rendered(target, [user("x"), item, user("y")])
     assert "I think." in json.dumps(listed(kept))
     assert judged(target, body_of(target, kept)) == []
@@ -130,13 +130,13 @@ def test_reasoning_goes_back_to_the_model_that_made_it_and_to_no_other(target):
         dropped = rendered(target, [user("x"), item, user("y")], **other)
         assert "I think." not in json.dumps(listed(dropped))
         assert dropped.losses
-    unknown = Item(Role.ASSISTANT, (SIGNED, Text("So.")))
+    unknown = Item(ChatRole.ASSISTANT, (SIGNED, Text("So.")))
     assert "I think." not in json.dumps(listed(rendered(target, [user("x"), unknown, user("y")])))
 
 
 def test_encrypted_reasoning_stays_with_what_it_produced():
     item = Item(
-        Role.ASSISTANT,
+        ChatRole.ASSISTANT,
         (Reasoning("", redacted=b"gAAA", item_id="rs_1"), call("c1")),
         provider="openai",
         model="gpt-6-sol",
@@ -199,7 +199,7 @@ def test_of_few_breakpoints_the_newest_block_has_the_first(limit, marked):
 
 
 def test_no_breakpoint_stands_on_thinking():
-    item = Item(Role.ASSISTANT, (SIGNED, call("c1")), **CLAUDE)
+    item = Item(ChatRole.ASSISTANT, (SIGNED, call("c1")), **CLAUDE)
     made = rendered("anthropic", [user("x"), item, tool(result("c1"))])
     assert judged("anthropic", body_of("anthropic", made)) == []
 
@@ -213,7 +213,7 @@ def test_a_list_that_begins_with_the_model_gets_a_line_of_the_user():
 
 def test_geminis_calls_carry_their_signatures_or_the_documented_stand_in():
     signed = Item(
-        Role.ASSISTANT,
+        ChatRole.ASSISTANT,
         (replace_seal(call("c1"), b"\x01\x02"),),
         provider="google",
         model="gemini-3-pro",
@@ -289,11 +289,11 @@ MEDIA = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT, Role.TOOL])
+@pytest.mark.parametrize("role", [ChatRole.USER, ChatRole.ASSISTANT, ChatRole.TOOL])
 def test_media_that_no_one_can_read_become_a_line(target, role):
     for medium in MEDIA:
         parts = (Text("look"), medium)
-        odd = tool(Result("c1", "look", parts)) if role is Role.TOOL else Item(role, parts)
+        odd = tool(ToolResult("c1", "look", parts)) if role is ChatRole.TOOL else Item(role, parts)
         history = [user("x"), assistant("", call("c1", "look")), odd, user("y")]
         made = rendered(target, history)
         assert judged(target, body_of(target, made)) == []
@@ -305,7 +305,7 @@ def test_media_that_no_one_can_read_become_a_line(target, role):
 def test_an_address_that_holds_the_bytes_is_as_good_as_the_bytes(target):
     address = "data:image/png;base64," + base64.b64encode(PNG).decode()
     by_address, by_bytes = (
-        rendered(target, [Item(Role.USER, (part,))])
+        rendered(target, [Item(ChatRole.USER, (part,))])
         for part in (Image(uri=address), Image(mime="image/png", data=PNG))
     )
     assert listed(by_address) == listed(by_bytes)
@@ -332,8 +332,8 @@ def test_what_a_vendor_added_says_nothing_else_of_what_is_said(target):
         items = [
             replace(item, dialect=DIALECTS[target])
             for item in (
-                Item(Role.USER, (*parts[:2], *vendors)),
-                Item(Role.ASSISTANT, (parts[0], *vendors, parts[2])),
+                Item(ChatRole.USER, (*parts[:2], *vendors)),
+                Item(ChatRole.ASSISTANT, (parts[0], *vendors, parts[2])),
                 tool(replace(result("c1"), more=more)),
                 *[user(f"turn {at}") for at in range(3)],
             )

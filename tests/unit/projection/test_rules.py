@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
-from contextengine_server.projection.checking import Finding
-from contextengine_server.projection.codex import validating as codex
+from contextengine_server.projection.codex import validator as codex
+from contextengine_server.projection.rules import RuleFinding
 from contextengine_server.projection.targets import VALIDATORS
 
 Body = dict[str, Any]
@@ -177,7 +177,7 @@ FIVE = [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}] *
 USER = {"role": "user", "content": "u"}
 CONTENT = "content"
 
-BREAKS: dict[str, tuple[Body, Callable[[Any], list[Finding]], list[tuple[str, Break]]]] = {
+BREAKS: dict[str, tuple[Body, Callable[[Any], list[RuleFinding]], list[tuple[str, Break]]]] = {
     "chat": (
         CHAT,
         openai_chat.validate,
@@ -383,9 +383,9 @@ def test_a_broken_request_is_found_by_the_rule_that_it_breaks(name, rule, change
 def test_every_rule_is_broken_somewhere():
     """A12 and the prefixes of the others need an earlier request: below."""
     functions = {
-        "chat": openai_chat.validating, "responses": openai_responses.validating,
-        "anthropic": anthropic.validating,
-        "gemini": gemini.validating, "codex": codex,
+        "chat": openai_chat.validator, "responses": openai_responses.validator,
+        "anthropic": anthropic.validator,
+        "gemini": gemini.validator, "codex": codex,
     }  # fmt: skip
     for name, module in functions.items():
         letter = BREAKS[name][2][0][0][0].lower()
@@ -410,7 +410,7 @@ def test_what_is_only_advice_is_said_to_be():
     ]
 
 
-PREFIXES: list[tuple[Callable[..., list[Finding]], str, str, Body]] = [
+PREFIXES: list[tuple[Callable[..., list[RuleFinding]], str, str, Body]] = [
     (openai_responses.validate, "R14", IN, RESPONSES),
     (anthropic.validate, "A12", M, ANTHROPIC),
     (gemini.validate, "G10", C, GEMINI),

@@ -1,6 +1,6 @@
 """Anthropic Messages: `system` and `messages`."""
 
-from .rendering import render
-from .validating import validate
+from .renderer import render
+from .validator import validate
 
 __all__ = ["render", "validate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..rendering import PIECE_BYTES, Json
+from ..provider import FRAGMENT_BYTES, JsonObject
 from ..text import dumped
 
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
@@ -25,7 +25,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RoleTurn:
     """What stands side by side in one role."""
 
     role: str
@@ -36,10 +36,10 @@ class Turn:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return len(self.json) + sum(PIECE_BYTES + 2 * len(block.json) for block in self.blocks)
+        return len(self.json) + sum(FRAGMENT_BYTES + 2 * len(block.json) for block in self.blocks)
 
 
-def block_of(block: Json) -> Block:
+def block_of(block: JsonObject) -> Block:
     """A block. A breakpoint that it brings along goes: they are placed anew, and there may be only
     so many."""
     block = {name: value for name, value in block.items() if name != "cache_control"}
@@ -48,23 +48,23 @@ def block_of(block: Json) -> Block:
     return Block(dumped(block), markable, dumped(block["text"]) if bare else None)
 
 
-def turn_of(role: str, blocks: Iterable[Block]) -> Turn:
+def turn_of(role: str, blocks: Iterable[Block]) -> RoleTurn:
     """A turn of these blocks."""
     whole = tuple(blocks)
     content = b"[" + b",".join([block.json for block in whole]) + b"]"
     if role == "system":
-        return Turn(role, whole, content)
+        return RoleTurn(role, whole, content)
     if len(whole) == 1 and whole[0].text is not None:
         content = whole[0].text
-    return Turn(role, whole, b'{"role":"%b","content":%b}' % (role.encode(), content))
+    return RoleTurn(role, whole, b'{"role":"%b","content":%b}' % (role.encode(), content))
 
 
-def merged(turns: Sequence[Turn]) -> Turn:
+def merged(turns: Sequence[RoleTurn]) -> RoleTurn:
     """Turns of one role that stand side by side, as one."""
     return turn_of(turns[0].role, [block for turn in turns for block in turn.blocks])
 
 
-def marked(turn: Turn, at: int) -> Turn:
+def marked(turn: RoleTurn, at: int) -> RoleTurn:
     """The turn with a cache breakpoint on one of its blocks."""
     block = turn.blocks[at]
     bearing = Block(block.json[:-1] + _MARK, block.markable)

@@ -48,7 +48,7 @@ def looks_contextual(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class FramedRecords:
     """A turn's text, and where its context stands in it, in code points."""
 
     text: str
@@ -56,17 +56,17 @@ class Framed:
     end: int = 0
 
 
-def frame(lines: Sequence[str], prompt: str, now: Sequence[str] = ()) -> Framed:
+def frame(lines: Sequence[str], prompt: str, now: Sequence[str] = ()) -> FramedRecords:
     """The turn's text, of the records' lines. Without any it is the prompt, behind its heading
     where Codex would take it for its own."""
     volatile = f"{OPEN_NOW}{_lines(now)}{CLOSE_NOW}" if now else ""
     if not lines:
         plain = not volatile and not looks_contextual(prompt)
-        return Framed(prompt if plain else f"{volatile}{REQUEST.lstrip()}{prompt}")
+        return FramedRecords(prompt if plain else f"{volatile}{REQUEST.lstrip()}{prompt}")
     start = len(HEADING) + len(OPEN)
     body = _lines(lines)
     text = f"{HEADING}{OPEN}{body}{CLOSE}{volatile}{REQUEST}{prompt}"
-    return Framed(text, start, start + len(body))
+    return FramedRecords(text, start, start + len(body))
 
 
 def parse(text: str) -> tuple[list[Record], list[Record], str]:

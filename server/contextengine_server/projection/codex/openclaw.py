@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import Call, Image, Item, Opaque, Part, Reasoning, Result, Role, Text
+from ..model import ChatRole, Image, Item, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ..text import head, js_trim, js_trim_start, tail, units
 from .payloads import call_payload, pretty, result_payload
 from .records import shape
@@ -31,7 +31,7 @@ _LINK = re.compile(r"\[@(?=[A-Za-z0-9_:-]+\]\s*\()")
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
+class OpenclawOptions:
     """How messages are rendered. `payload` None: calls elided and results in full, as the reference
     does turn by turn."""
 
@@ -41,7 +41,7 @@ class Rendering:
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class FramedContext:
     """A turn's text and the ranges of its context and request, in UTF-16 units. No range: nothing
     was rendered."""
 
@@ -55,25 +55,25 @@ def heading(product: str) -> str:
     return f"{product} assembled context for this turn:"
 
 
-def frame(product: str, context: str, prompt: str, inbound: str = "") -> Framed:
+def frame(product: str, context: str, prompt: str, inbound: str = "") -> FramedContext:
     """The turn's text: what is said of the inbound message, the context in its frame, the trimmed
     prompt."""
     prompt = js_trim(prompt)
     before = f"{inbound}\n\n" if inbound else ""
     if not context:
         text = before + prompt
-        return Framed(text, None, (units(before), units(text)))
+        return FramedContext(text, None, (units(before), units(text)))
     before += f"{heading(product)}\n{SAFETY}\n\n{OPEN}\n"
     after = f"\n{CLOSE}\n\n{REQUEST}\n"
     start, end = units(before), units(before) + units(context)
-    return Framed(
+    return FramedContext(
         f"{before}{context}{after}{prompt}",
         (start, end),
         (end + units(after), end + units(after) + units(prompt)),
     )
 
 
-def render(items: Sequence[Item], rendering: Rendering, limit: int) -> str:
+def render(items: Sequence[Item], rendering: OpenclawOptions, limit: int) -> str:
     """The context: messages apart by a blank line, those without a body left out, the newest kept
     within the limit."""
     chunks = []
@@ -116,7 +116,7 @@ def older_cut(text: str, limit: int) -> str:
     return note + js_trim_start(tail(text, limit - len(note)))
 
 
-def fit(framed: Framed, limit: int) -> Framed:
+def fit(framed: FramedContext, limit: int) -> FramedContext:
     """The text within the limit of a turn: the request first, then the newest context, then the
     frame."""
     if units(framed.text) <= limit or framed.request is None:
@@ -130,10 +130,12 @@ def fit(framed: Framed, limit: int) -> Framed:
     request = piece(start, end)
     if units(request) >= limit:
         text = older_cut(request, limit)
-        return Framed(text, None, (0, units(text)))
+        return FramedContext(text, None, (0, units(text)))
     if framed.context is None:
         before = older_cut(piece(0, start), limit - units(request))
-        return Framed(before + request, None, (units(before), units(before) + units(request)))
+        return FramedContext(
+            before + request, None, (units(before), units(before) + units(request))
+        )
     first, last = framed.context
     after = piece(last, end)
     left = limit - first - units(after)
@@ -145,27 +147,27 @@ def fit(framed: Framed, limit: int) -> Framed:
         before, context = "", older_cut(piece(first, last), limit - units(after))
     at, text = units(before), f"{before}{context}{after}"
     where = (at, at + units(context)) if context else None
-    return Framed(text, where, (units(text) - units(request), units(text)))
+    return FramedContext(text, where, (units(text) - units(request), units(text)))
 
 
 def _older(count: int) -> str:
     return f"[truncated {count} chars from older context]\n"
 
 
-def _bodies(item: Item, rendering: Rendering) -> list[tuple[str, str]]:
+def _bodies(item: Item, rendering: OpenclawOptions) -> list[tuple[str, str]]:
     """What stands in the brackets and below them; for each result of a tool's message its own."""
-    if item.role is Role.TOOL:
+    if item.role is ChatRole.TOOL:
         return [
             (
                 "toolResult",
                 _tool_message(part, rendering)
-                if isinstance(part, Result)
+                if isinstance(part, ToolResult)
                 else _part(item, part, rendering),
             )
             for part in item.parts
         ]
     role = "compactionSummary" if item.summary is not None else item.custom_role or item.role.value
-    sender = _sender(item) if item.role is Role.USER and item.summary is None else ""
+    sender = _sender(item) if item.role is ChatRole.USER and item.summary is None else ""
     parts = [_part(item, part, rendering) for part in item.parts]
     return [(role + sender, js_trim("\n".join(filter(None, parts))))]
 
@@ -182,7 +184,7 @@ def _sender(item: Item) -> str:
     return f" sender={json.dumps(known, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _tool_message(result: Result, rendering: Rendering) -> str:
+def _tool_message(result: ToolResult, rendering: OpenclawOptions) -> str:
     """A message of the tool's role: its text in full, unless something else is asked for. Elision
     concerns parts, not roles."""
     inner = [_part(None, part, rendering) for part in result.parts]
@@ -197,15 +199,15 @@ def _tool_message(result: Result, rendering: Rendering) -> str:
     return rendering.redact(f"{label}{f' ({result.name})' if result.name else ''}\n{body}")
 
 
-def _part(item: Item | None, part: Part, rendering: Rendering) -> str:
+def _part(item: Item | None, part: Part, rendering: OpenclawOptions) -> str:
     match part:
         case Text():
             return cut(js_trim(part.text), rendering.part_chars)
         case Image():
             return "[image omitted]"
-        case Call():
+        case ToolCall():
             return _call(item, part, rendering)
-        case Result():
+        case ToolResult():
             return _result(part, rendering)
         case Reasoning():
             return "[thinking content omitted]"
@@ -214,7 +216,7 @@ def _part(item: Item | None, part: Part, rendering: Rendering) -> str:
     return "[document content omitted]"
 
 
-def _call(item: Item | None, call: Call, rendering: Rendering) -> str:
+def _call(item: Item | None, call: ToolCall, rendering: OpenclawOptions) -> str:
     label = f"tool call: {call.name}" if call.name else "tool call"
     if rendering.payload in (None, Payload.ELIDE):
         return f"{label} [input omitted]"
@@ -224,7 +226,7 @@ def _call(item: Item | None, call: Call, rendering: Rendering) -> str:
     return cut(f"{label}\n{pretty(call_payload(record, rendering.redact))}", rendering.part_chars)
 
 
-def _result(result: Result, rendering: Rendering) -> str:
+def _result(result: ToolResult, rendering: OpenclawOptions) -> str:
     label = f"tool result: {result.id}"
     if rendering.payload in (None, Payload.ELIDE):
         return f"{label} [content omitted]"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
-from ..media import data_url, held, on_the_web
+from ..media import data_url, is_web_address, resolved
 from ..model import Image
 
 DETAILS = ("auto", "low", "high", "original")
@@ -30,8 +30,8 @@ def kind_of(data: bytes) -> str:
 def input_of(part: Image) -> tuple[dict[str, str] | None, str]:
     """The picture as an input of turn/start, or None and what is wrong with it."""
     detail = {"detail": part.detail} if part.detail in DETAILS else {}
-    picture = held(part)
-    if picture is not None and on_the_web(picture):
+    picture = resolved(part)
+    if picture is not None and is_web_address(picture):
         return {"type": "image", "url": part.uri} | detail, ""
     if picture is None or picture.data is None:
         return (

@@ -12,22 +12,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..describing import size_and_hash
 from ..model import (
-    Call,
+    ChatRole,
     File,
     Image,
     Item,
+    ItemCache,
     Opaque,
     Part,
     ProjectionImpossible,
     Reasoning,
-    Result,
-    Role,
-    Shelf,
     Text,
+    ToolCall,
+    ToolResult,
     text_of,
 )
+from ..placeholders import size_and_hash
 from ..text import canonical, lone_surrogate, sha256
 from .task import Payload
 
@@ -70,7 +70,7 @@ class Recorded:
 
 
 @dataclass(slots=True)
-class Entry:
+class PlacedRecords:
     """An item in its place. `position` orders items: the sequence, or the place in a list."""
 
     position: int
@@ -98,23 +98,23 @@ def recorded(
     key = shown, redact
     return [
         _recorded(item, shown, redact, item.id or f"list:{index}")
-        if item.shelf is None
-        else item.shelf.kept.get(key) or _kept(item, item.shelf, shown, redact)
+        if item.cache is None
+        else item.cache.kept.get(key) or _kept(item, item.cache, shown, redact)
         for index, item in enumerate(items)
     ]
 
 
-def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[Entry]:
+def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[PlacedRecords]:
     """The records of items in their places."""
-    entries: list[Entry] = []
+    entries: list[PlacedRecords] = []
     turn = position = 0
     for item, one in zip(items, made, strict=True):
-        if item.role is Role.USER and item.summary is None and not item.id.startswith("ce:"):
+        if item.role is ChatRole.USER and item.summary is None and not item.id.startswith("ce:"):
             turn += 1
         position = max(
             position, item.sequence or (item.summary.first if item.summary else 0) or position + 1
         )
-        entries.append(Entry(position, item, turn, one))
+        entries.append(PlacedRecords(position, item, turn, one))
     return entries
 
 
@@ -130,12 +130,12 @@ def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str
     return made
 
 
-def _kept(item: Item, shelf: Shelf, payload: str, redact: Callable[[str], str]) -> Recorded:
+def _kept(item: Item, cache: ItemCache, payload: str, redact: Callable[[str], str]) -> Recorded:
     """For items that come again: nothing that is made is changed later, so it serves every
     projection."""
     made = _recorded(item, payload, redact)
-    shelf.keep((payload, redact), made)
-    shelf.grew(3 * made.chars + RECORD_BYTES * (1 + len(made.records)))
+    cache.keep((payload, redact), made)
+    cache.grew(3 * made.chars + RECORD_BYTES * (1 + len(made.records)))
     return made
 
 
@@ -155,14 +155,14 @@ def _add(
                 made.records.append({"t": "summary", "id": covers.id, **fact, "text": part.text})
             else:
                 made.records.append({"t": "msg", "id": name, "role": role, "text": part.text})
-        case Call():
+        case ToolCall():
             arguments, changed = _shown(part.arguments, payload, redact)
             made.arguments.append(len(made.records))
             made.records.append(
                 {"t": "call", "id": name, "call": part.id, "name": part.name, "args": arguments}
             )
             made.redactions += changed
-        case Result():
+        case ToolResult():
             text, changed = _shown(text_of(part.parts), payload, redact)
             record = {"t": "result", "id": name, "call": part.id, "text": text}
             made.bodies.append(len(made.records))
@@ -225,7 +225,7 @@ def stubbed(record: Record) -> Record:
     return {name: value for name, value in record.items() if name != key} | {"stub": short}
 
 
-def omitted(entries: Sequence[Entry]) -> Record:
+def omitted(entries: Sequence[PlacedRecords]) -> Record:
     """The record that stands for whole items left out: how many, from which to which, and the hash
     of their records."""
     whole = "\n".join(one for entry in entries for one in entry.made.lines)
@@ -278,9 +278,9 @@ def _texts(part: Part) -> list[str]:
     match part:
         case Text() | Reasoning():
             return [part.text]
-        case Call():
+        case ToolCall():
             return [part.id, part.name, part.arguments]
-        case Result():
+        case ToolResult():
             return [part.id, *(text for inner in part.parts for text in _texts(inner))]
         case Opaque():
             return [part.json]

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from ..model import ProjectionImpossible
 from . import jsonl
-from .deciding import OVERFLOW_SHARE
+from .decision import OVERFLOW_SHARE
 from .limits import CHARS_PER_TOKEN, COMPACTION_SHARE, DEVELOPER_CHARS, context_chars
-from .task import Event, Task
+from .task import Task, ThreadEvent
 
 
 def total_chars(task: Task) -> int:
     """The context's characters; less after an overflow, and never so many that Codex would compact
     before the first turn."""
     budget = task.budget
-    if budget and Event.OVERFLOW in task.happened and task.renderer == "jsonl":
+    if budget and ThreadEvent.OVERFLOW in task.happened and task.renderer == "jsonl":
         budget = max(1, budget // OVERFLOW_SHARE)
     chars = context_chars(budget, task.reserve)
     if (

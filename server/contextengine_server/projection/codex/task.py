@@ -25,7 +25,7 @@ class Payload(Enum):
     ELIDE = "elide"
 
 
-class Event(Enum):
+class ThreadEvent(Enum):
     """What happened in the harness since the last projection."""
 
     NATIVE_COMPACTED = 1
@@ -63,7 +63,7 @@ class Binding:
     developer: str = ""
     """The digest of the developer instructions then."""
     cut: Mapping[str, int] = field(default_factory=dict)
-    """How far the context was cut then (see cutting.py)."""
+    """How far the context was cut then (see truncation.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Task:
     tools: str = ""
     model: str = ""
     binding: Binding | None = None
-    events: Sequence[Event] = ()
+    events: Sequence[ThreadEvent] = ()
     inject: bool = False
     """Items to inject instead of a framed prompt."""
     pre_prompt_count: int = 0
@@ -107,7 +107,7 @@ class Task:
     turn_chars: int = 1 << 20
 
     @property
-    def happened(self) -> frozenset[Event]:
+    def happened(self) -> frozenset[ThreadEvent]:
         """The events, each once."""
         return frozenset(self.events)
 

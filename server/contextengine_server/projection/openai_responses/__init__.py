@@ -1,6 +1,6 @@
 """OpenAI Responses: `input`, and `instructions` beside it."""
 
-from .rendering import render
-from .validating import validate
+from .renderer import render
+from .validator import validate
 
 __all__ = ["render", "validate"]

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from ..describing import placeholder
-from ..drafting import LEADING, Draft, drafted
-from ..media import encoded, held
+from ..media import encoded, resolved
 from ..model import (
-    Call,
+    ChatRole,
     File,
     Image,
     Item,
@@ -24,16 +22,16 @@ from ..model import (
     Opaque,
     Part,
     Reasoning,
-    Result,
-    Role,
     Text,
+    ToolCall,
+    ToolResult,
     text_of,
 )
-from ..pairing import Lost, Said
-from ..rendering import (
+from ..placeholders import placeholder
+from ..provider import (
+    FRAGMENT_BYTES,
     OPENER,
-    PIECE_BYTES,
-    Json,
+    JsonObject,
     ProviderTask,
     Rendered,
     listed,
@@ -41,7 +39,9 @@ from ..rendering import (
     more_of,
     object_of,
 )
+from ..render_state import LEADING, RenderState, write_items
 from ..text import dumped
+from ..tool_pairs import Lost, PairedMessage
 
 DIALECT = "gemini.content"
 STAND_IN = "skip_thought_signature_validator"
@@ -66,11 +66,11 @@ class Content:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return len(self.parts) + len(self.json) + PIECE_BYTES
+        return len(self.parts) + len(self.json) + FRAGMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessageContents:
     """What becomes of a message: what it says, and the results behind its calls."""
 
     said: Content
@@ -80,21 +80,21 @@ class Shown:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return self.said.size + self.answers.size + PIECE_BYTES
+        return self.said.size + self.answers.size + FRAGMENT_BYTES
 
 
 def render(task: ProviderTask) -> Rendered:
     """The contents, what stands side by side in one role merged; results of a turn's calls together
     right behind them."""
     provider, model = task.provider, task.model
-    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
-    groups, losses = draft.groups, draft.losses
+    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
+    groups, losses = state.groups, state.losses
     if groups and groups[0][0].role == "model":
         groups.insert(0, [_content("user", dumped({"text": OPENER}))])
         losses.append(
             Loss(-1, "the list begins with the model: a line of the user stands before it", "G3")
         )
-    texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
+    texts = [*([task.instructions] if task.instructions.strip() else []), *state.texts]
     system = dumped({"parts": [{"text": text} for text in texts]}) if texts else b""
     contents = [group[0] if len(group) == 1 else _merged(group) for group in groups]
     return Rendered(
@@ -102,7 +102,7 @@ def render(task: ProviderTask) -> Rendered:
     )
 
 
-class _Draft(Draft):
+class _State(RenderState):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__()
         self._provider, self._model = provider, model
@@ -121,7 +121,7 @@ class _Draft(Draft):
         twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
         return twin
 
-    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
         item, role, signed = said.item, self._role, self._signed
         self._leads = self._leads and item.role in LEADING
         if self._leads:
@@ -154,16 +154,16 @@ def _signs(model: str) -> bool:
     return found is not None and int(found[1]) >= 3
 
 
-def _shown(said: Said, names: Sequence[str], kept: bool, signed: bool) -> Shown:
+def _shown(said: PairedMessage, names: Sequence[str], kept: bool, signed: bool) -> MessageContents:
     item = said.item
     lost: list[Lost] = []
-    if item.role not in (Role.USER, Role.ASSISTANT):
+    if item.role not in (ChatRole.USER, ChatRole.ASSISTANT):
         lost.append((f"a {item.role.value} message in the middle: the user's text", "G1"))
-    parts: list[Json] = []
-    responses: list[Json] = []
+    parts: list[JsonObject] = []
+    responses: list[JsonObject] = []
     answered_as = zip(said.answers, names, strict=True)
     for part in said.parts:
-        if not isinstance(part, Call):
+        if not isinstance(part, ToolCall):
             made = _part(part, lost, kept)
             parts += [made] if made is not None else []
             continue
@@ -172,7 +172,7 @@ def _shown(said: Said, names: Sequence[str], kept: bool, signed: bool) -> Shown:
         given, whole = object_of(part.arguments)
         if not whole:
             lost.append(("arguments that are no JSON object: carried as text", "G7"))
-        call: Json = {"functionCall": {**with_id, "name": part.name, "args": given}}
+        call: JsonObject = {"functionCall": {**with_id, "name": part.name, "args": given}}
         if part.seal and kept:
             call["thoughtSignature"] = _seal(part)
         elif part.seal:
@@ -184,16 +184,16 @@ def _shown(said: Said, names: Sequence[str], kept: bool, signed: bool) -> Shown:
         responses.append({"functionResponse": {**with_id, "name": part.name, "response": response}})
     if not parts:
         lost.append(("a message without content", "G2"))
-    speaker = "model" if item.role is Role.ASSISTANT else "user"
+    speaker = "model" if item.role is ChatRole.ASSISTANT else "user"
     answers = _content("user", dumped(responses)[1:-1])
-    return Shown(_content(speaker, dumped(parts)[1:-1]), answers, tuple(lost))
+    return MessageContents(_content(speaker, dumped(parts)[1:-1]), answers, tuple(lost))
 
 
 def _seal(part: Part) -> str:
     return STAND_IN if part.seal == STAND_IN.encode() else encoded(part.seal)
 
 
-def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
+def _part(part: Part, lost: list[Lost], kept: bool) -> JsonObject | None:
     sealed = {"thoughtSignature": _seal(part)} if part.seal and kept else {}
     match part:
         case Text():
@@ -205,7 +205,7 @@ def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
                 lost.append(("thoughts of another model", "G9"))
                 return None
             return {"text": part.text, "thought": True, **sealed}
-        case Image() | File() if (medium := held(part)) is not None:
+        case Image() | File() if (medium := resolved(part)) is not None:
             if medium.data and medium.mime:
                 return {
                     "inlineData": {"mimeType": medium.mime, "data": encoded(medium.data)},
@@ -218,7 +218,7 @@ def _part(part: Part, lost: list[Lost], kept: bool) -> Json | None:
     return {"text": placeholder(part) if isinstance(part, Image | File | Opaque) else ""}
 
 
-def _response(result: Result, item: Item, lost: list[Lost]) -> Json:
+def _response(result: ToolResult, item: Item, lost: list[Lost]) -> JsonObject:
     """A result as an object: `output`, or `error` where the tool failed; an object that came from
     Gemini comes back as it was."""
     if more_of(result, item, DIALECT).get("response") == "object":

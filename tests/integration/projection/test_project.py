@@ -381,7 +381,7 @@ async def test_the_addition_stands_before_a_providers_system_prompt(house: House
 
 
 def test_a_projection_knows_every_value_of_its_enums() -> None:
-    from contextengine_server.api import projection_reading as reading
+    from contextengine_server.api import projection_items as reading
 
     assert set(reading.TARGETS) == set(t.ProjectionTarget.values()) - {0}
     assert set(reading.MODES) == set(t.ProjectionMode.values())

@@ -12,7 +12,7 @@ import pytest
 
 from contextengine.formats import from_anthropic, from_gemini, from_openai, from_responses
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.projection.rendering import Rendered
+from contextengine_server.projection.provider import Rendered
 from tests.unit.projection.histories import MODELS, PNG, judged, listed, rendered
 from tests.unit.projection.making import read
 

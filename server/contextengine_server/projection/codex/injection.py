@@ -11,9 +11,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..describing import NO_RESULT
+from ..call_ids import CallIds
 from ..model import Loss
-from ..naming import CallIds
+from ..placeholders import NO_RESULT
 from .jsonl import looks_contextual
 from .records import Record, line, stub
 

@@ -14,12 +14,12 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from .model import Item, Loss, Role
-from .naming import CallIds
-from .pairing import Lost, Said, pair
-from .rendering import ProviderTask
+from .call_ids import CallIds
+from .model import ChatRole, Item, Loss
+from .provider import ProviderTask
+from .tool_pairs import Lost, PairedMessage, pair
 
-LEADING = (Role.SYSTEM, Role.DEVELOPER)
+LEADING = (ChatRole.SYSTEM, ChatRole.DEVELOPER)
 """Who speaks the instructions at the beginning of a session."""
 STRIDE = 8
 """Messages that are written again before a later point is kept to go on from."""
@@ -28,7 +28,7 @@ _ENTRY_BYTES = 60
 it."""
 
 
-class Draft(ABC):
+class RenderState(ABC):
     """What is written of a list. Subclasses add their own parts, and copy these in `fork`."""
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class Draft(ABC):
         twin.ids = self.ids.fork(twin.losses)
         return twin
 
-    def add(self, index: int, said: Said) -> None:
+    def add(self, index: int, said: PairedMessage) -> None:
         """Goes on with a message."""
         if said.lost:
             self.lose(index, said.lost)
         self.write(index, said, self.ids.of(index, said) if said.ids else ())
 
     @abstractmethod
-    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
         """Writes a message; `names` are the ids of its calls."""
 
     def lose(self, index: int, lost: Sequence[Lost]) -> None:
@@ -57,7 +57,7 @@ class Draft(ABC):
         self.losses += [Loss(index, *one) for one in lost]
 
 
-D = TypeVar("D", bound=Draft)
+D = TypeVar("D", bound=RenderState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +65,27 @@ class _Begun:
     """A draft of these items, to go on from."""
 
     items: list[Item]
-    draft: Any
+    state: Any
 
 
-def drafted(task: ProviderTask, key: Hashable, begin: Callable[[], D]) -> D:
+def write_items(task: ProviderTask, key: Hashable, begin: Callable[[], D]) -> D:
     """The whole context, this turn's prompt at its end. `key` names the form, and what besides the
     items decides about it."""
-    prompt = [Item(Role.USER, tuple(task.prompt))] if task.prompt else []
+    prompt = [Item(ChatRole.USER, tuple(task.prompt))] if task.prompt else []
     items = [*task.items, *prompt]
-    shelf = items[0].shelf if items else None
-    known: _Begun | None = shelf.kept.get((_Begun, key)) if shelf is not None else None
+    cache = items[0].cache if items else None
+    known: _Begun | None = cache.kept.get((_Begun, key)) if cache is not None else None
     start = len(known.items) if known is not None else 0
     goes_on = known is not None and items[:start] == known.items
     start = start if goes_on else 0
-    draft: D = known.draft.fork() if known is not None and goes_on else begin()
+    state: D = known.state.fork() if known is not None and goes_on else begin()
     paired = pair(items, start)
     # The newest message may still change: the point to go on from is before it.
     end = max((index for index, _ in paired.said[-3:] if index < len(task.items)), default=0)
     for index, said in paired.said:
-        if index == end and shelf is not None and end - start > STRIDE and paired.settled >= end:
-            shelf.keep((_Begun, key), _Begun(items[:end], draft.fork()))
-            shelf.grew(_ENTRY_BYTES * (end - (len(known.items) if known is not None else 0)))
-        draft.add(index, said)
-    draft.losses += paired.late
-    return draft
+        if index == end and cache is not None and end - start > STRIDE and paired.settled >= end:
+            cache.keep((_Begun, key), _Begun(items[:end], state.fork()))
+            cache.grew(_ENTRY_BYTES * (end - (len(known.items) if known is not None else 0)))
+        state.add(index, said)
+    state.losses += paired.late
+    return state

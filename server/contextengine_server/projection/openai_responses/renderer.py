@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from ..describing import placeholder
-from ..drafting import Draft, drafted
-from ..media import IMAGES, data_url, held, named, on_the_web
-from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
-from ..pairing import Answered, Lost, Said
-from ..rendering import (
-    Json,
-    Piece,
+from ..media import IMAGES, data_url, is_provider_file, is_web_address, resolved
+from ..model import ChatRole, File, Image, Item, Opaque, Part, Reasoning, Text, ToolCall
+from ..placeholders import placeholder
+from ..provider import (
+    Fragment,
+    JsonObject,
     ProviderTask,
     Rendered,
-    entries_of,
     extended,
+    fragment_of,
     listed,
     made_here,
     more_of,
     own_item,
 )
+from ..render_state import RenderState, write_items
 from ..text import dumped
+from ..tool_pairs import Answered, Lost, PairedMessage
 
 DIALECT = "openai.responses"
 _DETAILS = ("auto", "low", "high", "original")
@@ -37,12 +37,12 @@ def render(task: ProviderTask) -> Rendered:
     """The input items. `instructions` is the system prompt; the session's own leading instructions
     are items."""
     provider, model = task.provider, task.model
-    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
+    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
     system = dumped(task.instructions) if task.instructions else b""
-    return Rendered(listed(draft.entries), system, task.instructions, draft.losses)
+    return Rendered(listed(state.entries), system, task.instructions, state.losses)
 
 
-class _Draft(Draft):
+class _State(RenderState):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__()
         self._provider, self._model = provider, model
@@ -53,22 +53,22 @@ class _Draft(Draft):
         twin.entries = [*self.entries]
         return twin
 
-    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
         kept = said.sealed and made_here(said.item, "openai", self._provider, self._model)
-        piece = said.made((DIALECT, kept, names), _written, names, kept)
-        if piece.json:
-            self.entries.append(piece.json)
-        if piece.lost:
-            self.lose(index, piece.lost)
+        fragment = said.made((DIALECT, kept, names), _written, names, kept)
+        if fragment.json:
+            self.entries.append(fragment.json)
+        if fragment.lost:
+            self.lose(index, fragment.lost)
 
 
-def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
+def _written(said: PairedMessage, names: Sequence[str], kept: bool) -> Fragment:
     """A message's items: its texts together until a call or reasoning parts them, outputs behind
     the calls."""
-    made: list[Json] = []
-    content: list[Json] = []
-    outputs: list[Json] = []
-    thought: list[Json] = []
+    made: list[JsonObject] = []
+    content: list[JsonObject] = []
+    outputs: list[JsonObject] = []
+    thought: list[JsonObject] = []
     lost: list[Lost] = []
     answers = zip(said.answers, names, strict=True)
     item = said.item
@@ -79,7 +79,7 @@ def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
             content.clear()
 
     for part in said.parts:
-        if isinstance(part, Call):
+        if isinstance(part, ToolCall):
             flush()
             call, output = _pair(*next(answers), item, lost)
             made += [*thought, call]
@@ -107,15 +107,17 @@ def _written(said: Said, names: Sequence[str], kept: bool) -> Piece:
     if thought:
         lost.append(("reasoning without what it produced", "R8"))
     if not said.parts:
-        kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
+        kind = "output_text" if item.role is ChatRole.ASSISTANT else "input_text"
         made.append(_message(item.role, [{"type": kind, "text": ""}]))
-    return entries_of([*made, *outputs], lost)
+    return fragment_of([*made, *outputs], lost)
 
 
-def _message(role: Role, content: list[Json]) -> Json:
+def _message(role: ChatRole, content: list[JsonObject]) -> JsonObject:
     """A message. The model's plain text is said the short way: the long one is for items with ids,
     which are left out."""
-    plain = role is Role.ASSISTANT and len(content) == 1 and content[0].keys() == {"type", "text"}
+    plain = (
+        role is ChatRole.ASSISTANT and len(content) == 1 and content[0].keys() == {"type", "text"}
+    )
     return {
         "type": "message",
         "role": role.value,
@@ -123,19 +125,21 @@ def _message(role: Role, content: list[Json]) -> Json:
     }
 
 
-def _reasoning(part: Reasoning, item: Item) -> Json:
+def _reasoning(part: Reasoning, item: Item) -> JsonObject:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-    made: Json = {"type": "reasoning", "id": part.item_id, "summary": summary}
+    made: JsonObject = {"type": "reasoning", "id": part.item_id, "summary": summary}
     if part.redacted:
         made["encrypted_content"] = part.redacted.decode("utf-8", "replace")
     return extended(made, part, item, DIALECT)
 
 
-def _pair(answered: Answered, name: str, item: Item, lost: list[Lost]) -> tuple[Json, Json]:
+def _pair(
+    answered: Answered, name: str, item: Item, lost: list[Lost]
+) -> tuple[JsonObject, JsonObject]:
     call, result = answered.call, answered.result
     custom = more_of(call, item, DIALECT).get("type") == "custom_tool_call"
     kind, given = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
-    made: Json = {"type": kind, "call_id": name, "name": call.name, given: call.arguments}
+    made: JsonObject = {"type": kind, "call_id": name, "name": call.name, given: call.arguments}
     if call.namespace:
         made["namespace"] = call.namespace
     made = extended(made, call, item, DIALECT)
@@ -147,18 +151,20 @@ def _pair(answered: Answered, name: str, item: Item, lost: list[Lost]) -> tuple[
     return made, {"type": f"{kind}_output", "call_id": name, "output": output}
 
 
-def _part(part: Part, item: Item, lost: list[Lost]) -> Json:
-    speaks = "output_text" if item.role is Role.ASSISTANT else "input_text"
+def _part(part: Part, item: Item, lost: list[Lost]) -> JsonObject:
+    speaks = "output_text" if item.role is ChatRole.ASSISTANT else "input_text"
     if isinstance(part, Text):
         return extended({"type": speaks, "text": part.text}, part, item, DIALECT)
-    medium = _medium(part) if item.role is Role.USER and isinstance(part, Image | File) else None
+    medium = (
+        _medium(part) if item.role is ChatRole.USER and isinstance(part, Image | File) else None
+    )
     if medium is not None:
         return extended(medium, part, item, DIALECT)
     lost.append(("a part that has no place in this message: a line instead", "R7"))
     return {"type": speaks, "text": placeholder(part)}
 
 
-def _output(part: Part, lost: list[Lost]) -> Json:
+def _output(part: Part, lost: list[Lost]) -> JsonObject:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     medium = _medium(part) if isinstance(part, Image | File) else None
@@ -168,21 +174,21 @@ def _output(part: Part, lost: list[Lost]) -> Json:
     return {"type": "input_text", "text": placeholder(part)}
 
 
-def _medium(part: Image | File) -> Json | None:
+def _medium(part: Image | File) -> JsonObject | None:
     """A medium, by its bytes, its address or the name that the provider gave it; None where it has
     none of these."""
-    medium = held(part)
-    if medium is None or not (medium.data or on_the_web(medium) or named(medium)):
+    medium = resolved(part)
+    if medium is None or not (medium.data or is_web_address(medium) or is_provider_file(medium)):
         return None
     if isinstance(medium, Image):
         if medium.data is not None and medium.mime not in IMAGES:
             return None
         url = data_url(medium) if medium.data is not None else medium.uri
-        where = {"file_id": medium.uri} if named(medium) else {"image_url": url}
+        where = {"file_id": medium.uri} if is_provider_file(medium) else {"image_url": url}
         detail = medium.detail if medium.detail in _DETAILS else "auto"
         return {"type": "input_image", "detail": detail, **where}
     name = {"filename": medium.name} if medium.name else {}
     if medium.data is not None:
         return {"type": "input_file", **name, "file_data": data_url(medium)}
-    where = {"file_id": medium.uri} if named(medium) else {"file_url": medium.uri}
+    where = {"file_id": medium.uri} if is_provider_file(medium) else {"file_url": medium.uri}
     return {"type": "input_file", **name, **where}

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .model import Item, Loss, Opaque, Part, Role
-from .pairing import Lost
+from .model import ChatRole, Item, Loss, Opaque, Part
 from .text import dumped, well_formed
+from .tool_pairs import Lost
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
-PIECE_BYTES = 200
-"""What a piece takes in memory besides its JSON, about."""
+FRAGMENT_BYTES = 200
+"""What a fragment takes in memory besides its JSON, about."""
 
 _SAID = ("type", "id", "call_id", "text")
 """What a provider's additions never say in place of the service."""
@@ -63,7 +63,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """What a form makes of a message, as the entries of its list, and what it cannot say."""
 
     json: bytes
@@ -72,7 +72,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return len(self.json) + PIECE_BYTES
+        return len(self.json) + FRAGMENT_BYTES
 
 
 def listed(entries: Sequence[bytes]) -> bytes:
@@ -80,9 +80,9 @@ def listed(entries: Sequence[bytes]) -> bytes:
     return b"".join((b"[", b",".join(entries), b"]"))
 
 
-def entries_of(made: Sequence[Json], lost: Sequence[Lost]) -> Piece:
-    """A piece of these entries."""
-    return Piece(dumped(made)[1:-1], tuple(lost))
+def fragment_of(made: Sequence[JsonObject], lost: Sequence[Lost]) -> Fragment:
+    """A fragment of these entries."""
+    return Fragment(dumped(made)[1:-1], tuple(lost))
 
 
 def made_here(item: Item, family: str, provider: str, model: str) -> bool:
@@ -92,23 +92,23 @@ def made_here(item: Item, family: str, provider: str, model: str) -> bool:
     producer = item.provider.lower()
     names = FAMILIES[family]
     same = producer == called or (producer in names and called in names)
-    made = item.role is Role.ASSISTANT and bool(item.model)
+    made = item.role is ChatRole.ASSISTANT and bool(item.model)
     return made and item.model == model and same and called in names
 
 
-def more_of(part: Part, item: Item, dialect: str) -> Json:
+def more_of(part: Part, item: Item, dialect: str) -> JsonObject:
     """What the provider added to the part, where it is this one."""
     return (opened(part.more) or {}) if part.more and item.dialect == dialect else {}
 
 
-def extended(own: Json, part: Part, item: Item, dialect: str) -> Json:
+def extended(own: JsonObject, part: Part, item: Item, dialect: str) -> JsonObject:
     """What the form says of a part, and what the provider added to it, which may say the same more
     exactly: but not another kind, id or text."""
     more = more_of(part, item, dialect)
     return own | {name: value for name, value in more.items() if name not in _SAID}
 
 
-def opened(text: str) -> Json | None:
+def opened(text: str) -> JsonObject | None:
     """The object in a JSON text; None where there is none."""
     try:
         value = json.loads(text)
@@ -117,7 +117,7 @@ def opened(text: str) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-def object_of(text: str) -> tuple[Json, bool]:
+def object_of(text: str) -> tuple[JsonObject, bool]:
     """A call's arguments as an object, and whether they were one. What is none is carried whole
     under one key."""
     if not text.strip():
@@ -125,11 +125,11 @@ def object_of(text: str) -> tuple[Json, bool]:
     value = opened(text)
     if value is None:
         return {"arguments": text}, False
-    clean: Json = well_formed(value)
+    clean: JsonObject = well_formed(value)
     return clean, clean == value
 
 
-def own_item(part: Opaque) -> Json | None:
+def own_item(part: Opaque) -> JsonObject | None:
     """A vendor's item as it came; None where it is not what the part says."""
     item = opened(part.json)
     return item if item is not None and part.type and item.get("type") == part.type else None

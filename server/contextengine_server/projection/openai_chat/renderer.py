@@ -10,40 +10,40 @@ import re
 from collections.abc import Sequence
 from typing import Self
 
-from ..describing import placeholder
-from ..drafting import Draft, drafted
-from ..media import IMAGES, data_url, held, named, on_the_web
-from ..model import Call, File, Image, Item, Opaque, Part, Reasoning, Role, Text
-from ..pairing import Lost, Said
-from ..rendering import (
-    Json,
-    Piece,
+from ..media import IMAGES, data_url, is_provider_file, is_web_address, resolved
+from ..model import ChatRole, File, Image, Item, Opaque, Part, Reasoning, Text, ToolCall
+from ..placeholders import placeholder
+from ..provider import (
+    Fragment,
+    JsonObject,
     ProviderTask,
     Rendered,
-    entries_of,
     extended,
+    fragment_of,
     listed,
     more_of,
     own_item,
 )
+from ..render_state import RenderState, write_items
 from ..text import dumped
+from ..tool_pairs import Lost, PairedMessage
 
 DIALECT = "openai.chat"
-_OWN = {Role.USER: ("input_audio",), Role.ASSISTANT: ("refusal",)}
+_OWN = {ChatRole.USER: ("input_audio",), ChatRole.ASSISTANT: ("refusal",)}
 """Vendor's items that have a place, by the role."""
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def render(task: ProviderTask) -> Rendered:
     """The messages. The system prompt leads them; `system_json` stays empty."""
-    draft = drafted(task, DIALECT, _Draft)
+    state = write_items(task, DIALECT, _State)
     leading = (
         [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
     )
-    return Rendered(listed([*leading, *draft.entries]), losses=draft.losses)
+    return Rendered(listed([*leading, *state.entries]), losses=state.losses)
 
 
-class _Draft(Draft):
+class _State(RenderState):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[bytes] = []
@@ -53,23 +53,23 @@ class _Draft(Draft):
         twin.entries = [*self.entries]
         return twin
 
-    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
-        piece = said.made((DIALECT, names), _written, names)
-        self.entries.append(piece.json)
-        if piece.lost:
-            self.lose(index, piece.lost)
+    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
+        fragment = said.made((DIALECT, names), _written, names)
+        self.entries.append(fragment.json)
+        if fragment.lost:
+            self.lose(index, fragment.lost)
 
 
-def _written(said: Said, names: Sequence[str]) -> Piece:
+def _written(said: PairedMessage, names: Sequence[str]) -> Fragment:
     item = said.item
     lost: list[Lost] = []
-    written: Json = {"role": item.role.value}
+    written: JsonObject = {"role": item.role.value}
     if item.name and _NAME.fullmatch(item.name):
         written["name"] = item.name
     parts = [shown for part in said.parts if (shown := _part(part, item, lost)) is not None]
     content = _content(parts)
-    if item.role is not Role.ASSISTANT:
-        return entries_of([written | {"content": content}], lost)
+    if item.role is not ChatRole.ASSISTANT:
+        return fragment_of([written | {"content": content}], lost)
     refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
     texts = [part for part in parts if part.get("type") != "refusal"]
     if refusals:
@@ -82,25 +82,25 @@ def _written(said: Said, names: Sequence[str]) -> Piece:
         if answered.result.is_error:
             lost.append(("that the tool failed: the form has no place for it", "C6"))
         text = "".join(_result_text(part, lost) for part in answered.result.parts)
-        output: Json = {"role": "tool", "tool_call_id": name, "content": text}
+        output: JsonObject = {"role": "tool", "tool_call_id": name, "content": text}
         if item.dialect == DIALECT and answered.result.name:
             output["name"] = answered.result.name
         outputs.append(output)
-    return entries_of([written | ({"tool_calls": calls} if calls else {}), *outputs], lost)
+    return fragment_of([written | ({"tool_calls": calls} if calls else {}), *outputs], lost)
 
 
-def _content(parts: list[Json]) -> str | list[Json]:
+def _content(parts: list[JsonObject]) -> str | list[JsonObject]:
     if not parts:
         return ""
     alone = len(parts) == 1 and parts[0].keys() == {"type", "text"}
     return str(parts[0]["text"]) if alone else parts
 
 
-def _part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
+def _part(part: Part, item: Item, lost: list[Lost]) -> JsonObject | None:
     match part:
         case Text():
             return extended({"type": "text", "text": part.text}, part, item, DIALECT)
-        case Call():
+        case ToolCall():
             return None
         case Reasoning():
             lost.append(("reasoning", "C7"))
@@ -109,7 +109,7 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
             own = own_item(part)
             if own is not None and own["type"] in _OWN.get(item.role, ()):
                 return own
-    if item.role is not Role.USER:
+    if item.role is not ChatRole.USER:
         lost.append(("a medium outside the user's message: a line in its place", "C7"))
         return {"type": "text", "text": placeholder(part)}
     shown = _medium(part) if isinstance(part, Image | File) else None
@@ -120,15 +120,15 @@ def _part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
     return {"type": "text", "text": placeholder(part)}
 
 
-def _medium(part: Image | File) -> Json | None:
-    medium = held(part)
+def _medium(part: Image | File) -> JsonObject | None:
+    medium = resolved(part)
     if isinstance(medium, Image) and (
-        on_the_web(medium) or (medium.mime in IMAGES and medium.data)
+        is_web_address(medium) or (medium.mime in IMAGES and medium.data)
     ):
         detail = {"detail": medium.detail} if medium.detail in ("auto", "low", "high") else {}
         url = medium.uri if medium.data is None else data_url(medium)
         return {"type": "image_url", "image_url": {"url": url, **detail}}
-    if isinstance(medium, File) and (named(medium) or medium.data):
+    if isinstance(medium, File) and (is_provider_file(medium) or medium.data):
         name = {"filename": medium.name} if medium.name else {}
         where = {"file_id": medium.uri} if medium.data is None else {"file_data": data_url(medium)}
         return {"type": "file", "file": {**name, **where}}
@@ -142,7 +142,7 @@ def _result_text(part: Part, lost: list[Lost]) -> str:
     return placeholder(part)
 
 
-def _call(call: Call, name: str, item: Item) -> Json:
+def _call(call: ToolCall, name: str, item: Item) -> JsonObject:
     if more_of(call, item, DIALECT).get("type") == "custom":
         custom = {
             "id": name,

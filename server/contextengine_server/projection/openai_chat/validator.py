@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..checking import Finding, Said, mapping, numbered, objects, run
+from ..rules import Problem, RuleFinding, mapping, numbered, objects, run
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 PARTS = {
@@ -22,15 +22,15 @@ MAX_ID = 64
 Messages = list[Any]
 
 
-def validate(body: Any) -> list[Finding]:
+def validate(body: Any) -> list[RuleFinding]:
     """The findings on a list of messages, or on a request that holds it under `messages`."""
     messages = body.get("messages") if isinstance(body, Mapping) else body
     if not isinstance(messages, list):
-        return [Finding("C1", "messages", "is not a list")]
+        return [RuleFinding("C1", "messages", "is not a list")]
     return run((c1, c2, c3, c4, c5, c6, c7, c8, c9), messages, frozenset({"c8"}))
 
 
-def c1(messages: Messages) -> Iterator[Said]:
+def c1(messages: Messages) -> Iterator[Problem]:
     """There are messages, and each is an object whose role is developer, system, user, assistant,
     tool or function [local: others are rejected]."""
     if not messages:
@@ -40,7 +40,7 @@ def c1(messages: Messages) -> Iterator[Said]:
             yield f"messages[{index}].role", f"is none of {', '.join(ROLES)}"
 
 
-def c2(messages: Messages) -> Iterator[Said]:
+def c2(messages: Messages) -> Iterator[Problem]:
     """`content` is required; an assistant's may be null or absent with tool calls, or a refusal,
     only [local doc string]."""
     for path, message in numbered(messages, "messages"):
@@ -52,7 +52,7 @@ def c2(messages: Messages) -> Iterator[Said]:
             yield f"{path}.content", "is an empty list"
 
 
-def c3(messages: Messages) -> Iterator[Said]:
+def c3(messages: Messages) -> Iterator[Problem]:
     """A tool call has an id of at most 64 characters, unique in the list, type `function` and a
     function with a name and its arguments as text (or type `custom`) [local, once lazily validated
     lists are walked; id length: decolua/9router#3167, pydantic-ai#4389]."""
@@ -85,7 +85,7 @@ def c3(messages: Messages) -> Iterator[Said]:
                 yield where, "needs a type, a name, and its arguments as text"
 
 
-def c4(messages: Messages) -> Iterator[Said]:
+def c4(messages: Messages) -> Iterator[Problem]:
     """Tool messages that answer every id follow an assistant's calls at once, before any other role
     [QwenLM/qwen-code#315]."""
     all_messages = objects(messages)
@@ -103,7 +103,7 @@ def c4(messages: Messages) -> Iterator[Said]:
             )
 
 
-def c5(messages: Messages) -> Iterator[Said]:
+def c5(messages: Messages) -> Iterator[Problem]:
     """A tool message answers, once, a call of the assistant's message before it
     [miurla/morphic#136, llama_index#10493, camel#3339]."""
     open_ids: list[Any] = []
@@ -116,7 +116,7 @@ def c5(messages: Messages) -> Iterator[Said]:
             yield f"{path}.tool_call_id", "names no open call of the assistant's message before it"
 
 
-def c6(messages: Messages) -> Iterator[Said]:
+def c6(messages: Messages) -> Iterator[Problem]:
     """A tool message's content is text or parts of text [local]."""
     for path, message in numbered(messages, "messages"):
         content = message.get("content")
@@ -127,7 +127,7 @@ def c6(messages: Messages) -> Iterator[Said]:
             yield f"{path}.content", "may hold text only"
 
 
-def c7(messages: Messages) -> Iterator[Said]:
+def c7(messages: Messages) -> Iterator[Problem]:
     """User parts are text, image_url, input_audio and file; an assistant's text and refusal;
     others' text. `input_text` is of the Responses API [local: rejected]."""
     for path, message in numbered(messages, "messages"):
@@ -145,7 +145,7 @@ def c7(messages: Messages) -> Iterator[Said]:
                 yield f"{where}.image_url", "needs a url"
 
 
-def c8(messages: Messages) -> Iterator[Said]:
+def c8(messages: Messages) -> Iterator[Problem]:
     """Arguments should be JSON; what a model wrote wrongly is kept as it is rather than mended in
     silence [inference]: advice."""
     for path, message in numbered(messages, "messages"):
@@ -158,7 +158,7 @@ def c8(messages: Messages) -> Iterator[Said]:
                     yield f"{where}.function.arguments", "is not JSON"
 
 
-def c9(messages: Messages) -> Iterator[Said]:
+def c9(messages: Messages) -> Iterator[Problem]:
     """History is not cut between a call and its results: it begins with no tool message and ends
     with no open call [itmisx/deepx-code#94]."""
     all_messages = objects(messages)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..describing import placeholder
-from ..model import File, Image, Item, Loss, ProjectionImpossible, Role, Text, text_of
+from ..model import ChatRole, File, Image, Item, Loss, ProjectionImpossible, Text, text_of
+from ..placeholders import placeholder
 from ..text import js_trim, lone_surrogate, units, utf8
 from . import jsonl, openclaw
-from .cutting import Cut, Fitted, cut_of, fit
-from .deciding import Decision, bound, decide, developer_digest, mode_of, policy_of
-from .injecting import developer_item, items_of, size_of
+from .decision import ThreadDecision, bound, decide, developer_digest, mode_of, policy_of
+from .injection import developer_item, items_of, size_of
 from .limits import (
     RETAINED_BYTES,
     TURN_CHARS,
@@ -24,6 +23,7 @@ from .pictures import input_of
 from .records import recorded
 from .room import developer_fits, joined, record_chars, too_large, total_chars
 from .task import Action, Binding, Mode, Payload, Projected, Stats, Task
+from .truncation import Cut, Fitted, cut_of, fit
 
 RENDERERS = ("jsonl", "openclaw")
 
@@ -48,7 +48,7 @@ def split_prompt(
     """
     kept = list(items)
     newest = kept[-1] if kept else None
-    users = newest is not None and newest.role is Role.USER and newest.summary is None
+    users = newest is not None and newest.role is ChatRole.USER and newest.summary is None
     if prompt:
         said = js_trim(text_of(tuple(prompt)))
         # Pictures without a word are the same only where they are the same pictures.
@@ -74,7 +74,7 @@ def _openclaw(task: Task) -> Projected:
     decision = decide(task, mode, policy, False)
     instructions = joined(task.base, task.addition)
     payload = task.payload or (Payload.PRESERVE if mode is Mode.THREAD_BOOTSTRAP else None)
-    rendering = openclaw.Rendering(payload, part_chars(limit), task.redact)
+    rendering = openclaw.OpenclawOptions(payload, part_chars(limit), task.redact)
     context = openclaw.render(task.items, rendering, limit) if decision.project else ""
     prompt = text_of(tuple(task.prompt))
     framed = openclaw.frame(task.product, context, prompt, openclaw.neutral(task.preamble.strip()))
@@ -133,7 +133,11 @@ def _jsonl(task: Task) -> Projected:
     if fitted.records and not fitted.fits:
         raise too_large(task, total, limit, fitted.chars)
     _report(fitted, losses)
-    now = recorded([Item(Role.USER, (Text(task.preamble),))], payload, str) if task.preamble else []
+    now = (
+        recorded([Item(ChatRole.USER, (Text(task.preamble),))], payload, str)
+        if task.preamble
+        else []
+    )
     now_lines = [text for one in now for text in one.lines]
     text_lines = [] if task.inject else fitted.lines
     framed = jsonl.frame(text_lines, prompt, now_lines)
@@ -185,7 +189,7 @@ def _jsonl(task: Task) -> Projected:
 
 def _answer(
     task: Task,
-    decision: Decision,
+    decision: ThreadDecision,
     mode: Mode,
     policy: str,
     instructions: str,
@@ -215,7 +219,7 @@ def _answer(
     )
 
 
-def _earlier_cut(task: Task, decision: Decision, mode: Mode, policy: str) -> Cut:
+def _earlier_cut(task: Task, decision: ThreadDecision, mode: Mode, policy: str) -> Cut:
     """The cut to go on from: the bound thread's, or where each turn gets the context anew the one
     of the turn before."""
     known = task.binding
@@ -227,7 +231,7 @@ def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
     """The harness's own instructions at the beginning of a session, and the rest, without what it
     keeps out of contexts. Later ones are data like all else."""
     count = 0
-    while count < len(items) and items[count].role in (Role.SYSTEM, Role.DEVELOPER):
+    while count < len(items) and items[count].role in (ChatRole.SYSTEM, ChatRole.DEVELOPER):
         count += 1
     return [text_of(item.parts) for item in items[:count]], [
         item for item in items[count:] if not item.excluded
@@ -248,7 +252,7 @@ def _kept(task: Task) -> tuple[int, int]:
 
 
 def _covered(
-    task: Task, items: Sequence[Item], decision: Decision, fitted: Fitted
+    task: Task, items: Sequence[Item], decision: ThreadDecision, fitted: Fitted
 ) -> tuple[int, int]:
     """What the thread holds from now on: from the first entry shown to the newest."""
     if not decision.project:
@@ -282,7 +286,7 @@ def _gap(task: Task, items: Sequence[Item]) -> bool:
     return 0 < newest < known.last_sequence or (evicted and min(unseen) > known.last_sequence + 1)
 
 
-def _developer_changed(task: Task, decision: Decision, instructions: str) -> bool:
+def _developer_changed(task: Task, decision: ThreadDecision, instructions: str) -> bool:
     """True where a live thread has other instructions: a resumed one keeps its first until Codex
     compacts."""
     known = task.binding
@@ -295,7 +299,9 @@ def _developer_changed(task: Task, decision: Decision, instructions: str) -> boo
     )
 
 
-def _settled(task: Task, decision: Decision, made: list[dict[str, Any]], changed: bool) -> Decision:
+def _settled(
+    task: Task, decision: ThreadDecision, made: list[dict[str, Any]], changed: bool
+) -> ThreadDecision:
     """The action once it is known what there is to send."""
     if decision.action in (Action.RESUME, Action.INJECT):
         reason = (
@@ -329,8 +335,8 @@ def _turn_input(
                 made.append(shown)
                 continue
             pictures += 1
-        kind = type(part).__name__.lower()
-        losses.append(Loss(-1, f"the prompt's {kind}: {wrong}", "X11" if kind == "image" else "X7"))
+        rule = "X11" if isinstance(part, Image) else "X7"
+        losses.append(Loss(-1, f"the prompt's {part.kind}: {wrong}", rule))
         if isinstance(part, Image | File):
             made.append(_input_text(placeholder(part)))
     if pictures:

@@ -10,7 +10,7 @@ from .model import Loss
 from .text import sha256
 
 if TYPE_CHECKING:
-    from .pairing import Said
+    from .tool_pairs import PairedMessage
 
 PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What every provider takes: Anthropic's pattern (rule A7), and the 64 characters of the others
@@ -31,7 +31,7 @@ class CallIds:
         twin._used = set(self._used)
         return twin
 
-    def of(self, index: int, said: Said) -> tuple[str, ...]:
+    def of(self, index: int, said: PairedMessage) -> tuple[str, ...]:
         """The ids of the calls of the message at `index`, which their results have to carry as
         well."""
         ids = said.ids

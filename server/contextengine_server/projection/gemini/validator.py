@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..checking import Finding, Said, mapping, numbered, objects, prefix_breaks, run
+from ..rules import Problem, RuleFinding, mapping, numbered, objects, prefix_breaks, run
 
 DATA = (
     "text",
@@ -27,11 +27,11 @@ BESIDE = ("thought", "thought_signature", "video_metadata", "media_resolution", 
 STAND_IN = "skip_thought_signature_validator"
 _NEWER = re.compile(r"gemini-(\d+)")
 
-Part = Mapping[str, Any]
+PartJson = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class GeminiRequest:
     """A request as far as the rules look at it, field names in one spelling."""
 
     contents: list[Any]
@@ -41,7 +41,7 @@ class Subject:
     earlier: Sequence[Any] = ()
 
     @property
-    def turns(self) -> list[tuple[str, str, list[Part]]]:
+    def turns(self) -> list[tuple[str, str, list[PartJson]]]:
         """Each content: its path, its role, its parts."""
         return [
             (path, str(content.get("role")), objects(content.get("parts")))
@@ -54,7 +54,7 @@ def validate(
     model: str = "",
     signatures: Collection[str] | None = None,
     earlier: Sequence[Any] = (),
-) -> list[Finding]:
+) -> list[RuleFinding]:
     """The findings on a list of contents, or on a request. `model` decides whether signatures are
     checked (from Gemini 3 on); `signatures`: those that it made, where that is known; `earlier`:
     the contents of a request before."""
@@ -62,15 +62,15 @@ def validate(
     whole = plain if isinstance(plain, Mapping) else {"contents": plain}
     contents = whole.get("contents")
     if not isinstance(contents, list):
-        return [Finding("G1", "contents", "is not a list")]
+        return [RuleFinding("G1", "contents", "is not a list")]
     named = str(whole.get("model") or model).removeprefix("models/")
-    subject = Subject(
+    subject = GeminiRequest(
         contents, whole.get("system_instruction"), named, signatures, _snake(list(earlier))
     )
     return run((g1, g2, g3, g4, g5, g6, g7, g8, g9, g10), subject)
 
 
-def g1(subject: Subject) -> Iterator[Said]:
+def g1(subject: GeminiRequest) -> Iterator[Problem]:
     """Roles are user and model; system text goes into systemInstruction (the SDK checks no roles,
     local)."""
     for path, role, _ in subject.turns:
@@ -83,7 +83,7 @@ def g1(subject: Subject) -> Iterator[Said]:
         yield "system_instruction", "holds something else than text"
 
 
-def g2(subject: Subject) -> Iterator[Said]:
+def g2(subject: GeminiRequest) -> Iterator[Problem]:
     """Each part has exactly one field of data, and a content has parts (the SDK takes less and
     more, local; the API's rule is inferred)."""
     for path, _, parts in subject.turns:
@@ -96,7 +96,7 @@ def g2(subject: Subject) -> Iterator[Said]:
                 yield f"{path}.parts[{index}].text", "is empty"
 
 
-def g3(subject: Subject) -> Iterator[Said]:
+def g3(subject: GeminiRequest) -> Iterator[Problem]:
     """There are contents; a turn of calls comes right after the user's or after results; history
     does not begin with the model [google-gemini/gemini-cli#26486, #11814]."""
     if not subject.contents:
@@ -110,17 +110,17 @@ def g3(subject: Subject) -> Iterator[Said]:
         before = role
 
 
-def g4(subject: Subject) -> Iterator[Said]:
+def g4(subject: GeminiRequest) -> Iterator[Problem]:
     """A turn of results comes right after the turn of its calls [langchain#27799, langgraph#2276,
     litellm#26755]."""
-    before: list[Part] = []
+    before: list[PartJson] = []
     for path, role, parts in subject.turns:
         if _responses(parts) and (not _calls(before) or role != "user"):
             yield path, "results do not come right after calls"
         before = parts
 
 
-def g5(subject: Subject) -> Iterator[Said]:
+def g5(subject: GeminiRequest) -> Iterator[Problem]:
     """There are as many results as the turn before has calls, in one content [gemini-cli#3814,
     #16543]."""
     turns = subject.turns
@@ -130,9 +130,9 @@ def g5(subject: Subject) -> Iterator[Said]:
             yield path, f"{wanted} calls are followed by {found} results"
 
 
-def g6(subject: Subject) -> Iterator[Said]:
+def g6(subject: GeminiRequest) -> Iterator[Problem]:
     """A result has its call's name, and its id where there is one [google-genai field docs]."""
-    before: list[Part] = []
+    before: list[PartJson] = []
     for path, _, parts in subject.turns:
         calls = [(call.get("name"), call.get("id")) for call in _calls(before)]
         for response in _responses(parts):
@@ -143,7 +143,7 @@ def g6(subject: Subject) -> Iterator[Said]:
         before = parts
 
 
-def g7(subject: Subject) -> Iterator[Said]:
+def g7(subject: GeminiRequest) -> Iterator[Problem]:
     """`args` and `response` are objects; `output` and `error` are the keys for plain results
     [local: text is rejected]."""
     for path, _, parts in subject.turns:
@@ -155,7 +155,7 @@ def g7(subject: Subject) -> Iterator[Said]:
                 yield path, "response is no object"
 
 
-def g8(subject: Subject) -> Iterator[Said]:
+def g8(subject: GeminiRequest) -> Iterator[Problem]:
     """From Gemini 3 on, in the turn that goes on (behind the user's last ordinary content), the
     first call of each step carries a thoughtSignature
     [ai.google.dev/gemini-api/docs/thought-signatures]."""
@@ -174,7 +174,7 @@ def g8(subject: Subject) -> Iterator[Said]:
             yield path, "the first call of the step has no thoughtSignature"
 
 
-def g9(subject: Subject) -> Iterator[Said]:
+def g9(subject: GeminiRequest) -> Iterator[Problem]:
     """A signature stays in the part that it came in, unaltered; the documented stand-in is
     `skip_thought_signature_validator` [erain/glue v1.8.0, strands-agents#1298]."""
     for path, role, parts in subject.turns:
@@ -194,7 +194,7 @@ def g9(subject: Subject) -> Iterator[Said]:
                 yield where, "is none that this model made"
 
 
-def g10(subject: Subject) -> Iterator[Said]:
+def g10(subject: GeminiRequest) -> Iterator[Problem]:
     """A part has no unknown keys [local: refused]. What was sent before comes again as it was, for
     the cache's sake."""
     for path, _, parts in subject.turns:
@@ -205,11 +205,11 @@ def g10(subject: Subject) -> Iterator[Said]:
     yield from prefix_breaks(subject.earlier, subject.contents, "contents")
 
 
-def _calls(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
+def _calls(parts: Sequence[PartJson]) -> list[Mapping[str, Any]]:
     return [mapping(part["function_call"]) for part in parts if "function_call" in part]
 
 
-def _responses(parts: Sequence[Part]) -> list[Mapping[str, Any]]:
+def _responses(parts: Sequence[PartJson]) -> list[Mapping[str, Any]]:
     return [mapping(part["function_response"]) for part in parts if "function_response" in part]
 
 

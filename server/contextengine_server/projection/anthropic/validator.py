@@ -11,18 +11,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..checking import Finding, Said, numbered, objects, prefix_breaks, run
+from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 CACHEABLE = ("text", "image", "tool_use", "tool_result", "document")
 MAX_BREAKPOINTS, MAX_MESSAGES = 4, 100_000
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-Block = Mapping[str, Any]
+BlockJson = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AnthropicRequest:
     """A request as far as the rules look at it."""
 
     messages: list[Any]
@@ -34,7 +34,7 @@ class Subject:
     earlier: Sequence[Any] = ()
 
     @property
-    def turns(self) -> list[tuple[str, str, list[Block]]]:
+    def turns(self) -> list[tuple[str, str, list[BlockJson]]]:
         """Each message: its path, its role, its blocks (one of text where its content is a
         text)."""
         return [
@@ -45,23 +45,23 @@ class Subject:
 
 def validate(
     body: Any, signatures: Collection[str] | None = None, earlier: Sequence[Any] = ()
-) -> list[Finding]:
+) -> list[RuleFinding]:
     """The findings on a list of messages, or on a request. `signatures`: those that the model made,
     where that is known; `earlier`: the messages of a request before, whose cached prefix should
     still hold."""
     whole = body if isinstance(body, Mapping) else None
     messages = whole.get("messages") if whole is not None else body
     if not isinstance(messages, list):
-        return [Finding("A2", "messages", "is not a list")]
+        return [RuleFinding("A2", "messages", "is not a list")]
     system, tools = (
         (whole.get("system"), whole.get("tools") or ()) if whole is not None else (None, ())
     )
-    subject = Subject(messages, system, tools, whole, signatures, earlier)
+    subject = AnthropicRequest(messages, system, tools, whole, signatures, earlier)
     rules = (a1, a2, a2_prefill, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)
     return run(rules, subject, frozenset({"a2_prefill"}))
 
 
-def a1(subject: Subject) -> Iterator[Said]:
+def a1(subject: AnthropicRequest) -> Iterator[Problem]:
     """`system` stands at the top, as text or text blocks; within the messages only some newer
     models take it [simonw/llm-anthropic#73; local]."""
     system = subject.system
@@ -79,7 +79,7 @@ def a1(subject: Subject) -> Iterator[Said]:
             yield f"{path}.role", "system belongs to the top"
 
 
-def a2(subject: Subject) -> Iterator[Said]:
+def a2(subject: AnthropicRequest) -> Iterator[Problem]:
     """There are messages; roles are user and assistant, and the user begins; turns of one role side
     by side are merged by the API [local doc string]."""
     if not subject.messages:
@@ -91,14 +91,14 @@ def a2(subject: Subject) -> Iterator[Said]:
             yield f"{path}.role", "the first message is the user's"
 
 
-def a2_prefill(subject: Subject) -> Iterator[Said]:
+def a2_prefill(subject: AnthropicRequest) -> Iterator[Problem]:
     """An assistant's message at the end is the beginning of the answer, which models without
     prefill refuse [local doc string]: advice."""
     if subject.turns and subject.turns[-1][1] == "assistant":
         yield subject.turns[-1][0], "is a prefill, which not every model takes"
 
 
-def a3(subject: Subject) -> Iterator[Said]:
+def a3(subject: AnthropicRequest) -> Iterator[Problem]:
     """Each tool_use of a message has its tool_result in the next [anthropics/claude-code#8612,
     #8210]."""
     turns = subject.turns
@@ -115,10 +115,10 @@ def a3(subject: Subject) -> Iterator[Said]:
                 yield path, f"tool_use {block.get('id')!r} has no tool_result in the next message"
 
 
-def a4(subject: Subject) -> Iterator[Said]:
+def a4(subject: AnthropicRequest) -> Iterator[Problem]:
     """Each tool_result refers, once, to a tool_use of the message before; never in the first
     [claude-code#18947, #13460]."""
-    before: list[Block] = []
+    before: list[BlockJson] = []
     for path, _, blocks in subject.turns:
         calls = [block.get("id") for block in before if block.get("type") == "tool_use"]
         for block in blocks:
@@ -137,7 +137,7 @@ def a4(subject: Subject) -> Iterator[Said]:
         before = blocks
 
 
-def a5(subject: Subject) -> Iterator[Said]:
+def a5(subject: AnthropicRequest) -> Iterator[Problem]:
     """In the user's message the tool_result blocks come first, text after them
     [platform.claude.com, handle tool calls]."""
     for path, role, blocks in subject.turns:
@@ -146,7 +146,7 @@ def a5(subject: Subject) -> Iterator[Said]:
             yield path, "a tool_result stands behind something else"
 
 
-def a6(subject: Subject) -> Iterator[Said]:
+def a6(subject: AnthropicRequest) -> Iterator[Problem]:
     """Nothing but tool_use follows a tool_use in the assistant's message [a recorded answer of the
     API, which was the error of A3]."""
     for path, role, blocks in subject.turns:
@@ -155,7 +155,7 @@ def a6(subject: Subject) -> Iterator[Said]:
             yield path, "something stands behind a tool_use"
 
 
-def a7(subject: Subject) -> Iterator[Said]:
+def a7(subject: AnthropicRequest) -> Iterator[Problem]:
     """Ids of tool_use are unique, of letters, digits, `_` and `-`, at most 64 [trycua/cua#524,
     LibreChat-AI/agents#153, HKUDS/nanobot#4356]."""
     seen: set[Any] = set()
@@ -168,14 +168,14 @@ def a7(subject: Subject) -> Iterator[Said]:
         seen.add(name)
 
 
-def a8(subject: Subject) -> Iterator[Said]:
+def a8(subject: AnthropicRequest) -> Iterator[Problem]:
     """`input` of a tool_use is an object, not text, and it has a name [local]."""
     for path, block in _of_type(subject, "tool_use"):
         if not isinstance(block.get("input"), Mapping) or not block.get("name"):
             yield path, "needs a name and an object as input"
 
 
-def a9(subject: Subject) -> Iterator[Said]:
+def a9(subject: AnthropicRequest) -> Iterator[Problem]:
     """A thinking block has its text and its signature, redacted_thinking its data; neither blank,
     altered or of another model [local; langchain#29971, claude-code#63284, claude-code-hub#518]."""
     for path, block in _of_type(subject, "thinking"):
@@ -193,7 +193,7 @@ def a9(subject: Subject) -> Iterator[Said]:
             yield path, "needs its data"
 
 
-def a10(subject: Subject) -> Iterator[Said]:
+def a10(subject: AnthropicRequest) -> Iterator[Problem]:
     """A turn's thinking is kept whole, at its beginning, or dropped whole [RooCode#10351,
     Antigravity-Manager#139, hermes-agent#24107]."""
     for path, role, blocks in subject.turns:
@@ -202,7 +202,7 @@ def a10(subject: Subject) -> Iterator[Said]:
             yield path, "thinking stands behind something else, or is not the assistant's"
 
 
-def a11(subject: Subject) -> Iterator[Said]:
+def a11(subject: AnthropicRequest) -> Iterator[Problem]:
     """At most four blocks carry cache_control, over tools, system and messages; only text that is
     not empty, images, tool_use, tool_result and documents do; ttl is 5m or 1h
     [Wei-Shaw/sub2api#176, tghamm/Anthropic.SDK#50, browser-use#3636, claude-code#50082,
@@ -225,7 +225,7 @@ def a11(subject: Subject) -> Iterator[Said]:
         yield "cache_control", f"stands on {count} blocks, at most {MAX_BREAKPOINTS} may carry it"
 
 
-def a12(subject: Subject) -> Iterator[Said]:
+def a12(subject: AnthropicRequest) -> Iterator[Problem]:
     """A cached prefix is exact to the byte, in the order tools, system, messages; the marks
     themselves are no part of it [platform.claude.com, prompt caching]."""
     earlier = [_unmarked(message) for message in objects(list(subject.earlier))]
@@ -241,7 +241,7 @@ def a12(subject: Subject) -> Iterator[Said]:
     yield from prefix_breaks(earlier, now, "messages")
 
 
-def a13(subject: Subject) -> Iterator[Said]:
+def a13(subject: AnthropicRequest) -> Iterator[Problem]:
     """Text blocks are not empty; a user's turn has text that is not white space, or another block;
     an assistant's may be empty [experientiallabs#799, #804, verified live by its authors]."""
     for path, role, blocks in subject.turns:
@@ -259,7 +259,7 @@ def a13(subject: Subject) -> Iterator[Said]:
             yield path, "says nothing"
 
 
-def a14(subject: Subject) -> Iterator[Said]:
+def a14(subject: AnthropicRequest) -> Iterator[Problem]:
     """Image data are jpeg, png, gif or webp [local]; a whole request has max_tokens and at most
     100,000 messages [local doc string]."""
     for path, block in _of_type(subject, "image"):
@@ -282,11 +282,11 @@ def a14(subject: Subject) -> Iterator[Said]:
         yield "messages", f"holds {len(subject.messages)}, at most {MAX_MESSAGES} are taken"
 
 
-def _blocks(content: Any) -> list[Block]:
+def _blocks(content: Any) -> list[BlockJson]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
 
 
-def _all(subject: Subject) -> Iterator[tuple[str, Block]]:
+def _all(subject: AnthropicRequest) -> Iterator[tuple[str, BlockJson]]:
     """Every block of every message, and those within tool results, with their paths."""
     for path, _, blocks in subject.turns:
         for index, block in enumerate(blocks):
@@ -296,7 +296,7 @@ def _all(subject: Subject) -> Iterator[tuple[str, Block]]:
                 yield from numbered(block.get("content"), f"{where}.content")
 
 
-def _of_type(subject: Subject, kind: str) -> Iterator[tuple[str, Block]]:
+def _of_type(subject: AnthropicRequest, kind: str) -> Iterator[tuple[str, BlockJson]]:
     return ((path, block) for path, block in _all(subject) if block.get("type") == kind)
 
 

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.api.projection_items import ITEM_SHARE, OVERHEAD, ProjectedItems
+from contextengine_server.api.projection_cache import ITEM_SHARE, OVERHEAD, ProjectionCache
 from contextengine_server.context.message import Form
-from contextengine_server.projection import drafting
-from contextengine_server.projection.codex.projecting import project
+from contextengine_server.projection import render_state
+from contextengine_server.projection.codex.renderer import project
 from contextengine_server.projection.model import Item, Text
-from contextengine_server.projection.pairing import Paired, pair
+from contextengine_server.projection.tool_pairs import Paired, pair
 from contextengine_server.wire.frames import frame, origin_sequence
 from tests.unit.projection.histories import MODELS, RENDER, rendered
 from tests.unit.projection.making import task
@@ -99,23 +99,23 @@ def said(items: list[Item], target: str, prompt: str = "go on") -> object:
 def test_what_is_kept_is_what_would_be_made_anew_among_any_neighbours(target):
     random = Random(target)
     for _ in range(15):
-        kept = ProjectedItems(ROOM)
+        kept = ProjectionCache(ROOM)
         frames = [framed(random, at) for at in range(1, 25)]
         for _ in range(12):
             first = random.randrange(len(frames))
             shown = [one for one in frames[first:] if random.random() < 0.9]
-            assert said(kept.of(shown), target) == said(ProjectedItems(0).of(shown), target)
+            assert said(kept.of(shown), target) == said(ProjectionCache(0).of(shown), target)
 
 
 @pytest.mark.parametrize("target", ["codex", *RENDER])
 def test_what_is_appended_goes_on_from_what_was_written(target):
     random = Random(target)
     for _ in range(6):
-        kept = ProjectedItems(ROOM)
+        kept = ProjectionCache(ROOM)
         frames = [framed(random, at) for at in range(1, 60)]
         for end in range(1, 60, random.choice([1, 2, 5])):
             for prompt in ("", "and now?"):
-                new = ProjectedItems(0).of(frames[:end])
+                new = ProjectionCache(0).of(frames[:end])
                 assert said(kept.of(frames[:end]), target, prompt) == said(new, target, prompt)
 
 
@@ -123,7 +123,7 @@ def test_what_is_appended_goes_on_from_what_was_written(target):
 def test_a_draft_that_is_kept_is_gone_on_from(target, monkeypatch):
     turn = ["user", "call", "result", "assistant"]
     frames = [plain(random_role, at) for at, random_role in enumerate(turn * 25, 1)]
-    kept = ProjectedItems(ROOM)
+    kept = ProjectionCache(ROOM)
     said(kept.of(frames[:60]), target)
     starts = []
 
@@ -131,11 +131,11 @@ def test_a_draft_that_is_kept_is_gone_on_from(target, monkeypatch):
         starts.append(start)
         return pair(items, start)
 
-    monkeypatch.setattr(drafting, "pair", noted)
+    monkeypatch.setattr(render_state, "pair", noted)
     for end in (60, 64, 100):
         said(kept.of(frames[:end]), target)
     assert starts[0] == starts[1] > 50
-    assert said(kept.of(frames), target) == said(ProjectedItems(0).of(frames), target)
+    assert said(kept.of(frames), target) == said(ProjectionCache(0).of(frames), target)
     assert said(kept.of([*frames[:20], *frames[21:]]), target)
     assert starts[-1] == 0
 
@@ -143,7 +143,7 @@ def test_a_draft_that_is_kept_is_gone_on_from(target, monkeypatch):
 @pytest.mark.parametrize("target", ["codex", *RENDER])
 def test_what_comes_again_is_made_once(target):
     random = Random(7)
-    kept = ProjectedItems(ROOM)
+    kept = ProjectionCache(ROOM)
     frames = [framed(random, at) for at in range(1, 40)]
     first = kept.of(frames)
     said(first, target)
@@ -158,7 +158,7 @@ def test_what_comes_again_is_made_once(target):
 def test_the_room_is_kept_and_the_oldest_leave_first():
     random = Random(7)
     frames = [framed(random, at) for at in range(1, 200)]
-    kept = ProjectedItems(200_000)
+    kept = ProjectionCache(200_000)
     for at in range(0, len(frames) - 5):
         for target in RENDER:
             said(kept.of(frames[at : at + 5]), target)
@@ -166,7 +166,7 @@ def test_the_room_is_kept_and_the_oldest_leave_first():
     assert 0 < kept.bytes <= 200_000
     assert all(one is other for one, other in zip(kept.of(frames[-5:]), newest, strict=True))
     assert kept.of(frames[:1])[0] is kept.of(frames[:1])[0]
-    late = kept.of(frames[:1])[0].shelf
+    late = kept.of(frames[:1])[0].cache
     for one in frames[1:]:
         kept.of([one])
     held = kept.bytes
@@ -178,6 +178,6 @@ def test_the_room_is_kept_and_the_oldest_leave_first():
 def test_a_huge_item_drives_nothing_out():
     message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="x" * 10_000))])
     huge = frame("m1", origin_sequence(1), b"h" * 16, 9, Form.VERBATIM, message.SerializeToString())
-    kept = ProjectedItems(10_000 * ITEM_SHARE)
-    assert kept.of([huge])[0].shelf is None
+    kept = ProjectionCache(10_000 * ITEM_SHARE)
+    assert kept.of([huge])[0].cache is None
     assert kept.bytes == 0

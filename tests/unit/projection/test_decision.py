@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from contextengine_server.projection.codex.task import Action, Binding, Event, Mode
+from contextengine_server.projection.codex.task import Action, Binding, Mode, ThreadEvent
 from contextengine_server.projection.model import ProjectionImpossible
 from tests.unit.projection.making import (
     assistant,
@@ -40,8 +40,9 @@ BOUND = bound(FIRST)
         ({"binding": BOUND, "fingerprint": "f"}, Action.ROTATE, "projection-mismatch", True),
         ({"binding": BOUND}, Action.RESUME, "matching-thread-bootstrap-binding", False),
         ({"binding": BOUND, "mode": Mode.PER_TURN}, Action.ROTATE, "per-turn-projection", True),
-        ({"binding": BOUND, "events": [Event.THREAD_LOST]}, Action.START, "thread-lost", True),
-        ({"binding": BOUND, "events": [Event.MODEL_CHANGED]}, Action.RESUME,
+        ({"binding": BOUND, "events": [ThreadEvent.THREAD_LOST]}, Action.START, "thread-lost",
+        True),
+        ({"binding": BOUND, "events": [ThreadEvent.MODEL_CHANGED]}, Action.RESUME,
         "matching-thread-bootstrap-binding", False),
     ],
 )  # fmt: skip
@@ -56,7 +57,7 @@ def test_the_first_reason_that_holds(fields, action, reason, projected):
 def test_an_overflow_starts_a_fresh_thread_with_less():
     items = turns(60)
     whole = done(items, budget=16_000)
-    again = done(items, budget=16_000, binding=bound(whole), events=[Event.OVERFLOW])
+    again = done(items, budget=16_000, binding=bound(whole), events=[ThreadEvent.OVERFLOW])
     assert (again.action, again.reason) == (Action.ROTATE, "context-window-exceeded")
     assert records(again), "the context goes along"
     assert len(again.prompt) < len(whole.prompt) * 0.7

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import openai_responses
-from ..checking import Finding, Said, mapping, numbered, objects, run
+from ..rules import Problem, RuleFinding, mapping, numbered, objects, run
 
 TURN_CHARS, OUTPUT_BYTES, KNOWN_OUTPUT_BYTES, CONTEXT_BYTES = 1 << 20, 12_000, 48_000, 4_000
 _MEMBERS = {"developerInstructions", "input", "items", "additionalContext", "toolOutput"}
@@ -32,7 +32,7 @@ _OWN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CodexRequest:
     """What is sent, and how much of an output the model's policy keeps."""
 
     body: Mapping[str, Any]
@@ -53,30 +53,30 @@ class Subject:
         ]
 
 
-def validate(body: Any, model: str = "") -> list[Finding]:
+def validate(body: Any, model: str = "") -> list[RuleFinding]:
     """The findings on what goes to the app server. `model` decides how long an output may be."""
     if not isinstance(body, Mapping) or (body and not _MEMBERS & body.keys()):
-        return [Finding("X6", "", "is no object with developerInstructions, input or items")]
+        return [RuleFinding("X6", "", "is no object with developerInstructions, input or items")]
     known = model.startswith(("gpt-", "codex-"))
-    subject = Subject(body, KNOWN_OUTPUT_BYTES if known else OUTPUT_BYTES)
+    subject = CodexRequest(body, KNOWN_OUTPUT_BYTES if known else OUTPUT_BYTES)
     found = run((x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11), subject)
     return found + (openai_responses.validate(body["items"]) if body.get("items") else [])
 
 
-def x1(subject: Subject) -> Iterator[Said]:
+def x1(subject: CodexRequest) -> Iterator[Problem]:
     """The turn's texts have at most 1,048,576 code points together."""
     if (total := sum(map(len, subject.texts))) > TURN_CHARS:
         yield "input", f"has {total} characters, at most {TURN_CHARS} are taken"
 
 
-def x2(subject: Subject) -> Iterator[Said]:
+def x2(subject: CodexRequest) -> Iterator[Problem]:
     """No lone surrogates: Codex does not answer such a line at all."""
     for path, text in _strings(subject.body, ""):
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             yield path, "holds a lone surrogate"
 
 
-def x3(subject: Subject) -> Iterator[Said]:
+def x3(subject: CodexRequest) -> Iterator[Problem]:
     """A user's text does not look like Codex's own context: it would be dropped at the next
     compaction."""
     for index, text in enumerate(subject.texts):
@@ -88,14 +88,14 @@ def x3(subject: Subject) -> Iterator[Said]:
                 yield path, "looks like context of Codex's own"
 
 
-def x4(subject: Subject) -> Iterator[Said]:
+def x4(subject: CodexRequest) -> Iterator[Problem]:
     """Developer instructions are not blank: white space would be sent as it is."""
     text = subject.body.get("developerInstructions")
     if text is not None and not str(text).strip():
         yield "developerInstructions", "is blank: leave it out"
 
 
-def x5(subject: Subject) -> Iterator[Said]:
+def x5(subject: CodexRequest) -> Iterator[Problem]:
     """An injected output is not longer than the model's policy, or Codex cuts it in the middle."""
     for path, item in numbered(subject.body.get("items"), "items"):
         output = item.get("output")
@@ -104,7 +104,7 @@ def x5(subject: Subject) -> Iterator[Said]:
             yield path, f"has {size} bytes, {subject.output_bytes} are kept"
 
 
-def x6(subject: Subject) -> Iterator[Said]:
+def x6(subject: CodexRequest) -> Iterator[Problem]:
     """A list of items is not empty, and a message's content is an array of parts."""
     items = subject.body.get("items")
     if items is not None and (not isinstance(items, list) or not items):
@@ -116,7 +116,7 @@ def x6(subject: Subject) -> Iterator[Said]:
             yield f"{path}.content", "is no array of parts, or empty"
 
 
-def x7(subject: Subject) -> Iterator[Said]:
+def x7(subject: CodexRequest) -> Iterator[Problem]:
     """`toolOutput` and `input` exclude each other; inputs are of the known types."""
     if subject.body.get("toolOutput") is not None and subject.body.get("input"):
         yield "toolOutput", "stands beside input"
@@ -126,7 +126,7 @@ def x7(subject: Subject) -> Iterator[Said]:
             yield f"{path}.type", f"is none of {', '.join(kinds)}"
 
 
-def x8(subject: Subject) -> Iterator[Said]:
+def x8(subject: CodexRequest) -> Iterator[Problem]:
     """A name in additionalContext is a small letter and up to 63 small letters, digits and `_`; a
     value has at most 4,000 bytes."""
     for key, entry in mapping(subject.body.get("additionalContext")).items():
@@ -143,7 +143,7 @@ def x8(subject: Subject) -> Iterator[Said]:
             )
 
 
-def x9(subject: Subject) -> Iterator[Said]:
+def x9(subject: CodexRequest) -> Iterator[Problem]:
     """No message of role tool, which Codex passes on, and none of role system, which it loses in
     silence."""
     for path, item in numbered(subject.body.get("items"), "items"):
@@ -151,7 +151,7 @@ def x9(subject: Subject) -> Iterator[Said]:
             yield f"{path}.role", f"is {item['role']}"
 
 
-def x10(subject: Subject) -> Iterator[Said]:
+def x10(subject: CodexRequest) -> Iterator[Problem]:
     """Codex mends no order: outputs stand behind their calls, with nothing but calls and outputs
     between."""
     open_calls: set[Any] = set()
@@ -168,7 +168,7 @@ def x10(subject: Subject) -> Iterator[Said]:
             open_calls.clear()
 
 
-def x11(subject: Subject) -> Iterator[Said]:
+def x11(subject: CodexRequest) -> Iterator[Problem]:
     """Pictures can be decoded: those that cannot are replaced by a line of text."""
     urls = [(path, part.get("url")) for path, part in numbered(subject.body.get("input"), "input")]
     for path, item in numbered(subject.body.get("items"), "items"):

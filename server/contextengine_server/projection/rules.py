@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 S = TypeVar("S")
 
-Said = tuple[str, str]
+Problem = tuple[str, str]
 """Where in the JSON, and what is wrong there."""
 
-Rule = Callable[[S], Iterable[Said]]
+Rule = Callable[[S], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """A rule that is broken, where, and how."""
 
     rule: str
@@ -28,11 +28,11 @@ class Finding:
 
 def run(
     rules: Sequence[Rule[S]], subject: S, advice: frozenset[str] = frozenset()
-) -> list[Finding]:
+) -> list[RuleFinding]:
     """Every finding of every rule. A rule is named by its function up to the first underscore;
     `advice` has whole names."""
     return [
-        Finding(rule.__name__.partition("_")[0].upper(), where, what, rule.__name__ in advice)
+        RuleFinding(rule.__name__.partition("_")[0].upper(), where, what, rule.__name__ in advice)
         for rule in rules
         for where, what in rule(subject)
     ]
@@ -61,7 +61,7 @@ def numbered(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"{path}[{index}]", entry
 
 
-def prefix_breaks(earlier: Sequence[Any], later: Sequence[Any], path: str) -> Iterator[Said]:
+def prefix_breaks(earlier: Sequence[Any], later: Sequence[Any], path: str) -> Iterator[Problem]:
     """Where a later list does not begin with the earlier one."""
     for index, (before, now) in enumerate(zip(earlier, later, strict=False)):
         if before != now:

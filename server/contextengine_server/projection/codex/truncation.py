@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Item, Role
-from .records import Entry, Record, Recorded, line, omitted, placed
+from ..model import ChatRole, Item
+from .records import PlacedRecords, Record, Recorded, line, omitted, placed
 
 RATCHET = 0.75
 """How far down a cut goes, as a share of the limit."""
@@ -88,7 +88,7 @@ def fit(items: Sequence[Item], made: Sequence[Recorded], limit: int, earlier: Cu
     return at
 
 
-def _old(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+def _old(entries: Sequence[PlacedRecords], cut: Cut) -> Iterator[Cut]:
     """Cuts that go further and further into what stands before the last turn, each class in at most
     32 stops: a cut goes well below the limit anyway, and a long history is not gone through once
     for each of its turns."""
@@ -108,7 +108,7 @@ def _old(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
         yield cut
 
 
-def _summaries(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+def _summaries(entries: Sequence[PlacedRecords], cut: Cut) -> Iterator[Cut]:
     """Cuts that take one summary more."""
     for entry in entries:
         if entry.item.summary is not None and entry.position > cut.summaries:
@@ -116,11 +116,11 @@ def _summaries(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
             yield cut
 
 
-def _within(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
+def _within(entries: Sequence[PlacedRecords], cut: Cut) -> Iterator[Cut]:
     """Cuts within the last turn, its request and its last step apart."""
     last = _last_turn(entries)
     newest = [entry for entry in entries if entry.turn == last and entry.item.summary is None]
-    steps = [at for at, entry in enumerate(newest) if entry.item.role is Role.ASSISTANT]
+    steps = [at for at, entry in enumerate(newest) if entry.item.role is ChatRole.ASSISTANT]
     if len(steps) < 2:
         return
     positions = [entry.position for entry in newest[: steps[-1]]]
@@ -135,7 +135,7 @@ def _within(entries: Sequence[Entry], cut: Cut) -> Iterator[Cut]:
         yield cut
 
 
-def _last_turn(entries: Sequence[Entry]) -> int:
+def _last_turn(entries: Sequence[PlacedRecords]) -> int:
     return max((entry.turn for entry in entries), default=0)
 
 
@@ -147,7 +147,7 @@ def _stops(positions: Sequence[int], behind: int) -> list[int]:
     return stops if not left or stops[-1:] == left[-1:] else [*stops, left[-1]]
 
 
-def _gone(entry: Entry, cut: Cut) -> bool:
+def _gone(entry: PlacedRecords, cut: Cut) -> bool:
     if entry.item.pinned:
         return False
     if entry.item.summary is not None:
@@ -155,10 +155,10 @@ def _gone(entry: Entry, cut: Cut) -> bool:
     return entry.position <= cut.turns or cut.steps_after < entry.position <= cut.steps
 
 
-def _apply(entries: Sequence[Entry], cut: Cut) -> Fitted:
+def _apply(entries: Sequence[PlacedRecords], cut: Cut) -> Fitted:
     records: list[Record] = []
     lines: list[str] = []
-    gone: list[Entry] = []
+    gone: list[PlacedRecords] = []
     stubs = left_out = first = 0
 
     def close() -> None:

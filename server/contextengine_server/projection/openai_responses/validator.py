@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..checking import Finding, Said, numbered, objects, prefix_breaks, run
+from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
 
 CALLS = {
     "function_call": "function_call_output",
@@ -24,7 +24,7 @@ _INPUT = ("input_text", "input_image", "input_file", "input_audio")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ResponsesRequest:
     """A request as far as the rules look at it."""
 
     items: list[Any]
@@ -38,7 +38,7 @@ class Subject:
         return list(numbered(self.items, "input"))
 
 
-def validate(body: Any, earlier: Sequence[Any] = ()) -> list[Finding]:
+def validate(body: Any, earlier: Sequence[Any] = ()) -> list[RuleFinding]:
     """The findings on a list of items, or on a request that holds it under `input`; `earlier`: the
     items of a request before, whose cached prefix should still hold."""
     continued = isinstance(body, Mapping) and bool(body.get("previous_response_id"))
@@ -46,12 +46,12 @@ def validate(body: Any, earlier: Sequence[Any] = ()) -> list[Finding]:
     if isinstance(items, str):
         return []
     if not isinstance(items, list):
-        return [Finding("R6", "input", "is neither text nor a list of items")]
+        return [RuleFinding("R6", "input", "is neither text nor a list of items")]
     rules = (r1, r2, r3, r4, r5, r6, r7, r8, r10, r11, r12, r13, r14)
-    return run(rules, Subject(items, continued, earlier), frozenset())
+    return run(rules, ResponsesRequest(items, continued, earlier), frozenset())
 
 
-def r1(subject: Subject) -> Iterator[Said]:
+def r1(subject: ResponsesRequest) -> Iterator[Problem]:
     """Every call has exactly one output with its call_id in the input
     [router-for-me/CLIProxyAPI#2368]."""
     outputs = [
@@ -62,7 +62,7 @@ def r1(subject: Subject) -> Iterator[Said]:
             yield path, f"has {count} outputs"
 
 
-def r2(subject: Subject) -> Iterator[Said]:
+def r2(subject: ResponsesRequest) -> Iterator[Problem]:
     """Every output names a call of the input, or of the response before
     [continuedev/continue#10092, can1357/oh-my-pi#106]."""
     calls = {item.get("call_id") for item in objects(subject.items) if item.get("type") in CALLS}
@@ -75,7 +75,7 @@ def r2(subject: Subject) -> Iterator[Said]:
             yield path, "answers no call of the input"
 
 
-def r3(subject: Subject) -> Iterator[Said]:
+def r3(subject: ResponsesRequest) -> Iterator[Problem]:
     """An output comes after its call, and no call_id is used twice on either side [inference; Codex
     does not mend it]."""
     seen: set[tuple[bool, Any]] = set()
@@ -90,7 +90,7 @@ def r3(subject: Subject) -> Iterator[Said]:
         seen.add((kind in CALLS, name))
 
 
-def r4(subject: Subject) -> Iterator[Said]:
+def r4(subject: ResponsesRequest) -> Iterator[Problem]:
     """Kinds match: function_call and function_call_output, custom_tool_call and
     custom_tool_call_output; a local_shell_call is answered by a function_call_output [openai/codex
     normalize.rs]."""
@@ -105,7 +105,7 @@ def r4(subject: Subject) -> Iterator[Said]:
             yield path, f"answers a {call}"
 
 
-def r5(subject: Subject) -> Iterator[Said]:
+def r5(subject: ResponsesRequest) -> Iterator[Problem]:
     """An output has a call_id: strict endpoints refuse those without, although the type allows it
     [openai/codex#42088; local]."""
     for path, item in subject.numbered:
@@ -113,7 +113,7 @@ def r5(subject: Subject) -> Iterator[Said]:
             yield f"{path}.call_id", "is required"
 
 
-def r6(subject: Subject) -> Iterator[Said]:
+def r6(subject: ResponsesRequest) -> Iterator[Problem]:
     """Items are objects. Arguments and a custom call's input are text; an output is text or a list
     of text, image and file parts [local]."""
     for index, item in enumerate(subject.items):
@@ -139,7 +139,7 @@ def r6(subject: Subject) -> Iterator[Said]:
                 yield f"{path}.output", "is neither text nor a list of parts"
 
 
-def r7(subject: Subject) -> Iterator[Said]:
+def r7(subject: ResponsesRequest) -> Iterator[Problem]:
     """Messages are of user, system and developer, with input parts, or of the assistant, with
     output_text and refusal; there is no role tool [local: rejected]."""
     for path, item in subject.numbered:
@@ -159,7 +159,7 @@ def r7(subject: Subject) -> Iterator[Said]:
                 yield f"{where}.text", "is no text"
 
 
-def r8(subject: Subject) -> Iterator[Said]:
+def r8(subject: ResponsesRequest) -> Iterator[Problem]:
     """Reasoning is directly followed by what it produced, a message of the assistant or a call
     [continue#8933, #11994; vercel/ai#7099; openai-agents-python#1611]."""
     items = subject.numbered
@@ -179,7 +179,7 @@ def r8(subject: Subject) -> Iterator[Said]:
             yield f"{path}.id", "is required"
 
 
-def r10(subject: Subject) -> Iterator[Said]:
+def r10(subject: ResponsesRequest) -> Iterator[Problem]:
     """Ids of items are unique, begin as their type does (msg, fc, rs) and are of letters, digits,
     `_` and `-` [earendil-works/pi#5147, #5151; Wei-Shaw/sub2api#3981, BerriAI/litellm#27333]."""
     seen: set[Any] = set()
@@ -198,7 +198,7 @@ def r10(subject: Subject) -> Iterator[Said]:
             )
 
 
-def r11(subject: Subject) -> Iterator[Said]:
+def r11(subject: ResponsesRequest) -> Iterator[Problem]:
     """A call_id is not empty and has at most 64 characters [decolua/9router#3167, openclaw#875,
     pydantic-ai#4389]."""
     for path, item in subject.numbered:
@@ -207,7 +207,7 @@ def r11(subject: Subject) -> Iterator[Said]:
             yield f"{path}.call_id", f"is no text of 1 to {MAX_ID} characters"
 
 
-def r12(subject: Subject) -> Iterator[Said]:
+def r12(subject: ResponsesRequest) -> Iterator[Problem]:
     """A compaction's `encrypted_content` is the provider's own text, unmodified [inference]: here,
     that it is there."""
     for path, item in subject.numbered:
@@ -216,7 +216,7 @@ def r12(subject: Subject) -> Iterator[Said]:
             yield f"{path}.encrypted_content", "is required"
 
 
-def r13(subject: Subject) -> Iterator[Said]:
+def r13(subject: ResponsesRequest) -> Iterator[Problem]:
     """An image has an `image_url`, https or data, or a `file_id`, and a detail of auto, low, high
     or original [codex schema, local]."""
     for path, item in subject.numbered:
@@ -233,7 +233,7 @@ def r13(subject: Subject) -> Iterator[Said]:
                     yield f"{where}.detail", f"is none of {', '.join(DETAILS)}"
 
 
-def r14(subject: Subject) -> Iterator[Said]:
+def r14(subject: ResponsesRequest) -> Iterator[Problem]:
     """Caching is by exact prefix: what was sent before comes again as it was; at most four explicit
     breakpoints [developers.openai.com/api/docs/guides/prompt-caching; local doc string]."""
     yield from prefix_breaks(subject.earlier, subject.items, "input")

@@ -11,15 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ..describing import placeholder
-from ..drafting import LEADING, Draft, drafted
-from ..media import IMAGES, encoded, held, named, on_the_web
-from ..model import Call, File, Image, Item, Loss, Opaque, Part, Reasoning, Result, Role, Text
-from ..pairing import Lost, Said
-from ..rendering import (
+from ..media import IMAGES, encoded, is_provider_file, is_web_address, resolved
+from ..model import (
+    ChatRole,
+    File,
+    Image,
+    Item,
+    Loss,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ..placeholders import placeholder
+from ..provider import (
+    FRAGMENT_BYTES,
     OPENER,
-    PIECE_BYTES,
-    Json,
+    JsonObject,
     ProviderTask,
     Rendered,
     extended,
@@ -28,53 +38,55 @@ from ..rendering import (
     object_of,
     own_item,
 )
-from .blocks import Turn, block_of, merged, turn_of
-from .caching import place
+from ..render_state import LEADING, RenderState, write_items
+from ..tool_pairs import Lost, PairedMessage
+from .blocks import RoleTurn, block_of, merged, turn_of
+from .cache_control import place
 
 DIALECT = "anthropic.messages"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessageTurns:
     """What becomes of a message: what it says, and the results behind its calls."""
 
-    said: Turn
-    answers: Turn
+    said: RoleTurn
+    answers: RoleTurn
     lost: tuple[Lost, ...]
 
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return self.said.size + self.answers.size + PIECE_BYTES
+        return self.said.size + self.answers.size + FRAGMENT_BYTES
 
 
 def render(task: ProviderTask) -> Rendered:
     """`system` as blocks, the messages by turns of the two roles, cache breakpoints on what
     stays."""
     provider, model = task.provider, task.model
-    draft = drafted(task, (DIALECT, provider, model), lambda: _Draft(provider, model))
-    groups, losses = draft.groups, draft.losses
+    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
+    groups, losses = state.groups, state.losses
     if groups and groups[0][0].role == "assistant":
         groups.insert(0, [turn_of("user", [block_of(_text(OPENER))])])
         losses.append(
             Loss(-1, "the list begins with the model: a line of the user stands before it", "A2")
         )
-    texts = [*([task.instructions] if task.instructions.strip() else []), *draft.texts]
+    texts = [*([task.instructions] if task.instructions.strip() else []), *state.texts]
     system = [turn_of("system", [block_of(_text(text)) for text in texts])] if texts else []
     turns = [group[0] if len(group) == 1 else merged(group) for group in groups]
-    place(system, turns, draft.summaries, 4 if task.breakpoints is None else task.breakpoints)
+    place(system, turns, state.summaries, 4 if task.breakpoints is None else task.breakpoints)
     blocks = system[0].json if system else b""
     return Rendered(listed([turn.json for turn in turns]), blocks, "\n\n".join(texts), losses)
 
 
-class _Draft(Draft):
+class _State(RenderState):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__()
         self._provider, self._model = provider, model
         self._leads, self._role = True, ""
         self.texts: list[str] = []
         """The session's own leading instructions."""
-        self.groups: list[list[Turn]] = []
+        self.groups: list[list[RoleTurn]] = []
         """What stands side by side in one role."""
         self.summaries = 0
         """How many of the first group's blocks are summaries."""
@@ -85,7 +97,7 @@ class _Draft(Draft):
         twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
         return twin
 
-    def write(self, index: int, said: Said, names: Sequence[str]) -> None:
+    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
         item, role = said.item, self._role
         self._leads = self._leads and item.role in LEADING
         if self._leads:
@@ -111,45 +123,50 @@ class _Draft(Draft):
             self.summaries = sum(len(turn.blocks) for turn in self.groups[0])
 
 
-def _shown(said: Said, names: Sequence[str], kept: bool) -> Shown:
+def _shown(said: PairedMessage, names: Sequence[str], kept: bool) -> MessageTurns:
     lost: list[Lost] = []
     item = said.item
-    if item.role not in (Role.USER, Role.ASSISTANT):
+    if item.role not in (ChatRole.USER, ChatRole.ASSISTANT):
         lost.append((f"a {item.role.value} message in the middle: the user's text", "A1"))
     blocks = _thinking(said, lost, kept)
-    calls = [at for at, part in enumerate(said.parts) if isinstance(part, Call)]
-    if calls and any(not isinstance(part, Call) for part in said.parts[calls[0] :]):
+    calls = [at for at, part in enumerate(said.parts) if isinstance(part, ToolCall)]
+    if calls and any(not isinstance(part, ToolCall) for part in said.parts[calls[0] :]):
         lost.append(("what stood behind a call: before it here", "A6"))
     blocks += [block for part in said.parts if (block := _block(part, item, lost)) is not None]
-    results: list[Json] = []
+    results: list[JsonObject] = []
     for answered, name in zip(said.answers, names, strict=True):
         given, whole = object_of(answered.call.arguments)
         if not whole:
             lost.append(("arguments that are no JSON object: carried as text", "A8"))
-        use: Json = {"type": "tool_use", "id": name, "name": answered.call.name, "input": given}
+        use: JsonObject = {
+            "type": "tool_use",
+            "id": name,
+            "name": answered.call.name,
+            "input": given,
+        }
         blocks.append(extended(use, answered.call, item, DIALECT))
         results.append(_result(answered.result, name, item, lost))
     if not blocks:
         lost.append(("a message without content", "A13"))
-    speaker = "assistant" if item.role is Role.ASSISTANT else "user"
+    speaker = "assistant" if item.role is ChatRole.ASSISTANT else "user"
     said_here, answers = (
         turn_of(speaker, map(block_of, blocks)),
         turn_of("user", map(block_of, results)),
     )
-    return Shown(said_here, answers, tuple(lost))
+    return MessageTurns(said_here, answers, tuple(lost))
 
 
-def _result(result: Result, name: str, item: Item, lost: list[Lost]) -> Json:
+def _result(result: ToolResult, name: str, item: Item, lost: list[Lost]) -> JsonObject:
     inner = [_result_part(part, item, lost) for part in result.parts]
     content: Any = [block for block in inner if block is not None]
     if len(content) == 1 and content[0].keys() == {"type", "text"}:
         content = content[0]["text"]
-    made: Json = {"type": "tool_result", "tool_use_id": name}
+    made: JsonObject = {"type": "tool_result", "tool_use_id": name}
     made |= {"content": content} if content else {}
     return made | ({"is_error": True} if result.is_error else {})
 
 
-def _thinking(said: Said, lost: list[Lost], kept: bool) -> list[Json]:
+def _thinking(said: PairedMessage, lost: list[Lost], kept: bool) -> list[JsonObject]:
     """All of a message's thinking, unaltered and in order, or none of it (rule A10)."""
     parts = [part for part in said.parts if isinstance(part, Reasoning)]
     if not parts:
@@ -179,9 +196,9 @@ def _thinking(said: Said, lost: list[Lost], kept: bool) -> list[Json]:
     return made
 
 
-def _block(part: Part, item: Item, lost: list[Lost]) -> Json | None:
+def _block(part: Part, item: Item, lost: list[Lost]) -> JsonObject | None:
     match part:
-        case Call() | Reasoning():
+        case ToolCall() | Reasoning():
             return None
         case Text():
             if part.text.strip():
@@ -193,13 +210,13 @@ def _block(part: Part, item: Item, lost: list[Lost]) -> Json | None:
             part.format == DIALECT and item.dialect == DIALECT and (own := own_item(part))
         ):
             return own
-    if item.role is Role.ASSISTANT or not isinstance(part, Image | File):
+    if item.role is ChatRole.ASSISTANT or not isinstance(part, Image | File):
         lost.append(("a part that has no place in this message: a line instead", "A14"))
         return _text(placeholder(part))
     return _medium(part, item, lost)
 
 
-def _result_part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
+def _result_part(part: Part, item: Item, lost: list[Lost]) -> JsonObject | None:
     if isinstance(part, Text):
         return _text(part.text) if part.text else None
     if isinstance(part, Image | File):
@@ -208,8 +225,8 @@ def _result_part(part: Part, item: Item, lost: list[Lost]) -> Json | None:
     return _text(placeholder(part))
 
 
-def _medium(part: Image | File, item: Item, lost: list[Lost]) -> Json:
-    medium = held(part)
+def _medium(part: Image | File, item: Item, lost: list[Lost]) -> JsonObject:
+    medium = resolved(part)
     source = _source(medium) if medium is not None else None
     if source is None:
         lost.append((f"a medium of type {part.mime!r}: a line in its place", "A14"))
@@ -219,10 +236,10 @@ def _medium(part: Image | File, item: Item, lost: list[Lost]) -> Json:
     return extended({"type": kind, "source": source, **title}, part, item, DIALECT)
 
 
-def _source(medium: Image | File) -> Json | None:
-    if on_the_web(medium):
+def _source(medium: Image | File) -> JsonObject | None:
+    if is_web_address(medium):
         return {"type": "url", "url": medium.uri}
-    if named(medium):
+    if is_provider_file(medium):
         return {"type": "file", "file_id": medium.uri}
     if medium.data is None:
         return None
@@ -237,5 +254,5 @@ def _source(medium: Image | File) -> Json | None:
     return None
 
 
-def _text(text: str) -> Json:
+def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text}

@@ -14,9 +14,20 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from .describing import NO_RESULT
-from .model import Call, Item, Loss, Part, Reasoning, Result, Role, Shelf, Text, text_of
-from .naming import PLAIN
+from .call_ids import PLAIN
+from .model import (
+    ChatRole,
+    Item,
+    ItemCache,
+    Loss,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
+from .placeholders import NO_RESULT
 
 Lost = tuple[str, str]
 """What a form cannot say of a message, and the rule."""
@@ -37,12 +48,12 @@ class Answered:
     """A call, its place among the parts of its message, and what answers it."""
 
     place: int
-    call: Call
-    result: Result
+    call: ToolCall
+    result: ToolResult
 
 
 @dataclass(slots=True, eq=False)
-class Said:
+class PairedMessage:
     """An item's own parts, results taken out, and the answers to its calls in the calls' order. It
     does not know where it stands: what a form makes of it is made once, and joined wherever it
     comes again."""
@@ -52,7 +63,7 @@ class Said:
     answers: tuple[Answered, ...] = ()
     lost: tuple[Lost, ...] = ()
     """What had to be changed."""
-    shelf: Shelf | None = None
+    cache: ItemCache | None = None
     ids: tuple[str, ...] = field(init=False)
     """The ids of the calls, as the model gave them."""
     ids_fit: bool = field(init=False)
@@ -60,7 +71,7 @@ class Said:
     sealed: bool = field(init=False)
     """True where it holds reasoning or signatures, which only the model that made them gets
     back."""
-    _pieces: dict[Hashable, Any] = field(init=False, default_factory=dict)
+    _fragments: dict[Hashable, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ids = tuple([answered.call.id for answered in self.answers])
@@ -70,12 +81,12 @@ class Said:
     def made(self, key: Hashable, make: Callable[..., S], *args: Any) -> S:
         """What `make` makes of this and `args`, which `key` has to name. Never changed once it is
         made."""
-        piece: S | None = self._pieces.get(key)
-        if piece is None:
-            piece = self._pieces[key] = make(self, *args)
-            if self.shelf is not None:
-                self.shelf.grew(piece.size)
-        return piece
+        fragment: S | None = self._fragments.get(key)
+        if fragment is None:
+            fragment = self._fragments[key] = make(self, *args)
+            if self.cache is not None:
+                self.cache.grew(fragment.size)
+        return fragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,7 @@ class _Known:
     call gets the next results of its id whatever stands before it, so nothing else needs to be the
     same."""
 
-    said: Said
+    said: PairedMessage
     answering: list[Item]
     """The items behind it that hold these results, and nothing else."""
 
@@ -93,7 +104,7 @@ class _Known:
 class Paired:
     """Items in order, results moved to their calls."""
 
-    said: list[tuple[int, Said]]
+    said: list[tuple[int, PairedMessage]]
     """By their indexes."""
     late: list[Loss]
     settled: int
@@ -103,12 +114,12 @@ class Paired:
 def pair(items: Sequence[Item], start: int = 0) -> Paired:
     """The items from `start` on, excluded ones left out. No call before `start` waits for a
     result."""
-    places: list[tuple[int, Said | None]] = []
+    places: list[tuple[int, PairedMessage | None]] = []
     at, end = start, len(items)
     matches = _Matches(end)
     while at < end:
         item = items[at]
-        known: _Known | None = item.shelf.kept.get(_Known) if item.shelf is not None else None
+        known: _Known | None = item.cache.kept.get(_Known) if item.cache is not None else None
         if known is not None and known.answering == items[at + 1 : at + 1 + len(known.answering)]:
             places.append((at, known.said))
             matches.passed(at, known.said)
@@ -130,7 +141,7 @@ class _Matches:
     that id."""
 
     def __init__(self, end: int) -> None:
-        self.given: dict[int, list[Result | None]] = {}
+        self.given: dict[int, list[ToolResult | None]] = {}
         """What answers the calls of a message, by its index."""
         self.taken: dict[int, dict[int, int]] = {}
         """The results of a message that answer calls, by its index: their places, and the index of
@@ -142,7 +153,7 @@ class _Matches:
         of the list's end."""
         self._spoke = -1
 
-    def passed(self, index: int, said: Said) -> None:
+    def passed(self, index: int, said: PairedMessage) -> None:
         """Goes on behind a message whose calls are all answered."""
         if said.parts:
             self._spoke = index
@@ -154,14 +165,14 @@ class _Matches:
         """Goes on with a message."""
         for place in sorted((*item.calls, *item.results)) if item.calls else item.results:
             part = item.parts[place]
-            if isinstance(part, Call) and item.role is Role.ASSISTANT:
+            if isinstance(part, ToolCall) and item.role is ChatRole.ASSISTANT:
                 given = self.given.setdefault(index, [])
                 # An id used again ends the wait of the earlier message; calls of one message wait
                 # side by side.
                 beside = [at for at in self._waiting.get(part.id, ()) if at[0] == index]
                 self._waiting[part.id] = [*beside, (index, len(given))]
                 given.append(None)
-            elif isinstance(part, Result) and self._waiting.get(part.id):
+            elif isinstance(part, ToolResult) and self._waiting.get(part.id):
                 caller, at = self._waiting[part.id].pop(0)
                 self.given[caller][at] = part
                 self.taken.setdefault(index, {})[place] = caller
@@ -171,7 +182,7 @@ class _Matches:
             self._spoke = index
 
 
-def _read(items: Sequence[Item], index: int, matches: _Matches) -> Said | None:
+def _read(items: Sequence[Item], index: int, matches: _Matches) -> PairedMessage | None:
     """The item read for the formats; None where nothing is left of it."""
     item = items[index]
     given = matches.given.get(index, [])
@@ -180,35 +191,37 @@ def _read(items: Sequence[Item], index: int, matches: _Matches) -> Said | None:
     answers: list[Answered] = []
     lost: list[Lost] = []
     for place, part in enumerate(item.parts):
-        if isinstance(part, Call) and item.role is not Role.ASSISTANT:
+        if isinstance(part, ToolCall) and item.role is not ChatRole.ASSISTANT:
             lost.append(("a call that no model made: shown as text", "pairs"))
             own.append(Text(f"[Tool call {part.id!r} of {part.name}]\n{part.arguments}"))
-        elif isinstance(part, Call):
+        elif isinstance(part, ToolCall):
             result = given[len(answers)]
             if result is None:
                 lost.append(("a call without a result: an error stands in its place", "pairs"))
-                result = Result(part.id, part.name, (Text(NO_RESULT),), is_error=True)
+                result = ToolResult(part.id, part.name, (Text(NO_RESULT),), is_error=True)
             own.append(part)
             answers.append(Answered(place, part, result))
-        elif not isinstance(part, Result):
+        elif not isinstance(part, ToolResult):
             own.append(part)
         elif place not in taken:
             lost.append(("a result without a call: shown as the user's text", "pairs"))
             own.extend(_note(part))
     if item.parts and not own:
         return None
-    if item.role is Role.CUSTOM:
+    if item.role is ChatRole.CUSTOM:
         lost.append((f"the role {item.custom_role!r}: shown as the user's text", "roles"))
         label = Text(f"[{item.custom_role}]\n{text_of(tuple(own))}")
         own = [label, *(part for part in own if not isinstance(part, Text))]
-    speaker = replace(item, role=Role.USER) if item.role in (Role.CUSTOM, Role.TOOL) else item
+    speaker = (
+        replace(item, role=ChatRole.USER) if item.role in (ChatRole.CUSTOM, ChatRole.TOOL) else item
+    )
     answering = _answering(items, index, matches)
     if answering is None and index in matches.given:
         matches.loose = min(matches.loose, index)
-    shelf = item.shelf if answering is not None else None
-    said = Said(speaker, tuple(own), tuple(answers), tuple(lost), shelf)
-    if shelf is not None and answering is not None:
-        shelf.keep(_Known, _Known(said, answering))
+    cache = item.cache if answering is not None else None
+    said = PairedMessage(speaker, tuple(own), tuple(answers), tuple(lost), cache)
+    if cache is not None and answering is not None:
+        cache.keep(_Known, _Known(said, answering))
     return said
 
 
@@ -219,7 +232,7 @@ def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Ite
         return None
     left = len(matches.given.get(index, ()))
     end = index + 1
-    while left and end < len(items) and items[end].shelf is not None:
+    while left and end < len(items) and items[end].cache is not None:
         callers = list(matches.taken.get(end, {}).values())
         if not callers or callers != [index] * len(items[end].parts):
             return None
@@ -228,7 +241,7 @@ def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Ite
     return None if left else list(items[index + 1 : end])
 
 
-def _note(result: Result) -> list[Part]:
+def _note(result: ToolResult) -> list[Part]:
     label = (
         f"[Result of the tool call {result.id!r}{f' of {result.name}' if result.name else ''},"
         " which is not shown]"

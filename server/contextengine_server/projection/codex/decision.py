@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from ..text import canonical, sha256
-from .task import Action, Binding, Event, Mode, Task
+from .task import Action, Binding, Mode, Task, ThreadEvent
 
 SCHEMA = 1
 RENDERER = {"jsonl": "jsonl/1", "openclaw": "openclaw/3"}
@@ -17,7 +17,7 @@ again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ThreadDecision:
     """What to do with the thread."""
 
     action: Action
@@ -69,38 +69,42 @@ def policy_of(task: Task, mode: Mode, chars: int) -> str:
     )
 
 
-def decide(task: Task, mode: Mode, policy: str, first_unseen_gap: bool) -> Decision:
+def decide(task: Task, mode: Mode, policy: str, first_unseen_gap: bool) -> ThreadDecision:
     """The first reason that holds. Epochs and fingerprints are compared for equality only; there is
     no order among them."""
     bound = task.binding if task.binding is not None and task.binding.thread_id else None
     reference = task.renderer == "openclaw"
-    if Event.THREAD_LOST in task.happened:
-        return Decision(Action.START, "thread-lost", True)
-    if Event.OVERFLOW in task.happened and bound is not None:
+    if ThreadEvent.THREAD_LOST in task.happened:
+        return ThreadDecision(Action.START, "thread-lost", True)
+    if ThreadEvent.OVERFLOW in task.happened and bound is not None:
         # The reference retries with the bare prompt and loses the context for that turn; ours goes
         # along, smaller.
-        return Decision(Action.ROTATE, "context-window-exceeded", not reference, bare=reference)
+        return ThreadDecision(
+            Action.ROTATE, "context-window-exceeded", not reference, bare=reference
+        )
     if mode is Mode.PER_TURN:
         if bound is None:
-            return Decision(Action.START, "per-turn-projection", True)
+            return ThreadDecision(Action.START, "per-turn-projection", True)
         back = bound.mode is Mode.THREAD_BOOTSTRAP and bool(bound.epoch)
-        return Decision(Action.ROTATE if back else Action.RESUME, "per-turn-projection", True)
+        return ThreadDecision(Action.ROTATE if back else Action.RESUME, "per-turn-projection", True)
     if bound is None:
-        return Decision(Action.START, "missing-thread-binding", True)
+        return ThreadDecision(Action.START, "missing-thread-binding", True)
     if not bound.epoch:
-        return Decision(Action.ROTATE, "missing-projection-binding", True)
+        return ThreadDecision(Action.ROTATE, "missing-projection-binding", True)
     if bound.schema != SCHEMA or bound.engine_id != task.engine_id or bound.policy != policy:
-        return Decision(Action.ROTATE, "context-engine-binding-mismatch", True)
+        return ThreadDecision(Action.ROTATE, "context-engine-binding-mismatch", True)
     if bound.tools != task.tools:
-        return Decision(Action.ROTATE, "dynamic-tools-mismatch", True)
+        return ThreadDecision(Action.ROTATE, "dynamic-tools-mismatch", True)
     same = bound.mode is mode and bound.epoch == task.epoch.strip()
     if not same or bound.fingerprint != task.fingerprint.strip():
-        return Decision(Action.ROTATE, "projection-mismatch", True)
-    if Event.NATIVE_COMPACTED in task.happened:
-        return Decision(Action.ROTATE if reference else Action.INJECT, "native-compaction", True)
+        return ThreadDecision(Action.ROTATE, "projection-mismatch", True)
+    if ThreadEvent.NATIVE_COMPACTED in task.happened:
+        return ThreadDecision(
+            Action.ROTATE if reference else Action.INJECT, "native-compaction", True
+        )
     if first_unseen_gap and not reference:
-        return Decision(Action.ROTATE, "coverage-gap", True)
-    return Decision(Action.RESUME, "matching-thread-bootstrap-binding", False)
+        return ThreadDecision(Action.ROTATE, "coverage-gap", True)
+    return ThreadDecision(Action.RESUME, "matching-thread-bootstrap-binding", False)
 
 
 def developer_digest(instructions: str) -> str:
@@ -110,7 +114,7 @@ def developer_digest(instructions: str) -> str:
 
 def bound(
     task: Task,
-    decision: Decision,
+    decision: ThreadDecision,
     mode: Mode,
     policy: str,
     instructions: str,

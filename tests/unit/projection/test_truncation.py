@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from contextengine_server.projection.codex.cutting import Cut, Fitted, cut_of, fit
 from contextengine_server.projection.codex.records import recorded, stubbed
 from contextengine_server.projection.codex.task import Binding, Mode, Payload
+from contextengine_server.projection.codex.truncation import Cut, Fitted, cut_of, fit
 from contextengine_server.projection.model import Item
 from tests.unit.projection.making import (
     assistant,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .blocks import Turn, marked
+from .blocks import RoleTurn, marked
 
 
-def place(system: list[Turn], turns: list[Turn], summaries: int, limit: int) -> None:
+def place(system: list[RoleTurn], turns: list[RoleTurn], summaries: int, limit: int) -> None:
     """Marks at most `limit` blocks: the end of the system prompt, the end of the summaries (the
     first `summaries` blocks of the first turn), the newest block, and the end of the user's turn
     before that, where the request before had its own. `system` holds one turn at most, of the
@@ -19,7 +19,7 @@ def place(system: list[Turn], turns: list[Turn], summaries: int, limit: int) -> 
     wanted = [(turns, len(turns) - 1, None), (system, 0, None), (turns, 0, summaries)]
     users = [at for at in range(len(turns) - 2, -1, -1) if turns[at].role == "user"][:1]
     wanted += [(turns, at, None) for at in users]
-    places: dict[tuple[int, int, int], list[Turn]] = {}
+    places: dict[tuple[int, int, int], list[RoleTurn]] = {}
     for where, at, count in wanted:
         for block in _last(where[at], count) if where else ():
             places.setdefault((id(where), at, block), where)
@@ -27,7 +27,7 @@ def place(system: list[Turn], turns: list[Turn], summaries: int, limit: int) -> 
         where[at] = marked(where[at], block)
 
 
-def _last(turn: Turn, count: int | None) -> Iterator[int]:
+def _last(turn: RoleTurn, count: int | None) -> Iterator[int]:
     """Where the last block stands that takes a mark, of all or of the first `count`."""
     for at in range(len(turn.blocks[:count]) - 1, -1, -1):
         if turn.blocks[at].markable:
