@@ -43,6 +43,7 @@ from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.core import Defaults, Limits, SessionCore
 from contextengine_server.session.load import inherits
 from contextengine_server.session.selection import Selection
+from contextengine_server.store.cached import CachedHeads
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
@@ -112,7 +113,7 @@ async def running(
         registry.engine(settings.engine.default, registry.options(settings.engine.default, {}))
         counter = TokenCounter(settings.tokens.encoding)
         stack.callback(counter.close)
-        store = SqliteStore(settings.store.path)
+        store = CachedHeads(SqliteStore(settings.store.path))
         warming = asyncio.create_task(counter.warm())
         Path(settings.store.path).parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -9,6 +9,7 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
+from contextengine_server.store.cached import CachedHeads
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 
@@ -28,7 +29,12 @@ class SqliteBackend:
         return SqliteStore(self._path)
 
 
-BACKENDS = {"sqlite": SqliteBackend}
+class CachedBackend(SqliteBackend):
+    def store(self) -> Store:
+        return CachedHeads(super().store())
+
+
+BACKENDS = {"sqlite": SqliteBackend, "sqlite, cached": CachedBackend}
 
 
 @pytest.fixture(params=sorted(BACKENDS))

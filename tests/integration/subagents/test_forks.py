@@ -3,6 +3,8 @@ itself."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -325,15 +327,15 @@ async def test_a_rollback_restores_every_row_as_it_was(family: Family) -> None:
     """Whatever the store holds, tables and all, but for the record that the spawn is over."""
     await family.say(family.parent, "one", "two")
     house = family.house
-    before = await _rows(house)
+    before = _rows(house)
     prepared = await family.prepare(family.session("child", key=family.key("k")), context_mode=FORK)
-    assert await _rows(house) != before
+    assert _rows(house) != before
     await family.house.client.bootstrap(family.child, spawn_token=prepared.spawn_token)
     assert await family.roll_back(prepared.spawn_token)
-    assert await _rows(house) == before
+    assert _rows(house) == before
 
 
-async def _rows(house: Any) -> dict[str, list[Any]]:
+def _rows(house: Any) -> dict[str, list[Any]]:
     tables = (
         "sessions",
         "session_keys",
@@ -343,12 +345,8 @@ async def _rows(house: Any) -> dict[str, list[Any]]:
         "debts",
         "assignments",
     )
-    return {
-        table: await house.app.store._read(
-            lambda db, t=table: db.execute(f"SELECT * FROM {t}").fetchall()
-        )
-        for table in tables
-    }
+    with closing(sqlite3.connect(house.database)) as db:
+        return {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
 
 
 async def test_a_session_that_is_there_cannot_become_a_child(family: Family) -> None:

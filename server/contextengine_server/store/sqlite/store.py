@@ -1,4 +1,4 @@
-"""The SQLite store: one process, one writer, a few readers, and the heads in memory."""
+"""The SQLite store: one process, one writer, a few readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from typing import TypeVar
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreRefused, StoreUnavailable
 from contextengine_server.store.migrations import HEAD
-from contextengine_server.store.protocols import Answering, Guards, ModelLeases, Spawns, Workloads
+from contextengine_server.store.protocols import (
+    Answering,
+    Guards,
+    ModelLeases,
+    Observer,
+    Spawns,
+    Workloads,
+)
 from contextengine_server.store.rows import (
     Assignment,
     Changes,
@@ -31,7 +38,6 @@ from . import database, passages, reads, writes
 from .guards import SqliteGuards
 from .model_leases import SqliteModelLeases
 from .readers import Readers
-from .remembered import Remembered
 from .search import SqliteIndex
 from .spawns import SqliteSpawns
 from .workload import SqliteWorkloads
@@ -40,8 +46,6 @@ from .writer import Writer
 T = TypeVar("T")
 
 _READERS = 3
-_HEADS = 20_000
-"""Heads and keys kept in memory, each: some tens of MB where their state is a KB."""
 
 
 class _Open:
@@ -75,14 +79,13 @@ class SqliteStore:
     """`Store` in one SQLite file. Use it on one event loop.
 
     Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on
-    `<path>.lock` keeps other processes out, which is what makes heads answerable from memory.
+    `<path>.lock` keeps other processes out, so heads may be answered from memory (`CachedHeads`).
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path).resolve()
         self._open: _Open | None = None
-        self._heads: Remembered[Scope, SessionHead] = Remembered(_HEADS)
-        self._keys: Remembered[tuple[str, str, str], str] = Remembered(_HEADS)
+        self._observers: list[Observer] = []
         self.index: SearchIndex = SqliteIndex(self._read, self._write)
         self.guards: Guards = SqliteGuards(self._read, self._write)
         self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
@@ -101,8 +104,6 @@ class SqliteStore:
         opened, self._open = self._open, None
         if opened is not None:
             await opened.close()
-            self._heads.clear()
-            self._keys.clear()
 
     async def health(self) -> StoreHealth:
         """How the store is: whether it reads, and whether the last write reached the disk."""
@@ -125,6 +126,10 @@ class SqliteStore:
             not failure, f"the last write failed: {failure}" if failure else "open", facts
         )
 
+    def observe(self, observer: Observer) -> None:
+        """From now on, tells of what was written."""
+        self._observers.append(observer)
+
     def _opened(self) -> _Open:
         if self._open is None:
             raise StoreUnavailable("the store is closed")
@@ -146,13 +151,12 @@ class SqliteStore:
     # Sessions
 
     async def head(self, scope: Scope) -> SessionHead | None:
-        """The session's head, from memory where it is warm; None where there is no such session."""
-        return await self._heads.get(scope, lambda: self._read(reads.head, scope))
+        """The session's head, or None where there is no such session."""
+        return await self._read(reads.head, scope)
 
     async def current_session(self, tenant: str, agent: str, session_key: str) -> str | None:
         """The id of the key's current session."""
-        key = (tenant, agent, session_key)
-        return await self._keys.get(key, lambda: self._read(reads.current_session, *key))
+        return await self._read(reads.current_session, tenant, agent, session_key)
 
     async def changes(self, scope: Scope, since: int) -> Changes | None:
         """What changed since a revision; None where the session is gone."""
@@ -171,21 +175,14 @@ class SqliteStore:
         )
 
     def _committed(self, commit: Commit) -> None:
-        """Memory follows a commit."""
-        head = commit.head
-        self._heads.put(head.scope, head)
+        for observer in self._observers:
+            observer.committed(commit)
         if commit.messages or commit.summaries:
-            self.index.noted(head.scope)
-        if commit.bind_key:
-            self._keys.put(
-                (head.scope.tenant, head.scope.agent, head.session_key), head.scope.session
-            )
+            self.index.noted(commit.head.scope)
 
     def _erased(self, scopes: Sequence[Scope]) -> None:
-        """Memory follows a deletion."""
-        for scope in scopes:
-            self._heads.drop(scope)
-        self._keys.clear()  # seldom, and which keys pointed there is not known here
+        for observer in self._observers:
+            observer.erased(scopes)
 
     async def list_sessions(
         self,

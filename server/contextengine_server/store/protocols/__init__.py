@@ -1,0 +1,77 @@
+"""What a store does: small protocols, joined into `Store`.
+
+Who needs a few of the methods asks for their protocol alone. Every method names the session or the
+tenant that it works in, and none reads across, but those that serve the process and answer no
+caller: `idle_sessions`, `claim_debt`, `spawns.expire`, `index.behind`, `workload`, and `counts`
+without a tenant. No read limits silently. Every method that reads or writes raises StoreUnavailable
+where the database cannot be used now, or is closed.
+
+A store knows nothing of views, laws or engines: it keeps what it is given. What each method
+promises is held by the suite that every store passes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from contextengine_server.store.search import SearchIndex
+
+from .sessions import (
+    Answering,
+    Assignments,
+    Commits,
+    Connection,
+    Heads,
+    Listing,
+    Messages,
+    Observer,
+    Replies,
+    Summaries,
+)
+from .spawns import SpawnLives, SpawnRecords, Spawns
+from .work import Debts, Guards, JobLeases, JobQueue, ModelLeases, Workloads
+
+__all__ = [
+    "Answering",
+    "Assignments",
+    "Commits",
+    "Connection",
+    "Debts",
+    "Guards",
+    "Heads",
+    "JobLeases",
+    "JobQueue",
+    "Listing",
+    "Messages",
+    "ModelLeases",
+    "Observer",
+    "Replies",
+    "SearchIndex",
+    "SpawnLives",
+    "SpawnRecords",
+    "Spawns",
+    "Store",
+    "Summaries",
+    "Workloads",
+]
+
+
+class Store(
+    Connection,
+    Heads,
+    Commits,
+    Messages,
+    Summaries,
+    Replies,
+    Listing,
+    Debts,
+    Assignments,
+    Protocol,
+):
+    """Everything that a store does."""
+
+    index: SearchIndex
+    guards: Guards
+    model_leases: ModelLeases
+    spawns: Spawns
+    workload: Workloads

@@ -1,0 +1,187 @@
+"""What a store does with sessions: heads, commits, messages, summaries, answers, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import (
+    Assignment,
+    Changes,
+    Commit,
+    Deleted,
+    MessageRow,
+    SessionHead,
+    StoredReply,
+    StoreHealth,
+    SummaryRow,
+)
+
+Answering = Callable[[Deleted], StoredReply] | None
+"""Makes of a deletion what its request id is answered with; None: nothing is kept."""
+
+
+class Observer(Protocol):
+    """Is told what became durable: on the event loop, before the caller who waits for it goes on,
+    and whether or not anyone still waits."""
+
+    def committed(self, commit: Commit) -> None:
+        """A commit was written, by itself or with a spawn."""
+
+    def erased(self, scopes: Sequence[Scope]) -> None:
+        """Sessions were erased."""
+
+
+class Connection(Protocol):
+    """The store's tie to its database."""
+
+    async def open(self) -> None:
+        """Opens, locks and migrates the database. Raises StoreRefused."""
+
+    async def close(self) -> None:
+        """Writes what is queued, then closes. Safe twice."""
+
+    async def health(self) -> StoreHealth:
+        """How the store is. Raises nothing."""
+
+
+class Heads(Protocol):
+    """Where sessions stand."""
+
+    async def head(self, scope: Scope) -> SessionHead | None:
+        """The session's head, or None where there is no such session."""
+
+    async def current_session(self, tenant: str, agent: str, session_key: str) -> str | None:
+        """The id of the key's current session."""
+
+    async def changes(self, scope: Scope, since: int) -> Changes | None:
+        """What changed since a revision; None where the session is gone."""
+
+
+class Commits(Protocol):
+    """Changes of sessions."""
+
+    async def commit(self, commit: Commit) -> None:
+        """Writes one change durably; returns after it is. Many sessions' commits may share one
+        transaction, and one that fails fails alone. A caller that is cancelled while it waits does
+        not take the change back.
+
+        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError
+        where the commit is at odds with itself or the rows: an incomplete scope, a sequence or
+        summary id that is stored, facts of no stored message, a summary to retire that is not live,
+        `bind_key` without a key, a debt of another session."""
+
+    async def delete(
+        self,
+        scope: Scope,
+        *,
+        expected_revision: int | None,
+        cascade: bool,
+        answer: Answering = None,
+    ) -> Deleted:
+        """Erases a session with everything derived from it, and with `cascade` all that stand on
+        it, in one transaction. A session that is not there is erased already, unless a revision is
+        expected. What `answer` makes of it is kept with the agent, where `reply` finds it without a
+        session's name. Raises HasDependents, RevisionConflict."""
+
+    def observe(self, observer: Observer) -> None:
+        """From now on, tells of what this store wrote. Never of what others wrote in the same
+        database."""
+
+
+class Messages(Protocol):
+    """A session's own messages. Facts are always those of now."""
+
+    async def messages(
+        self,
+        scope: Scope,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        as_of: int | None = None,
+        retired: bool = False,
+    ) -> list[MessageRow]:
+        """Those with first <= sequence <= last, in order: live now, or live as of a revision, or
+        with `retired` all of either."""
+
+    async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
+        """Live messages with these host ids, in order; an id that no live message has is passed
+        over."""
+
+    async def atom_from(self, scope: Scope, start: int) -> MessageRow | None:
+        """The first live message that begins an atom with at least this running sum before it."""
+
+    async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
+        """All live messages of the atom that shows a sequence, late results last; empty where none
+        does."""
+
+    async def pinned_atoms(self, scope: Scope, before: int) -> list[list[MessageRow]]:
+        """For every live atom that begins before a sequence and holds a pinned message: all its
+        live messages, late results last. Atoms in the order of their first sequences; a pinned
+        message that no atom shows is passed over."""
+
+    async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
+        """Live messages that came late for atoms that begin with first <= sequence <= last, in
+        order; shown there or as notes."""
+
+
+class Summaries(Protocol):
+    """A session's own summaries."""
+
+    async def summaries(
+        self, scope: Scope, *, as_of: int | None = None, retired: bool = False
+    ) -> list[SummaryRow]:
+        """They, ordered by first sequence, then depth: live now, or live as of a revision, or with
+        `retired` all of either."""
+
+
+class Replies(Protocol):
+    """What request ids were answered with."""
+
+    async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:
+        """What a request id was answered with."""
+
+    async def remember(self, scope: Scope, reply: StoredReply) -> None:
+        """Keeps an answer outside a commit; the first one under an id stays. Does nothing where
+        there is no such session."""
+
+    async def stray_replies(self, scope: Scope, newest: int, *, erase: bool = False) -> int:
+        """How many answers are kept for revisions above `newest` (-1: all); with `erase` they are
+        erased."""
+
+
+class Listing(Protocol):
+    """Which sessions there are."""
+
+    async def list_sessions(
+        self,
+        tenant: str,
+        *,
+        agent: str = "",
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str, str] | None = None,
+    ) -> list[SessionHead]:
+        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of
+        the last one seen. Ties fall by agent, then session, both descending."""
+
+    async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Sessions of every tenant that did not end and were last written before a time, oldest
+        first."""
+
+    async def dependents(self, scope: Scope) -> list[Scope]:
+        """Sessions that stand on this one directly, by name."""
+
+    async def counts(self, tenant: str | None = None) -> dict[str, int]:
+        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
+
+
+class Assignments(Protocol):
+    """What operators chose."""
+
+    async def assignments(self, tenant: str) -> list[Assignment]:
+        """What was chosen within a tenant, by agent, then session."""
+
+    async def assign(self, assignment: Assignment) -> None:
+        """Records a choice; one with no engine and no options removes it."""
