@@ -78,7 +78,7 @@ class EnginesService:
         values = selection.registry.options(registration.id, {})
         options_source = "configuration"
         if registration.id == selected.engine.id:
-            values = getattr(selected.engine, "options", values)
+            values = selected.engine.options
             options_source = selected.options_source
         else:
             source = "request"

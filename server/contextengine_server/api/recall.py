@@ -161,9 +161,8 @@ async def reach_of(
 
 
 async def expand_tokens(core: SessionCore, head: SessionHead) -> int:
-    """What one page of Expand holds by default: the engine's maxExpandTokens, where it has one."""
-    options = getattr((await core.select(head.scope)).engine, "options", None)
-    return int(getattr(options, "max_expand_tokens", DEFAULT_TOKENS))
+    """What one page of Expand holds by default: what the engine says, else ours."""
+    return (await core.select(head.scope)).engine.tools.page_tokens or DEFAULT_TOKENS
 
 
 def _query(request: pb.SearchRequest) -> Query:

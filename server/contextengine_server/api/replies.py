@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
-from contextengine_server.api.tools import offered
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
@@ -35,7 +34,7 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
         tail_steps=engine.declared.tail_steps,
         forms=sorted(int(form) for form in engine.declared.forms),  # type: ignore[misc]
         compaction_threshold=engine.threshold,
-        tools=offered(engine),
+        tools=engine.tools.names,
         turn_maintenance_mode="background" if engine.defers else "foreground",
     )
 

@@ -10,20 +10,12 @@ from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of
 from contextengine_server.api.recall import expand_tokens, head_of, reach_of
 from contextengine_server.context.scope import Scope
-from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.contract import event_name
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.recall.expanding import MAX_DEPTH, MIN_TOKENS
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.tools import TOOLS, Answer, refusal, run
 from contextengine_server.session.core import SessionCore
-
-EXPANDED = "context:dag_expanded"
-"""The event of a tool that answered: counts alone, never text."""
-
-
-def offered(engine: Engine) -> tuple[str, ...]:
-    """The recall tools that an engine offers, by name; most engines offer none."""
-    return getattr(engine, "recall_tools", ())
 
 
 class ToolCalls:
@@ -38,7 +30,7 @@ class ToolCalls:
         """Answers the tools that the session's engine offers."""
         address = await self.core.address(call.caller.tenant, ref_of(request.session))
         selected = await self.core.select(address.scope)
-        tools = [TOOLS[name] for name in offered(selected.engine)]
+        tools = [TOOLS[name] for name in selected.engine.tools.names]
         return life.ListToolsResponse(
             tools=[
                 budget_pb2.ToolDefinition(
@@ -54,16 +46,17 @@ class ToolCalls:
         began = perf_counter()
         core = self.core
         address = await core.address(call.caller.tenant, ref_of(request.session))
+        engine = (await core.select(address.scope)).engine
         try:
             with call.trace.span("tool"):
-                answer, tokens = await self._answer(address.scope, request)
+                answer, tokens = await self._answer(address.scope, request, engine.tools.names)
         except BudgetSpent as error:
             # The model asked for more than its host granted it: it should hear of it and go on.
             answer = refusal("grant_spent", error.text, "")
             tokens = await self.ground.count(answer.json.decode())
         if not answer.is_error:
             core.events.emit(
-                EXPANDED,
+                event_name(engine.id, "expanded"),
                 *address.scope,
                 revision=(await head_of(core, address.scope)).revision,
                 counts={
@@ -78,12 +71,13 @@ class ToolCalls:
             tokens=tokens,
         )
 
-    async def _answer(self, scope: Scope, request: life.CallToolRequest) -> tuple[Answer, int]:
+    async def _answer(
+        self, scope: Scope, request: life.CallToolRequest, tools: tuple[str, ...]
+    ) -> tuple[Answer, int]:
         """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not
         reach so far."""
         head, grant = await reach_of(self.core, scope, request.spawn_token)
         most = await expand_tokens(self.core, head)
-        tools = offered((await self.core.select(scope)).engine)
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
         while True:
             answer = await run(

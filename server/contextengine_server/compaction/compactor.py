@@ -29,6 +29,7 @@ from contextengine_server.engines.contract import (
     CompactionStep,
     Engine,
     NothingToDo,
+    event_name,
 )
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.cache import Session
@@ -335,7 +336,7 @@ def announce(core: SessionCore, session: Session, engine_id: str, row: SummaryRo
     """Counts a committed summary and says that it is there."""
     core.meters.compacted["committed"].value += 1
     core.events.emit(
-        f"context:{engine_id}_compacted",
+        event_name(engine_id, "compacted"),
         *session.scope,
         revision=row.created_revision,
         counts={

@@ -16,7 +16,7 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.engines.contract import CompactionStep, Engine, event_name
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import DEFAULT
 from contextengine_server.session.core import SessionCore
@@ -68,7 +68,7 @@ def policy_of(options: DagOptions) -> SummaryPolicy:
 def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
     """The policy of a session: by its engine's options, where they have one, else by the configured
     ones."""
-    options = getattr(engine, "options", None)
+    options = engine.options
     if not isinstance(options, DagOptions):
         options = core.selection.registry.options(DEFAULT, {})
     assert isinstance(options, DagOptions)
@@ -79,17 +79,14 @@ def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) ->
     """The tokens of messages that a summary of this session may be made of at once: what the window
     of the model that is asked first leaves beside the prompt, the answer and the previous summary.
     None: as many as wanted."""
-    options = getattr(engine, "options", None)
-    if not isinstance(options, DagOptions):
-        return None
     request = SummaryRequest(
         (),
         0,
-        options.leaf_target_tokens,
+        engine.summary_tokens,
         tenant=scope.tenant,
         agent=scope.agent,
         session=scope.session,
-        policy=policy_of(options),
+        policy=policy_for(core, engine),
     )
     return core.summary_capacity(
         request, max((summary.tokens for summary in view.summaries), default=0)
@@ -146,7 +143,7 @@ def _tell(
     for reason in reasons:
         core.meters.degraded[reason].value += 1
         core.events.emit(
-            f"context:{engine.id}_degraded",
+            event_name(engine.id, "degraded"),
             *scope,
             counts={"duration_ms": duration_ms, "depth": request.depth, "tokens": result.tokens},
             attributes={"reason": reason, "summarizer": result.summarizer},

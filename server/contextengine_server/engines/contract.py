@@ -8,16 +8,17 @@ An engine answers a plan; the laws check it; the session core does the rest. Thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
+from pydantic import BaseModel
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
 
-@dataclass(slots=True, frozen=True)
-class CompactionGoal:
+class CompactionGoal(msgspec.Struct, frozen=True):
     """What a compaction is asked for. Tokens in the reference encoding."""
 
     available: int
@@ -42,8 +43,7 @@ class CompactionGoal:
         return cell(self.available)
 
 
-@dataclass(slots=True, frozen=True)
-class CompactionStep:
+class CompactionStep(msgspec.Struct, frozen=True):
     """One summary to be made: the steps it will cover and what it may cost."""
 
     first: int
@@ -59,11 +59,25 @@ class CompactionStep:
     which has depth n."""
 
 
-@dataclass(slots=True, frozen=True)
-class NothingToDo:
+class NothingToDo(msgspec.Struct, frozen=True):
     """Why there is no compaction, in the words that hosts know as benign."""
 
     reason: str
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """What an engine offers to the model."""
+
+    names: tuple[str, ...] = ()
+    """Tools of recall, by name: `ctx_search`, `ctx_inspect`, `ctx_expand`."""
+    page_tokens: int | None = None
+    """The most tokens of one page that is brought back, where a request does not say; None: the
+    server's default."""
+
+
+def event_name(engine_id: str, what: str) -> str:
+    """The name of an event of an engine: `compacted`, `degraded` or `expanded`."""
+    return f"context:{engine_id}_{what}"
 
 
 class Engine(Protocol):
@@ -83,8 +97,16 @@ class Engine(Protocol):
     chunk: int | None
     """How many tokens of the oldest uncovered history a compaction may take at a time; None: it
     needs the whole view."""
+    summary_tokens: int
+    """The size that its summaries aim at: a model that writes one needs this much room for its
+    answer."""
+    tools: Tools
     fingerprint: str
     """Names its options, for the epoch."""
+
+    @property
+    def options(self) -> BaseModel:
+        """The options it was made with."""
 
     def reach(self, cell: int) -> int | None:
         """How many uncovered tokens before the newest message a plan may need; None: all."""

@@ -122,6 +122,9 @@ _FACTS = (
     "declared",
     "defers",
     "notices",
+    "summary_tokens",
+    "options",
+    "tools",
     "fingerprint",
 )
 
@@ -129,6 +132,7 @@ _FACTS = (
 def check_contract(engine_id: str, made: object) -> None:
     """Raises InvalidEngine, listing what is missing."""
     missing = [f"missing {name}" for name in _FACTS if getattr(made, name, None) is None]
+    missing += [] if hasattr(made, "chunk") else ["missing chunk"]
     missing += [f"missing {name}()" for name in _MEMBERS if not callable(getattr(made, name, None))]
     missing += [
         f"blank {name}" for name in ("id", "name") if not str(getattr(made, name, "x")).strip()

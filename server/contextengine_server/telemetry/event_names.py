@@ -28,7 +28,7 @@ EVENTS = {
         "A summary is in another language than the user writes in."
     ),
     "context:compaction_undone": "Compact took summaries back.",
-    "context:dag_expanded": (
+    "context:ENGINE_expanded": (
         "A tool of recall answered: which, how much it brought back, and how long that took."
     ),
     "context:integrity": (

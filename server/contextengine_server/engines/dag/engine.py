@@ -10,7 +10,7 @@ from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
-from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from ..options import DagOptions
 from . import compaction
 from .plan import plan
@@ -30,9 +30,6 @@ class DagEngine:
     name = "Lossless context DAG"
     version = "1.0.0"
     owns_compaction = True
-    recall_tools = ("ctx_search", "ctx_inspect", "ctx_expand")
-    """What it offers to the model, by the names of the recall room. Engines that say nothing offer
-    none."""
     notices = True
 
     def __init__(self, options: DagOptions) -> None:
@@ -40,6 +37,8 @@ class DagEngine:
         self.threshold = options.context_threshold
         self.defers = options.defer_compaction
         self.chunk: int | None = options.leaf_chunk_tokens
+        self.summary_tokens = options.leaf_target_tokens
+        self.tools = Tools(("ctx_search", "ctx_inspect", "ctx_expand"), options.max_expand_tokens)
         self.declared = Declared(
             tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL})
         )

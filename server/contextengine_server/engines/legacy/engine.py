@@ -15,7 +15,7 @@ from contextengine_server.context.budget import largest_in
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
-from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from ..layout import everything, lay_out, uncovered
 from ..options import LegacyOptions
 
@@ -32,9 +32,11 @@ class LegacyEngine:
     defers = True
     chunk: int | None = None
     declared = Declared(tail_steps=1, evicts=False)
+    tools = Tools()
 
     def __init__(self, options: LegacyOptions) -> None:
         self.options = options
+        self.summary_tokens = options.summary_max_tokens
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:
