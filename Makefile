@@ -3,6 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What running needs and nothing else, for whoever only runs it.
+RUN_VENV := .venv-run
+RUN_BIN := $(RUN_VENV)/bin
+RUN_READY := $(RUN_VENV)/.ready
 BUF := node_modules/.bin/buf
 CODEX := tests/codex/node_modules/.package-lock.json
 RELEASED := proto/released/v1.binpb
@@ -34,19 +38,37 @@ help: ## List the targets
 
 setup: $(READY) ## Make .venv from the locked requirements and install the project editable
 
-$(READY): requirements-dev.lock $(PROJECTS)
+PIP := -m pip --disable-pip-version-check
+PIP_INSTALL := $(PIP) install --quiet
+OURS := $(foreach project,$(PROJECTS),-e $(abspath $(dir $(project))))
+
+define venv
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: put it on PATH or say make PYTHON=/path/to/python3.11"; exit 1; }
 	@"$(PYTHON)" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is too old or lacks ensurepip: Python 3.11 or newer with venv is needed (Debian: python3-venv)"; exit 1; }
-	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  $(foreach project,$(PROJECTS),-e $(abspath $(dir $(project))))
+	test -x $(@D)/bin/python || "$(PYTHON)" -m venv $(@D)
+endef
+
+$(READY): requirements-dev.lock $(PROJECTS)
+	$(venv)
+	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS)
 	touch $@
 
-run: setup ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
+# Our own distributions are built with what deploy/build.lock pins, which is not needed afterwards.
+$(RUN_READY): BUILDING = $(abspath $(RUN_VENV)/building)
+$(RUN_READY): requirements.lock deploy/build.lock $(PROJECTS)
+	$(venv)
+	$(RUN_BIN)/python $(PIP_INSTALL) --require-hashes -r requirements.lock
+	$(RUN_BIN)/python $(PIP_INSTALL) --require-hashes --target $(BUILDING) -r deploy/build.lock
+	PYTHONPATH=$(BUILDING) $(RUN_BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS)
+	rm -rf $(BUILDING)
+	$(RUN_BIN)/python $(PIP) uninstall --quiet --yes setuptools
+	touch $@
+
+run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 	mkdir -p var
-	$(BIN)/contextengine serve --address 127.0.0.1:50051
+	$(RUN_BIN)/contextengine serve --address 127.0.0.1:50051
 
 test: setup $(if $(shell command -v go),$(GRPCURL)) ## Run every quick test, on as many cores as there are
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
@@ -92,8 +114,8 @@ test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, 
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
 
-demo: setup ## Replay the example transcripts and print what the model would see
-	$(BIN)/python scripts/demo.py
+demo: $(RUN_READY) ## Replay the example transcripts and print what the model would see
+	$(RUN_BIN)/python scripts/demo.py
 
 bench: setup ## Measure the server against a bare handler (needs h2load: Debian's nghttp2-client)
 	$(BIN)/python tests/bench/run.py

@@ -85,18 +85,24 @@ def test_the_commands(fresh: Shell) -> None:
     assert "FITS: " in said["show"]
 
 
-def test_the_first_commands() -> None:
-    """What `make run` runs is what the rest of the README asks; `make demo` and `make test` have
-    tests of their own."""
+@pytest.mark.parametrize(
+    ("target", "runs"),
+    [("run", f"contextengine serve --address {ADDRESS}"), ("demo", "python scripts/demo.py")],
+)
+def test_the_first_commands(tmp_path: Path, target: str, runs: str) -> None:
+    """What `make run` runs is what the rest of the README asks, and neither it nor `make demo`
+    installs what only a developer needs."""
     done = subprocess.run(
-        ["make", "--dry-run", "run"],
+        ["make", "--dry-run", target, f"RUN_VENV={tmp_path / 'new'}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    assert f"contextengine serve --address {ADDRESS}" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"{tmp_path}/new/bin/{runs}"
+    installed = re.findall(r" -r (\S+)", done.stdout)
+    assert installed == ["requirements.lock", "deploy/build.lock"]
 
 
 @pytest.mark.skipif(not GRPCURL, reason="grpcurl is not installed: `make test` does it where go is")
