@@ -31,8 +31,9 @@ from contextengine_server.errors import (
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.codex import task as codex
 from contextengine_server.projection.codex.renderer import project, split_prompt
+from contextengine_server.projection.fragments import JsonObject
 from contextengine_server.projection.model import Item, Loss, Part, ProjectionImpossible
-from contextengine_server.projection.provider import JsonObject, ProviderTask
+from contextengine_server.projection.provider import ProviderTask
 from contextengine_server.projection.text import dumped
 from contextengine_server.session.assembly import AssembleCall, Assembly
 from contextengine_server.session.core import SessionCore

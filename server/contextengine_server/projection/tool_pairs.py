@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from .call_ids import PLAIN
+from .call_ids import CallIdFormat
 from .model import (
     ChatRole,
     Item,
@@ -66,17 +66,23 @@ class PairedMessage:
     cache: ItemCache | None = None
     ids: tuple[str, ...] = field(init=False)
     """The ids of the calls, as the model gave them."""
-    ids_fit: bool = field(init=False)
-    """True where these suit every provider, as long as no other message has them."""
     sealed: bool = field(init=False)
     """True where it holds reasoning or signatures, which only the model that made them gets
     back."""
     _fragments: dict[Hashable, Any] = field(init=False, default_factory=dict)
+    _fits: dict[CallIdFormat, bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ids = tuple([answered.call.id for answered in self.answers])
-        self.ids_fit = len(set(self.ids)) == len(self.ids) and all(map(PLAIN.fullmatch, self.ids))
         self.sealed = any(part.seal or isinstance(part, Reasoning) for part in self.parts)
+
+    def ids_fit(self, format: CallIdFormat) -> bool:
+        """True where the provider takes the ids, as long as no other message has them."""
+        known = self._fits.get(format)
+        if known is None:
+            known = len(set(self.ids)) == len(self.ids) and all(map(format.fits, self.ids))
+            self._fits[format] = known
+        return known
 
     def made(self, key: Hashable, make: Callable[..., S], *args: Any) -> S:
         """What `make` makes of this and `args`, which `key` has to name. Never changed once it is
@@ -95,7 +101,7 @@ class _Known:
     call gets the next results of its id whatever stands before it, so nothing else needs to be the
     same."""
 
-    said: PairedMessage
+    message: PairedMessage
     answering: list[Item]
     """The items behind it that hold these results, and nothing else."""
 
@@ -104,7 +110,7 @@ class _Known:
 class Paired:
     """Items in order, results moved to their calls."""
 
-    said: list[tuple[int, PairedMessage]]
+    messages: list[tuple[int, PairedMessage]]
     """By their indexes."""
     late: list[Loss]
     settled: int
@@ -121,19 +127,19 @@ def pair(items: Sequence[Item], start: int = 0) -> Paired:
         item = items[at]
         known: _Known | None = item.cache.kept.get(_Known) if item.cache is not None else None
         if known is not None and known.answering == items[at + 1 : at + 1 + len(known.answering)]:
-            places.append((at, known.said))
-            matches.passed(at, known.said)
+            places.append((at, known.message))
+            matches.passed(at, known.message)
             at += len(known.answering)
         elif not item.excluded:
             places.append((at, None))
             matches.take(at, item)
         at += 1
-    said = [
+    messages = [
         (at, one)
         for at, known_one in places
         if (one := known_one or _read(items, at, matches)) is not None
     ]
-    return Paired(said, matches.late, matches.loose)
+    return Paired(messages, matches.late, matches.loose)
 
 
 class _Matches:
@@ -153,12 +159,12 @@ class _Matches:
         of the list's end."""
         self._spoke = -1
 
-    def passed(self, index: int, said: PairedMessage) -> None:
+    def passed(self, index: int, message: PairedMessage) -> None:
         """Goes on behind a message whose calls are all answered."""
-        if said.parts:
+        if message.parts:
             self._spoke = index
         if self._waiting:
-            for name in said.ids:
+            for name in message.ids:
                 self._waiting.pop(name, None)
 
     def take(self, index: int, item: Item) -> None:
@@ -219,10 +225,10 @@ def _read(items: Sequence[Item], index: int, matches: _Matches) -> PairedMessage
     if answering is None and index in matches.given:
         matches.loose = min(matches.loose, index)
     cache = item.cache if answering is not None else None
-    said = PairedMessage(speaker, tuple(own), tuple(answers), tuple(lost), cache)
+    message = PairedMessage(speaker, tuple(own), tuple(answers), tuple(lost), cache)
     if cache is not None and answering is not None:
-        cache.keep(_Known, _Known(said, answering))
-    return said
+        cache.keep(_Known, _Known(message, answering))
+    return message
 
 
 def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Item] | None:

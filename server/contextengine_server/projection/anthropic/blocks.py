@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..provider import FRAGMENT_BYTES, JsonObject
+from ..fragments import FRAGMENT_BYTES, JsonObject
 from ..text import dumped
 
 _MARK = b',"cache_control":{"type":"ephemeral"}}'

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from ..call_ids import CallIdFormat
+from ..fragments import FRAGMENT_BYTES, JsonObject, extended, listed, object_of, own_item
 from ..media import IMAGES, encoded, is_provider_file, is_web_address, resolved
 from ..model import (
     ChatRole,
@@ -26,45 +28,38 @@ from ..model import (
     ToolResult,
 )
 from ..placeholders import placeholder
-from ..provider import (
-    FRAGMENT_BYTES,
-    OPENER,
-    JsonObject,
-    ProviderTask,
-    Rendered,
-    extended,
-    listed,
-    made_here,
-    object_of,
-    own_item,
-)
+from ..provider import OPENER, ProviderTask, Rendered, made_here
 from ..render_state import LEADING, RenderState, write_items
 from ..tool_pairs import Lost, PairedMessage
 from .blocks import RoleTurn, block_of, merged, turn_of
 from .cache_control import place
 
 DIALECT = "anthropic.messages"
+PROVIDERS = ("anthropic",)
+"""Names of the provider, by which reasoning is known to be its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageTurns:
     """What becomes of a message: what it says, and the results behind its calls."""
 
-    said: RoleTurn
+    own: RoleTurn
     answers: RoleTurn
     lost: tuple[Lost, ...]
 
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return self.said.size + self.answers.size + FRAGMENT_BYTES
+        return self.own.size + self.answers.size + FRAGMENT_BYTES
 
 
 def render(task: ProviderTask) -> Rendered:
     """`system` as blocks, the messages by turns of the two roles, cache breakpoints on what
     stays."""
     provider, model = task.provider, task.model
-    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
+    state = write_items(
+        task, (DIALECT, provider, model), lambda: _State(task.call_ids, provider, model)
+    )
     groups, losses = state.groups, state.losses
     if groups and groups[0][0].role == "assistant":
         groups.insert(0, [turn_of("user", [block_of(_text(OPENER))])])
@@ -80,8 +75,8 @@ def render(task: ProviderTask) -> Rendered:
 
 
 class _State(RenderState):
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__()
+    def __init__(self, call_ids: CallIdFormat, provider: str, model: str) -> None:
+        super().__init__(call_ids)
         self._provider, self._model = provider, model
         self._leads, self._role = True, ""
         self.texts: list[str] = []
@@ -97,22 +92,22 @@ class _State(RenderState):
         twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
         return twin
 
-    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
-        item, role = said.item, self._role
+    def write(self, index: int, message: PairedMessage, names: Sequence[str]) -> None:
+        item, role = message.item, self._role
         self._leads = self._leads and item.role in LEADING
         if self._leads:
             self.texts += [
-                part.text for part in said.parts if isinstance(part, Text) and part.text.strip()
+                part.text for part in message.parts if isinstance(part, Text) and part.text.strip()
             ]
             return
         # Thinking begins a turn; behind another message of the model it would stand in the middle
         # of one.
-        begins = said.sealed and role != "assistant"
-        kept = begins and made_here(item, "anthropic", self._provider, self._model)
-        shown = said.made((DIALECT, kept, names), _shown, names, kept)
+        begins = message.sealed and role != "assistant"
+        kept = begins and made_here(item, PROVIDERS, self._provider, self._model)
+        shown = message.made((DIALECT, kept, names), _shown, names, kept)
         if shown.lost:
             self.lose(index, shown.lost)
-        for turn in (shown.said, shown.answers) if names else (shown.said,):
+        for turn in (shown.own, shown.answers) if names else (shown.own,):
             if turn.role == role and turn.blocks:
                 self.groups[-1].append(turn)
             elif turn.blocks:
@@ -123,18 +118,18 @@ class _State(RenderState):
             self.summaries = sum(len(turn.blocks) for turn in self.groups[0])
 
 
-def _shown(said: PairedMessage, names: Sequence[str], kept: bool) -> MessageTurns:
+def _shown(message: PairedMessage, names: Sequence[str], kept: bool) -> MessageTurns:
     lost: list[Lost] = []
-    item = said.item
+    item = message.item
     if item.role not in (ChatRole.USER, ChatRole.ASSISTANT):
         lost.append((f"a {item.role.value} message in the middle: the user's text", "A1"))
-    blocks = _thinking(said, lost, kept)
-    calls = [at for at, part in enumerate(said.parts) if isinstance(part, ToolCall)]
-    if calls and any(not isinstance(part, ToolCall) for part in said.parts[calls[0] :]):
+    blocks = _thinking(message, lost, kept)
+    calls = [at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)]
+    if calls and any(not isinstance(part, ToolCall) for part in message.parts[calls[0] :]):
         lost.append(("what stood behind a call: before it here", "A6"))
-    blocks += [block for part in said.parts if (block := _block(part, item, lost)) is not None]
+    blocks += [block for part in message.parts if (block := _block(part, item, lost)) is not None]
     results: list[JsonObject] = []
-    for answered, name in zip(said.answers, names, strict=True):
+    for answered, name in zip(message.answers, names, strict=True):
         given, whole = object_of(answered.call.arguments)
         if not whole:
             lost.append(("arguments that are no JSON object: carried as text", "A8"))
@@ -166,13 +161,13 @@ def _result(result: ToolResult, name: str, item: Item, lost: list[Lost]) -> Json
     return made | ({"is_error": True} if result.is_error else {})
 
 
-def _thinking(said: PairedMessage, lost: list[Lost], kept: bool) -> list[JsonObject]:
+def _thinking(message: PairedMessage, lost: list[Lost], kept: bool) -> list[JsonObject]:
     """All of a message's thinking, unaltered and in order, or none of it (rule A10)."""
-    parts = [part for part in said.parts if isinstance(part, Reasoning)]
+    parts = [part for part in message.parts if isinstance(part, Reasoning)]
     if not parts:
         return []
     first_other = next(
-        (at for at, part in enumerate(said.parts) if not isinstance(part, Reasoning)), len(parts)
+        (at for at, part in enumerate(message.parts) if not isinstance(part, Reasoning)), len(parts)
     )
     if (
         not kept
@@ -181,7 +176,7 @@ def _thinking(said: PairedMessage, lost: list[Lost], kept: bool) -> list[JsonObj
     ):
         lost.append(("thinking: another model's, unsigned, or not at the beginning", "A9"))
         return []
-    if len(parts) == len(said.parts):
+    if len(parts) == len(message.parts):
         lost.append(("thinking that produced nothing", "A9"))
         return []
     made = []

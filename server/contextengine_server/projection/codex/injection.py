@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..call_ids import CallIds
+from ..call_ids import PLAIN, CallIds
 from ..model import Loss
 from ..placeholders import NO_RESULT
 from .jsonl import looks_contextual
@@ -26,7 +26,7 @@ Made = dict[str, Any]
 def items_of(records: Sequence[Record], output_bytes: int, losses: list[Loss]) -> list[Made]:
     """The records as Responses items, each call followed by its output once the calls beside it are
     said."""
-    ids = CallIds(losses)
+    ids = CallIds(PLAIN, losses)
     made: list[Made] = []
     waiting: list[tuple[Record, str]] = []
     answers = _answers(records)

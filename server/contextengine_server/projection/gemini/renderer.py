@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from ..call_ids import CallIdFormat
+from ..fragments import FRAGMENT_BYTES, JsonObject, listed, more_of, object_of
 from ..media import encoded, resolved
 from ..model import (
     ChatRole,
@@ -28,22 +30,14 @@ from ..model import (
     text_of,
 )
 from ..placeholders import placeholder
-from ..provider import (
-    FRAGMENT_BYTES,
-    OPENER,
-    JsonObject,
-    ProviderTask,
-    Rendered,
-    listed,
-    made_here,
-    more_of,
-    object_of,
-)
+from ..provider import OPENER, ProviderTask, Rendered, made_here
 from ..render_state import LEADING, RenderState, write_items
 from ..text import dumped
 from ..tool_pairs import Lost, PairedMessage
 
 DIALECT = "gemini.content"
+PROVIDERS = ("google", "gemini", "google-genai", "vertex", "google-vertex", "vertexai")
+"""Names of the provider, by which reasoning is known to be its own."""
 STAND_IN = "skip_thought_signature_validator"
 """What Gemini documents for a call whose signature there is none of: history of another model, or
 made up."""
@@ -73,21 +67,23 @@ class Content:
 class MessageContents:
     """What becomes of a message: what it says, and the results behind its calls."""
 
-    said: Content
+    own: Content
     answers: Content
     lost: tuple[Lost, ...]
 
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        return self.said.size + self.answers.size + FRAGMENT_BYTES
+        return self.own.size + self.answers.size + FRAGMENT_BYTES
 
 
 def render(task: ProviderTask) -> Rendered:
     """The contents, what stands side by side in one role merged; results of a turn's calls together
     right behind them."""
     provider, model = task.provider, task.model
-    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
+    state = write_items(
+        task, (DIALECT, provider, model), lambda: _State(task.call_ids, provider, model)
+    )
     groups, losses = state.groups, state.losses
     if groups and groups[0][0].role == "model":
         groups.insert(0, [_content("user", dumped({"text": OPENER}))])
@@ -103,8 +99,8 @@ def render(task: ProviderTask) -> Rendered:
 
 
 class _State(RenderState):
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__()
+    def __init__(self, call_ids: CallIdFormat, provider: str, model: str) -> None:
+        super().__init__(call_ids)
         self._provider, self._model = provider, model
         # Only the turn that goes on is checked, but a stand-in that came and went would break the
         # cached prefix.
@@ -121,17 +117,19 @@ class _State(RenderState):
         twin.groups = [*self.groups[:-1], *([*group] for group in self.groups[-1:])]
         return twin
 
-    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
-        item, role, signed = said.item, self._role, self._signed
+    def write(self, index: int, message: PairedMessage, names: Sequence[str]) -> None:
+        item, role, signed = message.item, self._role, self._signed
         self._leads = self._leads and item.role in LEADING
         if self._leads:
-            self.texts += [part.text for part in said.parts if isinstance(part, Text) and part.text]
+            self.texts += [
+                part.text for part in message.parts if isinstance(part, Text) and part.text
+            ]
             return
-        kept = said.sealed and made_here(item, "google", self._provider, self._model)
-        shown = said.made((DIALECT, kept, signed, names), _shown, names, kept, signed)
+        kept = message.sealed and made_here(item, PROVIDERS, self._provider, self._model)
+        shown = message.made((DIALECT, kept, signed, names), _shown, names, kept, signed)
         if shown.lost:
             self.lose(index, shown.lost)
-        for content in (shown.said, shown.answers) if names else (shown.said,):
+        for content in (shown.own, shown.answers) if names else (shown.own,):
             if content.role == role and content.parts:
                 self.groups[-1].append(content)
             elif content.parts:
@@ -154,15 +152,17 @@ def _signs(model: str) -> bool:
     return found is not None and int(found[1]) >= 3
 
 
-def _shown(said: PairedMessage, names: Sequence[str], kept: bool, signed: bool) -> MessageContents:
-    item = said.item
+def _shown(
+    message: PairedMessage, names: Sequence[str], kept: bool, signed: bool
+) -> MessageContents:
+    item = message.item
     lost: list[Lost] = []
     if item.role not in (ChatRole.USER, ChatRole.ASSISTANT):
         lost.append((f"a {item.role.value} message in the middle: the user's text", "G1"))
     parts: list[JsonObject] = []
     responses: list[JsonObject] = []
-    answered_as = zip(said.answers, names, strict=True)
-    for part in said.parts:
+    answered_as = zip(message.answers, names, strict=True)
+    for part in message.parts:
         if not isinstance(part, ToolCall):
             made = _part(part, lost, kept)
             parts += [made] if made is not None else []

@@ -10,20 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Self
 
+from ..call_ids import CallIdFormat
+from ..fragments import Fragment, JsonObject, extended, fragment_of, listed, more_of, own_item
 from ..media import IMAGES, data_url, is_provider_file, is_web_address, resolved
 from ..model import ChatRole, File, Image, Item, Opaque, Part, Reasoning, Text, ToolCall
 from ..placeholders import placeholder
-from ..provider import (
-    Fragment,
-    JsonObject,
-    ProviderTask,
-    Rendered,
-    extended,
-    fragment_of,
-    listed,
-    more_of,
-    own_item,
-)
+from ..provider import ProviderTask, Rendered
 from ..render_state import RenderState, write_items
 from ..text import dumped
 from ..tool_pairs import Lost, PairedMessage
@@ -36,7 +28,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 def render(task: ProviderTask) -> Rendered:
     """The messages. The system prompt leads them; `system_json` stays empty."""
-    state = write_items(task, DIALECT, _State)
+    state = write_items(task, DIALECT, lambda: _State(task.call_ids))
     leading = (
         [dumped({"role": "system", "content": task.instructions})] if task.instructions else []
     )
@@ -44,8 +36,8 @@ def render(task: ProviderTask) -> Rendered:
 
 
 class _State(RenderState):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, call_ids: CallIdFormat) -> None:
+        super().__init__(call_ids)
         self.entries: list[bytes] = []
 
     def fork(self) -> Self:
@@ -53,20 +45,20 @@ class _State(RenderState):
         twin.entries = [*self.entries]
         return twin
 
-    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
-        fragment = said.made((DIALECT, names), _written, names)
+    def write(self, index: int, message: PairedMessage, names: Sequence[str]) -> None:
+        fragment = message.made((DIALECT, names), _written, names)
         self.entries.append(fragment.json)
         if fragment.lost:
             self.lose(index, fragment.lost)
 
 
-def _written(said: PairedMessage, names: Sequence[str]) -> Fragment:
-    item = said.item
+def _written(message: PairedMessage, names: Sequence[str]) -> Fragment:
+    item = message.item
     lost: list[Lost] = []
     written: JsonObject = {"role": item.role.value}
     if item.name and _NAME.fullmatch(item.name):
         written["name"] = item.name
-    parts = [shown for part in said.parts if (shown := _part(part, item, lost)) is not None]
+    parts = [shown for part in message.parts if (shown := _part(part, item, lost)) is not None]
     content = _content(parts)
     if item.role is not ChatRole.ASSISTANT:
         return fragment_of([written | {"content": content}], lost)
@@ -75,9 +67,9 @@ def _written(said: PairedMessage, names: Sequence[str]) -> Fragment:
     if refusals:
         written |= {"content": _content(texts) if texts else None, "refusal": "\n".join(refusals)}
     else:
-        written["content"] = content if parts or not said.answers else None
+        written["content"] = content if parts or not message.answers else None
     calls, outputs = [], []
-    for answered, name in zip(said.answers, names, strict=True):
+    for answered, name in zip(message.answers, names, strict=True):
         calls.append(_call(answered.call, name, item))
         if answered.result.is_error:
             lost.append(("that the tool failed: the form has no place for it", "C6"))

@@ -10,26 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from ..call_ids import CallIdFormat
+from ..fragments import Fragment, JsonObject, extended, fragment_of, listed, more_of, own_item
 from ..media import IMAGES, data_url, is_provider_file, is_web_address, resolved
 from ..model import ChatRole, File, Image, Item, Opaque, Part, Reasoning, Text, ToolCall
 from ..placeholders import placeholder
-from ..provider import (
-    Fragment,
-    JsonObject,
-    ProviderTask,
-    Rendered,
-    extended,
-    fragment_of,
-    listed,
-    made_here,
-    more_of,
-    own_item,
-)
+from ..provider import ProviderTask, Rendered, made_here
 from ..render_state import RenderState, write_items
 from ..text import dumped
 from ..tool_pairs import Answered, Lost, PairedMessage
 
 DIALECT = "openai.responses"
+PROVIDERS = ("openai", "azure", "azure-openai", "openai-codex")
+"""Names of the provider, by which reasoning is known to be its own."""
 _DETAILS = ("auto", "low", "high", "original")
 
 
@@ -37,14 +30,16 @@ def render(task: ProviderTask) -> Rendered:
     """The input items. `instructions` is the system prompt; the session's own leading instructions
     are items."""
     provider, model = task.provider, task.model
-    state = write_items(task, (DIALECT, provider, model), lambda: _State(provider, model))
+    state = write_items(
+        task, (DIALECT, provider, model), lambda: _State(task.call_ids, provider, model)
+    )
     system = dumped(task.instructions) if task.instructions else b""
     return Rendered(listed(state.entries), system, task.instructions, state.losses)
 
 
 class _State(RenderState):
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__()
+    def __init__(self, call_ids: CallIdFormat, provider: str, model: str) -> None:
+        super().__init__(call_ids)
         self._provider, self._model = provider, model
         self.entries: list[bytes] = []
 
@@ -53,16 +48,16 @@ class _State(RenderState):
         twin.entries = [*self.entries]
         return twin
 
-    def write(self, index: int, said: PairedMessage, names: Sequence[str]) -> None:
-        kept = said.sealed and made_here(said.item, "openai", self._provider, self._model)
-        fragment = said.made((DIALECT, kept, names), _written, names, kept)
+    def write(self, index: int, message: PairedMessage, names: Sequence[str]) -> None:
+        kept = message.sealed and made_here(message.item, PROVIDERS, self._provider, self._model)
+        fragment = message.made((DIALECT, kept, names), _written, names, kept)
         if fragment.json:
             self.entries.append(fragment.json)
         if fragment.lost:
             self.lose(index, fragment.lost)
 
 
-def _written(said: PairedMessage, names: Sequence[str], kept: bool) -> Fragment:
+def _written(message: PairedMessage, names: Sequence[str], kept: bool) -> Fragment:
     """A message's items: its texts together until a call or reasoning parts them, outputs behind
     the calls."""
     made: list[JsonObject] = []
@@ -70,15 +65,15 @@ def _written(said: PairedMessage, names: Sequence[str], kept: bool) -> Fragment:
     outputs: list[JsonObject] = []
     thought: list[JsonObject] = []
     lost: list[Lost] = []
-    answers = zip(said.answers, names, strict=True)
-    item = said.item
+    answers = zip(message.answers, names, strict=True)
+    item = message.item
 
     def flush() -> None:
         if content:
             made.append(_message(item.role, list(content)))
             content.clear()
 
-    for part in said.parts:
+    for part in message.parts:
         if isinstance(part, ToolCall):
             flush()
             call, output = _pair(*next(answers), item, lost)
@@ -106,7 +101,7 @@ def _written(said: PairedMessage, names: Sequence[str], kept: bool) -> Fragment:
     flush()
     if thought:
         lost.append(("reasoning without what it produced", "R8"))
-    if not said.parts:
+    if not message.parts:
         kind = "output_text" if item.role is ChatRole.ASSISTANT else "input_text"
         made.append(_message(item.role, [{"type": kind, "text": ""}]))
     return fragment_of([*made, *outputs], lost)
