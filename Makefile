@@ -27,7 +27,6 @@ BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
 # How often `make test-clients` kills the server under each client, at three minutes for twenty.
 KILLS ?= 20
-CHECKED := server clients/python/contextengine scripts tests
 
 .DEFAULT_GOAL := help
 # Whatever has a description below is no file.
@@ -65,6 +64,9 @@ $(RUN_READY): requirements.lock deploy/build.lock $(PROJECTS)
 	rm -rf $(BUILDING)
 	$(RUN_BIN)/python $(PIP) uninstall --quiet --yes setuptools
 	touch $@
+
+hooks: setup $(BUF) ## Check each commit of this clone before it is made
+	$(BIN)/pre-commit install
 
 run: $(RUN_READY) ## Serve on 127.0.0.1:50051 with SQLite in ./var/contextengine.db
 	mkdir -p var
@@ -154,7 +156,7 @@ docs: setup ## Write the pages whose tables come from the code
 lint: setup $(BUF) proto-check ## Style, types, protos, the Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(wildcard $(CHECKED))
+	$(BIN)/mypy
 	$(BUF) lint
 	$(BIN)/hadolint deploy/Dockerfile
 	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
