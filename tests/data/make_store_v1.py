@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from contextengine_server.store import migrations
+from contextengine_server.store.sql import migrations
 from contextengine_server.store.sqlite.database import APPLICATION_ID, connect
 
 PATH = Path(__file__).with_name("store_v1.db")

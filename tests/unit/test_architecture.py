@@ -69,7 +69,6 @@ TO_BE_PARTED = {
     "api/projection.py",
     "context/fold.py",
     "session/core.py",
-    "store/sqlite/statements.py",
 }
 """Files that have two purposes each: lines of at most 100 showed it."""
 

@@ -142,7 +142,7 @@ async def _store_checks(path: Path) -> list[Check]:
 def _unopened(path: Path) -> Check | None:
     """What is said of a database that must not be opened, since that would make or upgrade it;
     None: open it."""
-    from contextengine_server.store.migrations import HEAD, REVISIONS
+    from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
     if not path.exists():
         return Check("store", OK, f"no database at {path} yet: the first start makes it")

@@ -91,7 +91,7 @@ def hash_from_stdin() -> str:
 
 def versions() -> Iterator[tuple[str, str]]:
     """The versions of what runs."""
-    from contextengine_server.store.migrations import HEAD
+    from contextengine_server.store.sql.migrations import HEAD
 
     yield "contextengine-server", version("contextengine-server")
     yield "contextengine (client)", version("contextengine")

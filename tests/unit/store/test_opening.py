@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store import migrations
 from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.rows import (
     Assignment,
@@ -25,6 +24,7 @@ from contextengine_server.store.rows import (
     StoredReply,
     SummaryRow,
 )
+from contextengine_server.store.sql import migrations
 from contextengine_server.store.sqlite import SqliteStore, database
 
 V1 = Path(__file__).parents[2] / "data" / "store_v1.db"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contextengine_server.store.errors import StoreRefused
-from contextengine_server.store.migrations import HEAD, REVISIONS
+from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -143,7 +143,7 @@ def _migrate(path: Path) -> None:
     all."""
     import sqlalchemy as sa  # takes longer than opening an up-to-date database
 
-    from contextengine_server.store import migrations
+    from contextengine_server.store.sql import migrations
 
     def begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")

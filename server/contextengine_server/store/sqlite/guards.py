@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
-from . import statements as sql
 from .search import Run
+from .statements import SQL
 
 T = TypeVar("T")
 
@@ -31,12 +31,12 @@ class SqliteGuards:
             before = _state(db, tenant)
             after, answer = step(before)
             if after != before:
-                db.execute(sql.SET_GUARD, (tenant, after))
+                db.execute(SQL.guards.change, (tenant, after))
             return answer
 
         return await self._write(work)
 
 
 def _state(db: sqlite3.Connection, tenant: str) -> bytes:
-    found = db.execute(sql.GUARD, {"tenant": tenant}).fetchone()
+    found = db.execute(SQL.guards.state, {"tenant": tenant}).fetchone()
     return b"" if found is None else found[0]

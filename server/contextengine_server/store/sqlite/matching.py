@@ -19,9 +19,10 @@ from contextengine_server.store.search import (
     Match,
     SearchSpan,
 )
+from contextengine_server.store.sql.columns import named
 
 from .passages import PART_BITS, number_of, passage_id
-from .reads import named, snapshot
+from .reads import snapshot
 from .tokens import grams, phrase
 
 _PLACES_AT_ONCE = 256

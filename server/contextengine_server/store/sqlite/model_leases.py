@@ -6,16 +6,14 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from contextengine_server.store.rows import JobOutcome, ModelJob
+from contextengine_server.store.sql import columns
+from contextengine_server.store.sql.columns import job_values
 
-from . import statements as sql
 from .search import Run
-
-_ANSWERED = sql.JOB_COLUMNS.index("answered")
-_columns = attrgetter(*sql.JOB_COLUMNS)
+from .statements import SQL
 
 
 class SqliteModelLeases:
@@ -29,13 +27,13 @@ class SqliteModelLeases:
         """Adds a job, or answers the one of its digest that is there and wanted still."""
 
         def work(db: sqlite3.Connection) -> ModelJob:
-            db.execute(sql.EXPIRE_JOBS, {"tenant": job.tenant, "now": now_ms})
-            known = _one(db, sql.JOB_BY_DIGEST, tenant=job.tenant, digest=job.digest)
+            db.execute(SQL.jobs.expire, {"tenant": job.tenant, "now": now_ms})
+            known = _one(db, SQL.jobs.by_digest, tenant=job.tenant, digest=job.digest)
             if known is None:
-                db.execute(sql.INSERT_JOB, _columns(job))
+                db.execute(SQL.jobs.insert, job_values(job))
                 return job
             until = max(known.expire_ms, job.expire_ms)
-            db.execute(sql.PROLONG_JOB, {"tenant": job.tenant, "id": known.id, "until": until})
+            db.execute(SQL.jobs.prolong, {"tenant": job.tenant, "id": known.id, "until": until})
             return replace(known, expire_ms=until)
 
         return await self._write(work)
@@ -64,12 +62,12 @@ class SqliteModelLeases:
         }
 
         def work(db: sqlite3.Connection) -> ModelJob | None:
-            job = _one(db, sql.DUE_JOB, **suits)
+            job = _one(db, SQL.jobs.due, **suits)
             if job is None:
                 return None
             until = min(now_ms + lease_ms, job.expire_ms)
             db.execute(
-                sql.LEASE_JOB, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until}
+                SQL.jobs.lease, {"tenant": tenant, "id": job.id, "lease": lease_id, "until": until}
             )
             return replace(job, lease_id=lease_id, lease_until_ms=until, attempts=job.attempts + 1)
 
@@ -78,42 +76,44 @@ class SqliteModelLeases:
     async def extend(self, tenant: str, id: str, lease_id: str, until_ms: int) -> bool:
         """Extends a lease; False where it is lost, or the job is answered or gone."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": until_ms}
-        return await self._write(lambda db: db.execute(sql.EXTEND_JOB, names).rowcount > 0)
+        return await self._write(lambda db: db.execute(SQL.jobs.extend, names).rowcount > 0)
 
     async def answer(
         self, tenant: str, id: str, lease_id: str, result: bytes, now_ms: int
     ) -> JobOutcome:
         """Keeps a result, once."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "now": now_ms, "result": result}
-        return await self._write(lambda db: _under_lease(db, sql.ANSWER_JOB, names))
+        return await self._write(lambda db: _under_lease(db, SQL.jobs.answer, names))
 
     async def put_back(self, tenant: str, id: str, lease_id: str, not_before_ms: int) -> JobOutcome:
         """Ends a lease without a result."""
         names = {"tenant": tenant, "id": id, "lease": lease_id, "until": not_before_ms}
-        return await self._write(lambda db: _under_lease(db, sql.PUT_BACK_JOB, names))
+        return await self._write(lambda db: _under_lease(db, SQL.jobs.put_back, names))
 
     async def find(self, tenant: str, id: str) -> ModelJob | None:
         """A job; None where there is none."""
-        return await self._read(lambda db: _one(db, sql.JOB, tenant=tenant, id=id))
+        return await self._read(lambda db: _one(db, SQL.jobs.one, tenant=tenant, id=id))
 
     async def coming(self, tenant: str, agent: str, session: str, now_ms: int) -> bool:
         """True where a job of the session has a result that was not taken, or a lease under which
         one may come."""
         names = {"tenant": tenant, "agent": agent, "session": session, "now": now_ms}
-        return await self._read(lambda db: db.execute(sql.COMING_JOB, names).fetchone() is not None)
+        return await self._read(
+            lambda db: db.execute(SQL.jobs.coming, names).fetchone() is not None
+        )
 
     async def settle(self, tenant: str, id: str) -> None:
         """The result was taken: of the job stays, until it expires, that it was answered."""
-        await self._write(lambda db: db.execute(sql.SETTLE_JOB, {"tenant": tenant, "id": id}))
+        await self._write(lambda db: db.execute(SQL.jobs.settle, {"tenant": tenant, "id": id}))
 
     async def remove(self, tenant: str, id: str) -> None:
         """The job is no longer wanted."""
-        await self._write(lambda db: db.execute(sql.REMOVE_JOB, {"tenant": tenant, "id": id}))
+        await self._write(lambda db: db.execute(SQL.jobs.remove, {"tenant": tenant, "id": id}))
 
     async def open_count(self, tenant: str) -> int:
         """How many jobs of the tenant have no result."""
         return await self._read(
-            lambda db: int(db.execute(sql.OPEN_JOBS, {"tenant": tenant}).fetchone()[0])
+            lambda db: int(db.execute(SQL.jobs.open_count, {"tenant": tenant}).fetchone()[0])
         )
 
 
@@ -121,16 +121,11 @@ def _under_lease(db: sqlite3.Connection, statement: str, names: dict[str, Any]) 
     """Runs a statement that touches the job only under its lease, and says why where it did not."""
     if db.execute(statement, names).rowcount:
         return JobOutcome.ACCEPTED
-    job = _one(db, sql.JOB, tenant=names["tenant"], id=names["id"])
+    job = _one(db, SQL.jobs.one, tenant=names["tenant"], id=names["id"])
     if job is None or (not job.answered and job.lease_id == names["lease"] != ""):
         return JobOutcome.UNKNOWN  # gone, or expired and about to go
     return JobOutcome.TWICE if job.answered else JobOutcome.LOST
 
 
 def _one(db: sqlite3.Connection, statement: str, **names: Any) -> ModelJob | None:
-    found = db.execute(statement, names).fetchone()
-    if found is None:
-        return None
-    values = list(found)
-    values[_ANSWERED] = bool(values[_ANSWERED])
-    return ModelJob(*values)
+    return next(iter(columns.jobs(db.execute(statement, names))), None)

@@ -29,8 +29,9 @@ from contextengine_server.store.search import (
     DocumentKind,
     Progress,
 )
+from contextengine_server.store.sql.columns import named
 
-from .reads import named, snapshot
+from .reads import snapshot
 from .tokens import spread
 
 TABLES = {

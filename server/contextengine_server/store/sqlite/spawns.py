@@ -5,22 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.commits import check
 from contextengine_server.store.errors import RevisionConflict, TooManyChildren
 from contextengine_server.store.rows import KEPT_MS, Commit, EndedSpawn, Spawn
+from contextengine_server.store.sql import columns
+from contextengine_server.store.sql.columns import named, spawn_values
 
 from . import reads, writes
-from . import statements as sql
-from .reads import named
 from .search import Run
+from .statements import SQL
 
 T = TypeVar("T")
-
-_FLAGS = tuple(sql.SPAWN_COLUMNS.index(name) for name in ("fork", "started"))
-_columns = attrgetter(*sql.SPAWN_COLUMNS)
 
 
 class Write(Protocol):
@@ -48,7 +46,7 @@ class SqliteSpawns:
     async def prepare(self, spawn: Spawn, commit: Commit, most_live: int) -> Spawn:
         """Writes a spawn and the commit that makes its child; or answers the one that the request
         made before."""
-        writes.check(commit)
+        check(commit)
 
         def work(db: sqlite3.Connection) -> Spawn:
             known = _asked(db, spawn.parent, spawn.request_id)
@@ -59,7 +57,7 @@ class SqliteSpawns:
             if _live_children(db, spawn.parent) >= most_live:
                 raise TooManyChildren
             writes.commit(db, commit)
-            db.execute(sql.INSERT_SPAWN, _columns(spawn))
+            db.execute(SQL.spawns.insert, spawn_values(spawn))
             return spawn
 
         def then(done: Spawn) -> None:
@@ -78,7 +76,7 @@ class SqliteSpawns:
 
     async def newest_of(self, child: Scope) -> Spawn | None:
         """How a session was spawned."""
-        return await self._read(lambda db: _one(db, sql.SPAWN_OF, **named(child)))
+        return await self._read(lambda db: _one(db, SQL.spawns.newest_of, **named(child)))
 
     async def live_children(self, parent: Scope) -> int:
         """How many live children a session has."""
@@ -88,14 +86,14 @@ class SqliteSpawns:
         """The child is there."""
         names = {"tenant": tenant, "token": token, "now": now_ms}
         return await self._write(
-            lambda db: db.execute(sql.START_SPAWN, names).rowcount > 0, _nothing
+            lambda db: db.execute(SQL.spawns.start, names).rowcount > 0, _nothing
         )
 
     async def spend(self, tenant: str, token: str, tokens: int) -> bool:
         """Counts tokens that were read, all or none of them."""
         names = {"tenant": tenant, "token": token, "tokens": tokens}
         return await self._write(
-            lambda db: db.execute(sql.SPEND_SPAWN, names).rowcount > 0, _nothing
+            lambda db: db.execute(SQL.spawns.spend, names).rowcount > 0, _nothing
         )
 
     async def end(
@@ -118,10 +116,8 @@ class SqliteSpawns:
             return []
 
         def work(db: sqlite3.Connection) -> list[EndedSpawn]:
-            due = [
-                _spawn(row) for row in db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": limit})
-            ]
-            db.execute(sql.FORGET_SPAWNS, {"before": now_ms - KEPT_MS, "limit": limit})
+            due = columns.spawns(db.execute(SQL.spawns.due, {"now": now_ms, "limit": limit}))
+            db.execute(SQL.spawns.forget, {"before": now_ms - KEPT_MS, "limit": limit})
             return [ended for spawn in due if (ended := _expire(db, spawn, now_ms)) is not None]
 
         return await self._write(work, self._forget)
@@ -155,7 +151,7 @@ def _expire(db: sqlite3.Connection, spawn: Spawn, now_ms: int) -> EndedSpawn | N
     if head is not None and begun and head.updated_ms + spawn.ttl_ms > now_ms:
         until = head.updated_ms + spawn.ttl_ms
         db.execute(
-            sql.PROLONG_SPAWN, {"tenant": spawn.tenant, "token": spawn.token, "until": until}
+            SQL.spawns.prolong, {"tenant": spawn.tenant, "token": spawn.token, "until": until}
         )
         return None
     return _end(db, spawn, "expired", now_ms, not begun)
@@ -171,11 +167,11 @@ def _end(
     if erased:
         _take_back(db, spawn)
         db.execute(
-            sql.INSERT_SPAWN, _columns(over)
+            SQL.spawns.insert, spawn_values(over)
         )  # it went with its child, and is to be known as over
     else:
         names = {"tenant": spawn.tenant, "token": spawn.token, "now": now_ms, "reason": reason}
-        db.execute(sql.END_SPAWN, names)
+        db.execute(SQL.spawns.end, names)
     return EndedSpawn(over, erased)
 
 
@@ -188,36 +184,28 @@ def _take_back(db: sqlite3.Connection, spawn: Spawn) -> None:
     writes.erase(db, spawn.child)
     before = spawn.child._replace(session=spawn.previous_session)
     if current == spawn.session and spawn.previous_session and reads.head(db, before) is not None:
-        db.execute(sql.BIND_KEY, (spawn.tenant, spawn.agent, key, spawn.previous_session))
+        db.execute(SQL.heads.bind_key, (spawn.tenant, spawn.agent, key, spawn.previous_session))
 
 
 def _any_due(db: sqlite3.Connection, now_ms: int) -> bool:
-    due = db.execute(sql.DUE_SPAWNS, {"now": now_ms, "limit": 1}).fetchone()
+    due = db.execute(SQL.spawns.due, {"now": now_ms, "limit": 1}).fetchone()
     return (
         due is not None
-        or db.execute(sql.OVER_SPAWN, {"before": now_ms - KEPT_MS}).fetchone() is not None
+        or db.execute(SQL.spawns.any_over, {"before": now_ms - KEPT_MS}).fetchone() is not None
     )
 
 
 def _find(db: sqlite3.Connection, tenant: str, token: str) -> Spawn | None:
-    return _one(db, sql.SPAWN, tenant=tenant, token=token)
+    return _one(db, SQL.spawns.one, tenant=tenant, token=token)
 
 
 def _asked(db: sqlite3.Connection, parent: Scope, request_id: str) -> Spawn | None:
-    return _one(db, sql.SPAWN_ASKED, **named(parent, request_id=request_id))
+    return _one(db, SQL.spawns.asked, **named(parent, request_id=request_id))
 
 
 def _live_children(db: sqlite3.Connection, parent: Scope) -> int:
-    return int(db.execute(sql.LIVE_CHILDREN, named(parent)).fetchone()[0])
+    return int(db.execute(SQL.spawns.live_children, named(parent)).fetchone()[0])
 
 
 def _one(db: sqlite3.Connection, statement: str, **names: Any) -> Spawn | None:
-    found = db.execute(statement, names).fetchone()
-    return None if found is None else _spawn(found)
-
-
-def _spawn(found: Sequence[Any]) -> Spawn:
-    values = list(found)
-    for flag in _FLAGS:
-        values[flag] = bool(values[flag])
-    return Spawn(*values)
+    return next(iter(columns.spawns(db.execute(statement, names))), None)

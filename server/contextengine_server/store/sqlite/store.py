@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.commits import appends, check
 from contextengine_server.store.errors import StoreRefused, StoreUnavailable
-from contextengine_server.store.migrations import HEAD
 from contextengine_server.store.protocols import (
     Answering,
     Guards,
@@ -33,6 +33,7 @@ from contextengine_server.store.rows import (
     SummaryRow,
 )
 from contextengine_server.store.search import SearchIndex
+from contextengine_server.store.sql.migrations import HEAD
 
 from . import database, passages, reads, writes
 from .guards import SqliteGuards
@@ -168,8 +169,8 @@ class SqliteStore:
         Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError
         where the commit contradicts itself or the rows.
         """
-        writes.check(commit)
-        usual = commit if writes.appends(commit) else None
+        check(commit)
+        usual = commit if appends(commit) else None
         await self._opened().writer.submit(
             lambda db: writes.commit(db, commit), lambda _: self._committed(commit), usual
         )

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from contextengine_server.store.rows import Workload
 
-from . import statements as sql
 from .search import Run
+from .statements import SQL
 
 
 class SqliteWorkloads:
@@ -24,12 +24,12 @@ class SqliteWorkloads:
 
 
 def _workload(db: sqlite3.Connection, now_ms: int) -> Workload:
-    waiting, running, held, oldest = db.execute(sql.WORKLOAD["debts"], {"now": now_ms}).fetchone()
+    waiting, running, held, oldest = db.execute(SQL.workload.debts, {"now": now_ms}).fetchone()
     return Workload(
         debts_waiting=waiting,
         debts_running=running,
         debts_held=held,
         oldest_ms=oldest,
-        jobs_open=int(db.execute(sql.WORKLOAD["lent"]).fetchone()[0]),
-        guards=tuple(state for (state,) in db.execute(sql.WORKLOAD["guards"])),
+        jobs_open=int(db.execute(SQL.workload.jobs).fetchone()[0]),
+        guards=tuple(state for (state,) in db.execute(SQL.workload.guards)),
     )

@@ -70,7 +70,7 @@ class Writer:
         """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still
         waits for the future.
 
-        `append`: the commit that `work` writes, where it is a usual one (`writes.appends`)."""
+        `append`: the commit that `work` writes, where it is a usual one (`commits.appends`)."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(_Job(work, then, future, append))
         return future

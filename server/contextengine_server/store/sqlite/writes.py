@@ -6,12 +6,10 @@ nothing first.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from contextengine_server.context.scope import Scope
@@ -30,37 +28,19 @@ from contextengine_server.store.rows import (
     StoredReply,
     SummaryRow,
 )
+from contextengine_server.store.sql.columns import (
+    REPLY,
+    debt_values,
+    head_values,
+    message_values,
+    named,
+    reply_values,
+    summary_values,
+    updated_values,
+)
 
 from . import passages, reads
-from . import statements as sql
-from .reads import named
-
-
-def _getter(columns: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Reads a row's columns, those that name its session apart. (`astuple` copies deeply and takes
-    ten times as long.)"""
-    return attrgetter(*(name for name in columns if name not in ("tenant", "agent", "session")))
-
-
-_head_columns = _getter(sql.HEAD_COLUMNS)
-_updated_columns = _getter(sql.UPDATED_COLUMNS)
-_message_columns = _getter(sql.MESSAGE_COLUMNS)
-_summary_columns = _getter(sql.SUMMARY_COLUMNS)
-_reply_columns = _getter(sql.REPLY_COLUMNS)
-_debt_columns = _getter(sql.DEBT_COLUMNS)
-
-
-def check(change: Commit) -> None:
-    """Raises StoreError where a commit is at odds with itself."""
-    head = change.head
-    if not head.scope.complete:
-        raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
-    if change.bind_key and not head.session_key:
-        raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
-    if change.debt is not None and change.debt.scope != head.scope:
-        raise StoreError(
-            f"{head.scope.session}: a debt of another session, {change.debt.scope.session}"
-        )
+from .statements import SQL, insert_messages, update_heads
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
@@ -72,17 +52,17 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
     _advance(db, change)
     names = named(scope, revision=head.revision)
     if change.retire_after is not None:
-        db.execute(sql.RETIRE_AFTER, {**names, "after": change.retire_after})
+        db.execute(SQL.messages.retire_after, {**names, "after": change.retire_after})
     if change.retire_summaries:
         _each(
             db,
-            sql.RETIRE_SUMMARY,
+            SQL.summaries.retire,
             [{**names, "id": id} for id in change.retire_summaries],
             "no such live summary",
         )
     for after, delta in change.shifts:
-        db.execute(sql.SHIFT, {**names, "after": after, "delta": delta})
-        db.execute(sql.SHIFT_SUMMARIES, {**names, "after": after, "delta": delta})
+        db.execute(SQL.messages.shift, {**names, "after": after, "delta": delta})
+        db.execute(SQL.summaries.shift, {**names, "after": after, "delta": delta})
     if change.facts:
         facts = [
             {
@@ -94,30 +74,21 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
             }
             for fact in change.facts
         ]
-        _each(db, sql.FACTS, facts, "facts of a message that is not there")
+        _each(db, SQL.messages.facts, facts, "facts of a message that is not there")
     if change.messages:
         _append(db, change)
     if change.summaries:
         _summarize(db, scope, change.summaries)
     if change.bind_key:
-        db.execute(sql.BIND_KEY, (scope.tenant, scope.agent, head.session_key, scope.session))
+        db.execute(SQL.heads.bind_key, (scope.tenant, scope.agent, head.session_key, scope.session))
     if change.settle_debt:
-        db.execute(sql.SETTLE_DEBT, named(scope, kind=change.settle_debt))
+        db.execute(SQL.debts.settle, named(scope, kind=change.settle_debt))
     if change.debt is not None:
-        db.execute(sql.ADD_DEBT_OR_HOLD, change.debt.scope + _debt_columns(change.debt))
+        db.execute(SQL.debts.add_or_hold, change.debt.scope + debt_values(change.debt))
 
 
 class Apart(Exception):
     """Several commits could not be written in one go. One by one each tells what it meets."""
-
-
-def appends(change: Commit) -> bool:
-    """True for the usual commit, which brings an existing session's head on and adds messages, and
-    nothing else."""
-    return bool(change.expected_revision and change.messages) and not (
-        change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
-        or change.bind_key or change.settle_debt or change.debt or change.retire_after is not None
-    )  # fmt: skip
 
 
 def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
@@ -125,17 +96,17 @@ def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
     thread gives up the interpreter and waits for it again, which beside a busy event loop is what a
     group costs. Raises Apart, or what SQLite raises."""
     heads = [
-        _updated_columns(change.head)
+        updated_values(change.head)
         + change.head.scope
         + (change.head.incarnation, change.expected_revision)
         for change in changes
     ]
-    if _at_once(db, sql.update_heads, heads) != len(heads):
+    if _at_once(db, update_heads, heads) != len(heads):
         raise Apart
     rows = [
-        change.head.scope + _message_columns(row) for change in changes for row in change.messages
+        change.head.scope + message_values(row) for change in changes for row in change.messages
     ]
-    _at_once(db, sql.insert_messages, rows)
+    _at_once(db, insert_messages, rows)
 
 
 _MOST_AT_ONCE = 64
@@ -160,7 +131,7 @@ def _answer(db: sqlite3.Connection, change: Commit) -> None:
     scope, answer = change.head.scope, change.reply
     assert answer is not None
     try:
-        db.execute(sql.INSERT_REPLY, scope + _reply_columns(answer) + (change.head.revision,))
+        db.execute(SQL.replies.insert, scope + reply_values(answer) + (change.head.revision,))
     except sqlite3.IntegrityError:
         stored = reads.reply(db, scope, answer.request_id)
         if stored is None:
@@ -172,12 +143,12 @@ def _advance(db: sqlite3.Connection, change: Commit) -> None:
     """Brings the head from the expected revision to the next."""
     head, expected = change.head, change.expected_revision
     if expected:
-        row = _updated_columns(head) + head.scope + (head.incarnation, expected)
-        if db.execute(sql.UPDATE_HEAD, row).rowcount:
+        row = updated_values(head) + head.scope + (head.incarnation, expected)
+        if db.execute(SQL.heads.update, row).rowcount:
             return
     else:
         try:
-            db.execute(sql.INSERT_HEAD, head.scope + _head_columns(head))
+            db.execute(SQL.heads.insert, head.scope + head_values(head))
             return
         except sqlite3.IntegrityError:
             pass
@@ -196,7 +167,7 @@ def _each(
 def _append(db: sqlite3.Connection, change: Commit) -> None:
     scope, rows = change.head.scope, change.messages
     try:
-        db.executemany(sql.INSERT_MESSAGE, [scope + _message_columns(row) for row in rows])
+        db.executemany(SQL.messages.insert, [scope + message_values(row) for row in rows])
     except sqlite3.IntegrityError:
         # Some of the rows are in by now: another row with the same id is what tells a duplicate.
         times = Counter(row.host_id for row in rows if row.host_id)
@@ -215,13 +186,8 @@ def _append(db: sqlite3.Connection, change: Commit) -> None:
 
 
 def _summarize(db: sqlite3.Connection, scope: Scope, rows: Sequence[SummaryRow]) -> None:
-    flat = []
-    for row in rows:
-        columns = list(_summary_columns(row))
-        columns[reads.CHILDREN] = json.dumps(row.children)
-        flat.append((*scope, *columns))
     try:
-        db.executemany(sql.INSERT_SUMMARY, flat)
+        db.executemany(SQL.summaries.insert, [scope + summary_values(row) for row in rows])
     except sqlite3.IntegrityError:
         raise StoreError(
             f"summaries {', '.join(row.id for row in rows)}: an id among them is stored already"
@@ -252,9 +218,9 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
     """Erases a session with everything derived from it; answers how many messages and summaries
     went."""
     names = named(scope)
-    messages = db.execute(sql.DELETE_MESSAGES, names).rowcount
-    summaries = db.execute(sql.DELETE_SUMMARIES, names).rowcount
-    for statement in sql.DELETE_REST:
+    messages = db.execute(SQL.heads.delete_messages, names).rowcount
+    summaries = db.execute(SQL.heads.delete_summaries, names).rowcount
+    for statement in SQL.heads.delete_rest:
         db.execute(statement, names)
     passages.doom(db, scope)
     return messages, summaries
@@ -262,23 +228,25 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
 
 def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
     db.execute(
-        sql.REMEMBER,
-        named(scope, **dict(zip(sql.REPLY_COLUMNS, _reply_columns(answer), strict=True))),
+        SQL.replies.remember,
+        named(scope, **dict(zip(REPLY, reply_values(answer), strict=True))),
     )
 
 
 def remember_of_agent(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
     """Keeps an answer that outlives the session that it is about; the first one under an id
     stays."""
-    db.execute(sql.REMEMBER_OF_AGENT, (scope.tenant, scope.agent, "", *_reply_columns(answer), 0))
+    db.execute(
+        SQL.replies.remember_of_agent, (scope.tenant, scope.agent, "", *reply_values(answer), 0)
+    )
 
 
 def erase_stray_replies(db: sqlite3.Connection, scope: Scope, newest: int) -> int:
-    return db.execute(sql.ERASE_STRAY_REPLIES, named(scope, newest=newest)).rowcount
+    return db.execute(SQL.replies.erase_stray, named(scope, newest=newest)).rowcount
 
 
 def add_debt(db: sqlite3.Connection, debt: Debt) -> None:
-    db.execute(sql.ADD_DEBT, debt.scope + _debt_columns(debt))
+    db.execute(SQL.debts.add, debt.scope + debt_values(debt))
 
 
 def claim_debt(db: sqlite3.Connection, owner: str, now_ms: int, lease_ms: int) -> Debt | None:
@@ -286,22 +254,22 @@ def claim_debt(db: sqlite3.Connection, owner: str, now_ms: int, lease_ms: int) -
     if debt is None:
         return None
     until = now_ms + lease_ms
-    db.execute(sql.LEASE_DEBT, named(debt.scope, kind=debt.kind, owner=owner, until=until))
+    db.execute(SQL.debts.lease, named(debt.scope, kind=debt.kind, owner=owner, until=until))
     return replace(debt, lease_owner=owner, lease_until_ms=until, attempts=debt.attempts + 1)
 
 
 def extend_debt(db: sqlite3.Connection, debt: Debt, until_ms: int) -> bool:
-    return db.execute(sql.EXTEND_DEBT, _lease(debt, until=until_ms)).rowcount > 0
+    return db.execute(SQL.debts.extend, _lease(debt, until=until_ms)).rowcount > 0
 
 
 def release_debt(
     db: sqlite3.Connection, debt: Debt, done: bool, not_before_ms: int, error: str, held: bool
 ) -> None:
     if done:
-        db.execute(sql.FINISH_DEBT, _lease(debt))
+        db.execute(SQL.debts.finish, _lease(debt))
     else:
         db.execute(
-            sql.PUT_BACK_DEBT, _lease(debt, not_before=not_before_ms, error=error, hold=held)
+            SQL.debts.put_back, _lease(debt, not_before=not_before_ms, error=error, hold=held)
         )
 
 
@@ -319,6 +287,6 @@ def _lease(debt: Debt, **more: Any) -> dict[str, Any]:
 def assign(db: sqlite3.Connection, choice: Assignment) -> None:
     key = (choice.tenant, choice.agent, choice.session)
     if choice.engine_id or choice.options not in (b"", b"{}"):
-        db.execute(sql.ASSIGN, (*key, choice.engine_id, choice.options))
+        db.execute(SQL.assignments.assign, (*key, choice.engine_id, choice.options))
     else:
-        db.execute(sql.UNASSIGN, named(Scope(*key)))
+        db.execute(SQL.assignments.unassign, named(Scope(*key)))

@@ -3,7 +3,7 @@
 
 from alembic import context
 
-from contextengine_server.store.schema import metadata
+from contextengine_server.store.sql.schema import metadata
 
 # Batch mode: SQLite can change a column only by copying its table.
 context.configure(

@@ -1,0 +1,28 @@
+"""What a store asks of a commit before it writes anything."""
+
+from __future__ import annotations
+
+from contextengine_server.store.errors import StoreError
+from contextengine_server.store.rows import Commit
+
+
+def check(change: Commit) -> None:
+    """Raises StoreError where a commit is at odds with itself."""
+    head = change.head
+    if not head.scope.complete:
+        raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
+    if change.bind_key and not head.session_key:
+        raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
+    if change.debt is not None and change.debt.scope != head.scope:
+        raise StoreError(
+            f"{head.scope.session}: a debt of another session, {change.debt.scope.session}"
+        )
+
+
+def appends(change: Commit) -> bool:
+    """True for the usual commit, which brings an existing session's head on and adds messages, and
+    nothing else."""
+    return bool(change.expected_revision and change.messages) and not (
+        change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
+        or change.bind_key or change.settle_debt or change.debt or change.retire_after is not None
+    )  # fmt: skip

@@ -1,0 +1,28 @@
+"""Pieces that statements are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .columns import KEY
+
+SESSION = "tenant = :tenant AND agent = :agent AND session = :session"
+"""The rows of one session."""
+
+PARENT = "tenant = :tenant AND parent_agent = :agent AND parent_session = :session"
+"""The rows of what one session spawned."""
+
+
+def insert(table: str, columns: Sequence[str]) -> str:
+    """One row, bound by position in the order of the columns."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"
+
+
+def insert_of_session(table: str, columns: Sequence[str]) -> str:
+    """One row of a session, bound by position, the session's names first."""
+    return insert(table, (*KEY, *columns))
+
+
+def select(table: str, columns: Sequence[str]) -> str:
+    """Whole rows of a table."""
+    return f"SELECT {', '.join(columns)} FROM {table}"

@@ -1,0 +1,155 @@
+"""Rows as columns, and columns as rows: the one place that knows which column is which field.
+
+A row's columns are its fields, in their order; those that name its session come first where the row
+has a `scope`. A flag may come back as a number, since not every database has a type for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import (
+    Assignment,
+    Debt,
+    MessageRow,
+    ModelJob,
+    SessionHead,
+    Spawn,
+    StoredReply,
+    SummaryRow,
+)
+
+Row = TypeVar("Row")
+Values = Sequence[Any]
+
+KEY = ("tenant", "agent", "session")
+"""What names a session."""
+
+
+def _names(row: type, *before: str) -> tuple[str, ...]:
+    return (*before, *(field.name for field in fields(row) if field.name != "scope"))
+
+
+HEAD = _names(SessionHead, *KEY)
+MESSAGE = _names(MessageRow)
+SUMMARY = _names(SummaryRow)
+REPLY = _names(StoredReply)
+DEBT = _names(Debt, *KEY)
+ASSIGNMENT = _names(Assignment)
+JOB = _names(ModelJob)
+SPAWN = _names(Spawn)
+UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
+"""What a commit changes of a head."""
+
+
+def named(scope: Scope, **more: Any) -> dict[str, Any]:
+    """The parameters that name a session, and others."""
+    return {"tenant": scope.tenant, "agent": scope.agent, "session": scope.session, **more}
+
+
+# From rows to columns. What names the session is left out: it is put before them as it is. (Reading
+# attributes is ten times as fast as `astuple`, which copies deeply.)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(name for name in names if name not in KEY))
+
+
+head_values = _getter(HEAD)
+updated_values = _getter(UPDATED)
+message_values = _getter(MESSAGE)
+reply_values = _getter(REPLY)
+debt_values = _getter(DEBT)
+job_values: Callable[[ModelJob], tuple[Any, ...]] = attrgetter(*JOB)
+spawn_values: Callable[[Spawn], tuple[Any, ...]] = attrgetter(*SPAWN)
+_summary_values = _getter(SUMMARY)
+_CHILDREN = SUMMARY.index("children")
+
+
+def summary_values(row: SummaryRow) -> tuple[Any, ...]:
+    """A summary's columns; its children as a JSON list."""
+    values = list(_summary_values(row))
+    values[_CHILDREN] = json.dumps(row.children)
+    return tuple(values)
+
+
+# From columns to rows.
+
+
+def _rows(found: Iterable[Values], make: Callable[..., Row], *flags: int) -> list[Row]:
+    made = []
+    for columns in found:
+        values = list(columns)
+        for flag in flags:
+            values[flag] = bool(values[flag])
+        made.append(make(*values))
+    return made
+
+
+def _head(tenant: str, agent: str, session: str, *rest: Any) -> SessionHead:
+    return SessionHead(Scope(tenant, agent, session), *rest)
+
+
+def _debt(tenant: str, agent: str, session: str, *rest: Any) -> Debt:
+    return Debt(Scope(tenant, agent, session), *rest)
+
+
+def _summary(*values: Any) -> SummaryRow:
+    columns = list(values)
+    columns[_CHILDREN] = tuple(json.loads(columns[_CHILDREN]))
+    return SummaryRow(*columns)
+
+
+_ENDED, _PINNED, _FALLBACK = HEAD.index("ended"), MESSAGE.index("pinned"), SUMMARY.index("fallback")
+_HELD, _ANSWERED = DEBT.index("held"), JOB.index("answered")
+_SPAWN_FLAGS = (SPAWN.index("fork"), SPAWN.index("started"))
+
+
+def heads(found: Iterable[Values]) -> list[SessionHead]:
+    """Heads from their columns."""
+    return _rows(found, _head, _ENDED)
+
+
+def messages(found: Iterable[Values]) -> list[MessageRow]:
+    """Messages from their columns."""
+    made = []
+    for columns in found:  # spelled out: the one read of many rows on the way of a request
+        values = list(columns)
+        values[_PINNED] = bool(values[_PINNED])
+        made.append(MessageRow(*values))
+    return made
+
+
+def summaries(found: Iterable[Values]) -> list[SummaryRow]:
+    """Summaries from their columns."""
+    return _rows(found, _summary, _FALLBACK)
+
+
+def debts(found: Iterable[Values]) -> list[Debt]:
+    """Debts from their columns."""
+    return _rows(found, _debt, _HELD)
+
+
+def jobs(found: Iterable[Values]) -> list[ModelJob]:
+    """Jobs from their columns."""
+    return _rows(found, ModelJob, _ANSWERED)
+
+
+def spawns(found: Iterable[Values]) -> list[Spawn]:
+    """Spawns from their columns."""
+    return _rows(found, Spawn, *_SPAWN_FLAGS)
+
+
+def assignments(found: Iterable[Values]) -> list[Assignment]:
+    """Assignments from their columns."""
+    return _rows(found, Assignment)
+
+
+def replies(found: Iterable[Values]) -> list[StoredReply]:
+    """Answers from their columns."""
+    return _rows(found, StoredReply)

@@ -1,0 +1,27 @@
+"""What databases say each in its own way."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """How one database says what SQL leaves open. Braces stand for a column, an index or a
+    parameter."""
+
+    true: str
+    """A flag that is set, as a value."""
+    is_true: str
+    """Whether a flag is set: `{} = 1`. Spelled as the partial indexes spell it, because an index
+    with a condition serves only a statement that states the condition."""
+    is_false: str
+    greatest: str
+    """The function that answers the greatest of its arguments."""
+    least: str
+    no_bytes: str
+    """Bytes of no length, as a value."""
+    through: str
+    """Behind a table: read it by this index and no other. Empty where the database needs no such
+    word."""
+    among: str
+    """Behind a column: it is one of those that a parameter lists."""

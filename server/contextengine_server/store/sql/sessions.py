@@ -1,0 +1,117 @@
+"""Statements about sessions: heads, keys, lists, answers, what operators chose, deletions."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from .clauses import PARENT, SESSION, insert, insert_of_session, select
+from .columns import ASSIGNMENT, HEAD, KEY, REPLY, UPDATED
+from .dialect import Dialect
+
+COUNTED = ("sessions", "messages", "summaries", "debts")
+"""What is counted for operators."""
+
+_OF_SESSIONS = (
+    "requests",
+    "debts",
+    "assignments",
+    "lent_jobs",
+    "spawns",
+    "session_keys",
+    "sessions",
+)
+
+
+class HeadStatements:
+    """Where sessions stand, which there are, and how one is erased."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        heads = select("sessions", HEAD)
+        self.one = f"{heads} WHERE {SESSION}"
+        self.insert = insert("sessions", HEAD)
+        self.update = (
+            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in UPDATED)} WHERE tenant = ?"
+            " AND agent = ? AND session = ? AND incarnation = ? AND revision = ?"
+        )
+        """Meets the row only where it still is what the commit expects: the last two parameters."""
+        self.current = (
+            "SELECT session FROM session_keys WHERE tenant = :tenant AND agent = :agent"
+            " AND session_key = :session_key"
+        )
+        self.bind_key = (
+            insert("session_keys", ("tenant", "agent", "session_key", "session"))
+            + " ON CONFLICT (tenant, agent, session_key) DO UPDATE SET session = excluded.session"
+        )
+        self.idle = (
+            f"{heads} WHERE {dialect.is_false.format('ended')} AND updated_ms < :before_ms"
+            " ORDER BY updated_ms LIMIT :limit"
+        )
+        self.dependents = (
+            f"SELECT session FROM sessions{dialect.through.format('sessions_parent')} WHERE"
+            " tenant = :tenant AND agent = :agent AND parent_session = :session"
+            " AND parent_session != '' ORDER BY session"
+        )
+        self.delete_messages = f"DELETE FROM messages WHERE {SESSION}"
+        self.delete_summaries = f"DELETE FROM summaries WHERE {SESSION}"
+        self.delete_rest = (
+            *(f"DELETE FROM {table} WHERE {SESSION}" for table in _OF_SESSIONS),
+            f"DELETE FROM spawns WHERE {PARENT}",
+        )
+        self.count_all = {table: f"SELECT COUNT(*) FROM {table}" for table in COUNTED}
+        self.count_tenant = {
+            table: f"{query} WHERE tenant = :tenant" for table, query in self.count_all.items()
+        }
+        self.listing = cache(self._listing)
+
+    def _listing(self, *, agent: bool, key: bool, after: bool) -> str:
+        """A page of heads, newest write first."""
+        conditions = ["tenant = :tenant"]
+        if agent:
+            conditions.append("agent = :agent")
+        if key:
+            conditions.append("session_key = :session_key AND session_key != ''")
+        if after:
+            conditions.append(
+                "(updated_ms, agent, session) < (:after_ms, :after_agent, :after_session)"
+            )
+        index = self._dialect.through.format("sessions_key" if key else "sessions_newest")
+        return (
+            f"{select('sessions', HEAD)}{index} WHERE {' AND '.join(conditions)}"
+            " ORDER BY updated_ms DESC, agent DESC, session DESC LIMIT :limit"
+        )
+
+
+class ReplyStatements:
+    """What request ids were answered with."""
+
+    def __init__(self) -> None:
+        names = (*KEY, *REPLY)
+        self.one = f"{select('requests', REPLY)} WHERE {SESSION} AND request_id = :request_id"
+        self.insert = insert_of_session("requests", (*REPLY, "created_revision"))
+        self.remember_of_agent = f"{self.insert} ON CONFLICT DO NOTHING"
+        self.remember = (
+            f"INSERT INTO requests ({', '.join(names)}, created_revision)"
+            f" SELECT {', '.join(f':{name}' for name in names)}, 0"
+            f" WHERE EXISTS (SELECT 1 FROM sessions WHERE {SESSION}) ON CONFLICT DO NOTHING"
+        )
+        """Only for a session that is there: what is derived from one that was deleted meanwhile
+        goes with it."""
+        stray = f"FROM requests WHERE {SESSION} AND created_revision > :newest"
+        self.count_stray = f"SELECT COUNT(*) {stray}"
+        self.erase_stray = f"DELETE {stray}"
+
+
+class AssignmentStatements:
+    """What operators chose."""
+
+    def __init__(self) -> None:
+        self.of_tenant = (
+            f"{select('assignments', ASSIGNMENT)} WHERE tenant = :tenant ORDER BY agent, session"
+        )
+        self.assign = (
+            insert("assignments", ASSIGNMENT)
+            + " ON CONFLICT (tenant, agent, session) DO UPDATE SET engine_id = excluded.engine_id,"
+            " options = excluded.options"
+        )
+        self.unassign = f"DELETE FROM assignments WHERE {SESSION}"
