@@ -3,12 +3,12 @@ where it was."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex.renderer import project

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import assemble_pb2, message_pb2
 from contextengine_proto.v1 import projection_pb2 as pb
@@ -55,8 +57,7 @@ THREADED_CHARS = 200_000
 milliseconds a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What is projected, and what is known of where it comes from."""
 
     items: list[Item]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
 from threading import Lock
+
+from msgspec.structs import replace
 
 from contextengine_server.api.projection_items import item_in
 from contextengine_server.projection.model import Item, ItemCache

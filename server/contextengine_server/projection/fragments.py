@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from .model import Item, Opaque, Part
 from .text import dumped, well_formed
@@ -21,8 +22,7 @@ _SAID = ("type", "id", "call_id", "text")
 """What a provider's additions never say in place of the service."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(msgspec.Struct, frozen=True):
     """What a form makes of a message, as the entries of its list, and what it cannot say."""
 
     json: bytes

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 from urllib.parse import unquote_to_bytes
+
+from msgspec.structs import replace
 
 from .model import File, Image
 

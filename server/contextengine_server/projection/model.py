@@ -4,9 +4,10 @@ form."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
+
+import msgspec
 
 
 class ChatRole(Enum):
@@ -20,8 +21,7 @@ class ChatRole(Enum):
     CUSTOM = "custom"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     """What any part may carry besides its content."""
 
     kind: ClassVar[str]
@@ -33,16 +33,14 @@ class Sealed:
     nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Sealed):
+class Text(Sealed, frozen=True):
     """Plain text."""
 
     kind = "text"
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning(Sealed):
+class Reasoning(Sealed, frozen=True):
     """A model's reasoning: its text, the provider's signature over it, or what only the provider
     can read."""
 
@@ -53,8 +51,7 @@ class Reasoning(Sealed):
     item_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall(Sealed):
+class ToolCall(Sealed, frozen=True):
     """A call of a tool. `arguments` is what the model wrote: JSON by intent."""
 
     kind = "call"
@@ -65,8 +62,7 @@ class ToolCall(Sealed):
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Image(Sealed):
+class Image(Sealed, frozen=True):
     """A picture by its bytes or by where it is."""
 
     kind = "image"
@@ -76,8 +72,7 @@ class Image(Sealed):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class File(Sealed):
+class File(Sealed, frozen=True):
     """A file by its bytes or by where it is."""
 
     kind = "file"
@@ -87,8 +82,7 @@ class File(Sealed):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque(Sealed):
+class Opaque(Sealed, frozen=True):
     """A vendor's item that has no form here, as JSON."""
 
     kind = "opaque"
@@ -97,8 +91,7 @@ class Opaque(Sealed):
     json: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult(Sealed):
+class ToolResult(Sealed, frozen=True):
     """A tool's answer."""
 
     kind = "result"
@@ -111,8 +104,7 @@ class ToolResult(Sealed):
 Part: TypeAlias = Text | Reasoning | ToolCall | Image | File | Opaque | ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class Covers:
+class Covers(msgspec.Struct, frozen=True):
     """What a summary stands for: an inclusive range of sequences."""
 
     id: str
@@ -138,8 +130,7 @@ class ItemCache:
         """Is told how many bytes more are held by what is kept, about."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(msgspec.Struct, frozen=True, eq=False):
     """One entry of an assembly. Compared by identity: an item that comes again is known by its
     object."""
 
@@ -152,7 +143,7 @@ class Item:
     """The place in the harness's own list of a message that is not stored."""
     custom_role: str = ""
     name: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     summary: Covers | None = None
     provider: str = ""
     """Who produced it. Empty: unknown."""
@@ -161,23 +152,11 @@ class Item:
     """The format that `more` and opaque parts are of, for example `anthropic.messages`."""
     cache: ItemCache | None = None
     """Where what is made of the item is kept. None: this object does not come again."""
-    calls: tuple[int, ...] = field(init=False)
-    """The places of its calls among its parts."""
-    results: tuple[int, ...] = field(init=False)
-    """The places of its results."""
-    excluded: bool = field(init=False)
-    """True for a harness's own entry that it keeps out of contexts."""
 
-    def __post_init__(self) -> None:
-        places = list(enumerate(self.parts))
-        object.__setattr__(
-            self, "calls", tuple(at for at, part in places if isinstance(part, ToolCall))
-        )
-        object.__setattr__(
-            self, "results", tuple(at for at, part in places if isinstance(part, ToolResult))
-        )
-        excluded = self.role is ChatRole.CUSTOM and self.labels.get("excluded", "false") != "false"
-        object.__setattr__(self, "excluded", excluded)
+    @property
+    def excluded(self) -> bool:
+        """True for a harness's own entry that it keeps out of contexts."""
+        return self.role is ChatRole.CUSTOM and self.labels.get("excluded", "false") != "false"
 
     @property
     def pinned(self) -> bool:
@@ -185,8 +164,7 @@ class Item:
         return self.labels.get("pinned", "false") != "false"
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """Something that the target's form cannot say, or that did not fit."""
 
     index: int

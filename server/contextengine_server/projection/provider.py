@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from .call_ids import PLAIN, CallIdFormat
 from .model import ChatRole, Item, Loss, Part
@@ -13,8 +14,7 @@ OPENER = "[Earlier messages of this conversation are not shown.]"
 Cutting forward to the next user's text instead would lose what an agent just did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderTask:
+class ProviderTask(msgspec.Struct, frozen=True, kw_only=True):
     """A context for a provider."""
 
     items: Sequence[Item]
@@ -31,8 +31,7 @@ class ProviderTask:
     """Which ids of tool calls the provider takes."""
 
 
-@dataclass(slots=True)
-class Rendered:
+class Rendered(msgspec.Struct, frozen=True):
     """A context in a provider's form, as JSON."""
 
     messages_json: bytes
@@ -40,7 +39,7 @@ class Rendered:
     system_json: bytes = b""
     """The system part, where the form keeps it apart and there is one."""
     instructions: str = ""
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[Loss] = msgspec.field(default_factory=list)
 
 
 def made_here(item: Item, names: Sequence[str], provider: str, model: str) -> bool:

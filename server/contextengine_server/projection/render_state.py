@@ -11,8 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
+
+import msgspec
 
 from .call_ids import CallIdFormat, CallIds
 from .model import ChatRole, Item, Loss
@@ -75,8 +76,7 @@ class RenderState(ABC):
 S = TypeVar("S", bound=RenderState)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     """The state once these items are written, to go on from."""
 
     items: list[Item]

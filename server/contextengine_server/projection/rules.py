@@ -4,8 +4,9 @@ renderers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 S = TypeVar("S")
 
@@ -15,8 +16,7 @@ Problem = tuple[str, str]
 Rule = Callable[[S], Iterable[Problem]]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFinding:
+class RuleFinding(msgspec.Struct, frozen=True):
     """A rule that is broken, where, and how."""
 
     rule: str

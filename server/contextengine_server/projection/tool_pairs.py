@@ -11,8 +11,10 @@ place for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from .call_ids import CallIdFormat
 from .model import (
@@ -43,8 +45,7 @@ class Sized(Protocol):
 S = TypeVar("S", bound=Sized)
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """A call, its place among the parts of its message, and what answers it."""
 
     place: int
@@ -52,29 +53,41 @@ class Answered:
     result: ToolResult
 
 
-@dataclass(slots=True, eq=False)
 class PairedMessage:
     """An item's own parts, results taken out, and the answers to its calls in the calls' order. It
     does not know where it stands: what a form makes of it is made once, and joined wherever it
     comes again."""
 
-    item: Item
-    parts: tuple[Part, ...]
-    answers: tuple[Answered, ...] = ()
-    lost: tuple[Lost, ...] = ()
-    """What had to be changed."""
-    cache: ItemCache | None = None
-    ids: tuple[str, ...] = field(init=False)
-    """The ids of the calls, as the model gave them."""
-    sealed: bool = field(init=False)
-    """True where it holds reasoning or signatures, which only the model that made them gets
-    back."""
-    _fragments: dict[Hashable, Any] = field(init=False, default_factory=dict)
-    _fits: dict[CallIdFormat, bool] = field(init=False, default_factory=dict)
+    __slots__ = (
+        "_fits",
+        "_fragments",
+        "answers",
+        "cache",
+        "ids",
+        "item",
+        "lost",
+        "parts",
+        "sealed",
+    )
 
-    def __post_init__(self) -> None:
-        self.ids = tuple([answered.call.id for answered in self.answers])
-        self.sealed = any(part.seal or isinstance(part, Reasoning) for part in self.parts)
+    def __init__(
+        self,
+        item: Item,
+        parts: tuple[Part, ...],
+        answers: tuple[Answered, ...] = (),
+        lost: tuple[Lost, ...] = (),
+        cache: ItemCache | None = None,
+    ) -> None:
+        self.item, self.parts, self.answers, self.cache = item, parts, answers, cache
+        self.lost = lost
+        """What had to be changed."""
+        self.ids = tuple([answered.call.id for answered in answers])
+        """The ids of the calls, as the model gave them."""
+        self.sealed = any(part.seal or isinstance(part, Reasoning) for part in parts)
+        """True where it holds reasoning or signatures, which only the model that made them gets
+        back."""
+        self._fragments: dict[Hashable, Any] = {}
+        self._fits: dict[CallIdFormat, bool] = {}
 
     def ids_fit(self, format: CallIdFormat) -> bool:
         """True where the provider takes the ids, as long as no other message has them."""
@@ -95,8 +108,7 @@ class PairedMessage:
         return fragment
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """What was read of an item that comes again: it holds as long as the same results follow. A
     call gets the next results of its id whatever stands before it, so nothing else needs to be the
     same."""
@@ -106,8 +118,7 @@ class _Known:
     """The items behind it that hold these results, and nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(msgspec.Struct, frozen=True):
     """Items in order, results moved to their calls."""
 
     messages: list[tuple[int, PairedMessage]]
@@ -169,8 +180,7 @@ class _Matches:
 
     def take(self, index: int, item: Item) -> None:
         """Goes on with a message."""
-        for place in sorted((*item.calls, *item.results)) if item.calls else item.results:
-            part = item.parts[place]
+        for place, part in enumerate(item.parts):
             if isinstance(part, ToolCall) and item.role is ChatRole.ASSISTANT:
                 given = self.given.setdefault(index, [])
                 # An id used again ends the wait of the earlier message; calls of one message wait
@@ -184,7 +194,7 @@ class _Matches:
                 self.taken.setdefault(index, {})[place] = caller
                 if self._spoke > caller:
                     self.late.append(Loss(index, "a late result: moved up to its call", "pairs"))
-        if len(item.results) < len(item.parts):
+        if not all(isinstance(part, ToolResult) for part in item.parts):
             self._spoke = index
 
 
@@ -234,7 +244,7 @@ def _read(items: Sequence[Item], index: int, matches: _Matches) -> PairedMessage
 def _answering(items: Sequence[Item], index: int, matches: _Matches) -> list[Item] | None:
     """The items right behind this one that answer all its calls and hold nothing else; None where
     it is not as simple."""
-    if items[index].results:
+    if any(isinstance(part, ToolResult) for part in items[index].parts):
         return None
     left = len(matches.given.get(index, ()))
     end = index + 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.api.projection_items import message_in

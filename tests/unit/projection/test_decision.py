@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.projection.codex.task import Action, Binding, Mode, ThreadEvent
 from contextengine_server.projection.model import ProjectionImpossible

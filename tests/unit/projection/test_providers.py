@@ -6,12 +6,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from anthropic.types import MessageParam, TextBlockParam
 from google.genai import types as genai
+from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
@@ -237,7 +237,7 @@ def test_geminis_calls_carry_their_signatures_or_the_documented_stand_in():
 
 
 def replace_seal(made: Any, seal: bytes) -> Any:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(made, seal=seal)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.projection.codex.records import recorded, stubbed
 from contextengine_server.projection.codex.task import Binding, Mode, Payload

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ..fragments import FRAGMENT_BYTES, JsonObject
 from ..text import dumped
@@ -13,8 +14,7 @@ _MARKABLE = ("text", "image", "tool_use", "tool_result", "document")
 """Blocks that take a breakpoint; thinking has no place for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A block of content."""
 
     json: bytes
@@ -24,8 +24,7 @@ class Block:
     """Its text, where it holds nothing else: alone in a message this is said the short way."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoleTurn:
+class RoleTurn(msgspec.Struct, frozen=True):
     """What stands side by side in one role."""
 
     role: str

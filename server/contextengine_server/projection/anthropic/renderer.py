@@ -8,8 +8,9 @@ that stood side by side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
+
+import msgspec
 
 from ..call_ids import CallIdFormat
 from ..fragments import FRAGMENT_BYTES, JsonObject, extended, listed, object_of, own_item
@@ -39,8 +40,7 @@ PROVIDERS = ("anthropic",)
 """Names of the provider, by which reasoning is known to be its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageTurns:
+class MessageTurns(msgspec.Struct, frozen=True):
     """What becomes of a message: what it says, and the results behind its calls."""
 
     own: RoleTurn

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
 
@@ -21,8 +22,7 @@ _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 BlockJson = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AnthropicRequest:
+class AnthropicRequest(msgspec.Struct, frozen=True):
     """A request as far as the rules look at it."""
 
     messages: list[Any]

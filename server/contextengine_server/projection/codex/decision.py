@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+import msgspec
 
 from ..text import canonical, sha256
 from .task import Action, Binding, Mode, Task, ThreadEvent
@@ -16,8 +17,7 @@ OVERFLOW_SHARE = 2
 again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadDecision:
+class ThreadDecision(msgspec.Struct, frozen=True):
     """What to do with the thread."""
 
     action: Action

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from .records import Record, parse_line
 
@@ -47,8 +48,7 @@ def looks_contextual(text: str) -> bool:
     return _CONTEXTUAL.match(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class FramedRecords:
+class FramedRecords(msgspec.Struct, frozen=True):
     """A turn's text, and where its context stands in it, in code points."""
 
     text: str

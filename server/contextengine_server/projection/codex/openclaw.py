@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..model import ChatRole, Image, Item, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ..text import head, js_trim, js_trim_start, tail, units
@@ -30,8 +31,7 @@ _SKILL = re.compile(r"\$(?=[A-Za-z0-9_:-])")
 _LINK = re.compile(r"\[@(?=[A-Za-z0-9_:-]+\]\s*\()")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenclawOptions:
+class OpenclawOptions(msgspec.Struct, frozen=True):
     """How messages are rendered. `payload` None: calls elided and results in full, as the reference
     does turn by turn."""
 
@@ -40,8 +40,7 @@ class OpenclawOptions:
     redact: Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class FramedContext:
+class FramedContext(msgspec.Struct, frozen=True):
     """A turn's text and the ranges of its context and request, in UTF-16 units. No range: nothing
     was rendered."""
 

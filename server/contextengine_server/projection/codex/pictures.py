@@ -4,7 +4,8 @@ its own, or refuses the turn; so it is left out here, and said (rule X11)."""
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..media import data_url, is_web_address, resolved
 from ..model import Image

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ..model import (
     ChatRole,
@@ -40,24 +41,23 @@ STUB_CHARS = 160
 """Characters of a stub's head and of its tail. A body is worth a stub from four times that on."""
 
 
-@dataclass(slots=True)
-class Recorded:
+class Recorded(msgspec.Struct):
     """What an item is as records, wherever it stands."""
 
     name: str
-    records: list[Record] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    records: list[Record] = msgspec.field(default_factory=list)
+    lines: list[str] = msgspec.field(default_factory=list)
     """The records as lines, in their order."""
-    bodies: list[int] = field(default_factory=list)
+    bodies: list[int] = msgspec.field(default_factory=list)
     """The places of records whose text may become a stub: results."""
-    arguments: list[int] = field(default_factory=list)
+    arguments: list[int] = msgspec.field(default_factory=list)
     """The places of calls."""
-    lost: list[tuple[str, str]] = field(default_factory=list)
+    lost: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """What no record says, and the rule."""
     redactions: int = 0
     chars: int = 0
     """Of the lines, their ends included."""
-    shorts: dict[int, tuple[Record, str]] = field(default_factory=dict)
+    shorts: dict[int, tuple[Record, str]] = msgspec.field(default_factory=dict)
     """Stubs that were made, by the record's place."""
 
     def short(self, at: int) -> tuple[Record, str]:
@@ -69,8 +69,7 @@ class Recorded:
         return self.shorts[at]
 
 
-@dataclass(slots=True)
-class PlacedRecords:
+class PlacedRecords(msgspec.Struct, frozen=True):
     """An item in its place. `position` orders items: the sequence, or the place in a list."""
 
     position: int

@@ -4,8 +4,9 @@ what to do with the thread."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ..model import ChatRole, File, Image, Item, Loss, ProjectionImpossible, Text, text_of
 from ..placeholders import placeholder

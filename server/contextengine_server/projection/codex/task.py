@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from ..model import Item, Loss, Part
 
@@ -44,8 +45,7 @@ class Action(Enum):
     NOTHING = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True):
     """What the harness keeps with its native thread: how the context stood when it was last
     projected into it."""
 
@@ -62,12 +62,11 @@ class Binding:
     mode: Mode = Mode.PER_TURN
     developer: str = ""
     """The digest of the developer instructions then."""
-    cut: Mapping[str, int] = field(default_factory=dict)
+    cut: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How far the context was cut then (see truncation.py)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A context to project. Texts hold no lone surrogates, but for what an item of the caller
     brings: that is refused."""
 
@@ -112,8 +111,7 @@ class Task:
         return frozenset(self.events)
 
 
-@dataclass(slots=True)
-class Stats:
+class Stats(msgspec.Struct):
     """What was made of the records. Characters are code points."""
 
     records: int = 0
@@ -127,8 +125,7 @@ class Stats:
     redactions: int = 0
 
 
-@dataclass(slots=True)
-class Projected:
+class Projected(msgspec.Struct, frozen=True):
     """A context for Codex."""
 
     instructions: str

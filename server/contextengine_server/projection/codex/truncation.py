@@ -12,7 +12,9 @@ binding) until the limit is reached again, so that what is sent begins the same 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model import ChatRole, Item
 from .records import PlacedRecords, Record, Recorded, line, omitted, placed
@@ -21,8 +23,7 @@ RATCHET = 0.75
 """How far down a cut goes, as a share of the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """How far each class is cut, by the position of the last entry that it takes in. 0: nothing
     is."""
 
@@ -38,7 +39,7 @@ class Cut:
     @property
     def facts(self) -> dict[str, int]:
         """As the binding keeps it: what is not 0."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
 
 
 _NONE = Cut()
@@ -46,11 +47,10 @@ _NONE = Cut()
 
 def cut_of(facts: Mapping[str, int]) -> Cut:
     """The cut that a binding keeps."""
-    return Cut(**{name: facts.get(name, 0) for name in Cut.__slots__})
+    return Cut(**{name: facts.get(name, 0) for name in Cut.__struct_fields__})
 
 
-@dataclass(slots=True)
-class Fitted:
+class Fitted(msgspec.Struct):
     """Records that fit, or the least that can be."""
 
     records: list[Record]

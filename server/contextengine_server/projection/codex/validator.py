@@ -12,8 +12,9 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from .. import openai_responses
 from ..rules import Problem, RuleFinding, mapping, numbered, objects, run
@@ -31,8 +32,7 @@ _OWN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CodexRequest:
+class CodexRequest(msgspec.Struct, frozen=True):
     """What is sent, and how much of an output the model's policy keeps."""
 
     body: Mapping[str, Any]

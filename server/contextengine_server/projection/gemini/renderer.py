@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from ..call_ids import CallIdFormat
 from ..fragments import FRAGMENT_BYTES, JsonObject, listed, more_of, object_of
@@ -47,8 +48,7 @@ INVENTED = "gemini-"
 _NEWER = re.compile(r"gemini-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """What stands side by side in one role."""
 
     role: str
@@ -63,8 +63,7 @@ class Content:
         return len(self.parts) + len(self.json) + FRAGMENT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContents:
+class MessageContents(msgspec.Struct, frozen=True):
     """What becomes of a message: what it says, and the results behind its calls."""
 
     own: Content

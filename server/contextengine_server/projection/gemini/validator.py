@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..rules import Problem, RuleFinding, mapping, numbered, objects, prefix_breaks, run
 
@@ -30,8 +31,7 @@ _NEWER = re.compile(r"gemini-(\d+)")
 PartJson = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class GeminiRequest:
+class GeminiRequest(msgspec.Struct, frozen=True):
     """A request as far as the rules look at it, field names in one spelling."""
 
     contents: list[Any]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
 
@@ -23,8 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 _INPUT = ("input_text", "input_image", "input_file", "input_audio")
 
 
-@dataclass(frozen=True, slots=True)
-class ResponsesRequest:
+class ResponsesRequest(msgspec.Struct, frozen=True):
     """A request as far as the rules look at it."""
 
     items: list[Any]
