@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from contextengine_server.commands.prepare_spawn import SpawnRules
 from contextengine_server.commands.spawns import Sweeper
 from contextengine_server.compaction.jobs import Background
 from contextengine_server.compaction.summary_request import policy_of
-from contextengine_server.config import Settings
+from contextengine_server.config.settings import Settings
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import (
     Check,
@@ -65,6 +66,7 @@ from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
 
 PACKAGE = "contextengine.v1"
+MILLISECOND = timedelta(milliseconds=1)
 
 log = get_logger("contextengine.app")
 
@@ -124,7 +126,7 @@ async def running(
         pool = WorkerPool(
             settings.summarizer.workers,
             settings.summarizer.nice,
-            deadline=settings.summarizer.deadline,
+            deadline=settings.summarizer.deadline.total_seconds(),
         )
         stack.push_async_callback(pool.close)
         harnesses = Harnesses(store.model_leases, clock_ms, new_id, terms_of(settings))
@@ -186,7 +188,7 @@ async def running(
         await exporting.sample(settings, core, metrics, stack)
         scraped = exporting.scrape(settings, metrics, stack)
         port = await server.start()
-        stack.push_async_callback(server.drain, settings.server.drain_grace)
+        stack.push_async_callback(server.drain, settings.server.drain_grace.total_seconds())
         stack.callback(core.events.close)
         background.start()
         indexer.start()
@@ -214,7 +216,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
         gc.set_threshold(50_000, 20, 50)
         ready(app.address)
         await stop.wait()
-        log.info("draining", grace_s=settings.server.drain_grace)
+        log.info("draining", grace_s=settings.server.drain_grace.total_seconds())
     log.info("closed")
 
 
@@ -247,7 +249,7 @@ def spawn_rules_of(settings: Settings) -> SpawnRules:
     return SpawnRules(
         subagents.max_depth,
         subagents.max_children,
-        round(subagents.ttl * 1000),
+        subagents.ttl // MILLISECOND,
         subagents.max_fork_tokens,
         subagents.grant_tokens,
         subagents.grant_depth,
@@ -256,13 +258,16 @@ def spawn_rules_of(settings: Settings) -> SpawnRules:
 
 def endpoints_of(settings: Settings) -> list[Endpoint]:
     """Where models are asked."""
-    return [Endpoint(**endpoint.model_dump()) for endpoint in settings.summarizer.endpoints]
+    return [
+        Endpoint(**{**endpoint.model_dump(), "timeout": endpoint.timeout.total_seconds()})
+        for endpoint in settings.summarizer.endpoints
+    ]
 
 
 def terms_of(settings: Settings) -> Terms:
     """How long harnesses are waited for."""
     runtime = settings.summarizer.runtime
-    return Terms(round(runtime.timeout * 1000), round(runtime.lease * 1000), runtime.attempts)
+    return Terms(runtime.timeout // MILLISECOND, runtime.lease // MILLISECOND, runtime.attempts)
 
 
 def server_options(settings: Settings) -> ServerOptions:
@@ -281,9 +286,9 @@ def server_options(settings: Settings) -> ServerOptions:
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,
         max_concurrent_rpcs=server.max_concurrent_rpcs,
-        keepalive_s=server.keepalive.time,
-        keepalive_timeout_s=server.keepalive.timeout,
-        min_client_ping_s=server.keepalive.min_client_interval,
+        keepalive_s=server.keepalive.time.total_seconds(),
+        keepalive_timeout_s=server.keepalive.timeout.total_seconds(),
+        min_client_ping_s=server.keepalive.min_client_interval.total_seconds(),
     )
 
 
@@ -342,14 +347,14 @@ def _longest_s(settings: Settings) -> float:
     """How long one summary may take where every model hangs and who is asked last writes it. A
     job's deadline must not cut that off: the next in the order would never be asked."""
     summarizer = settings.summarizer
-    runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else 0.0
-    endpoints = sum(one.timeout * (one.retries + 1) for one in summarizer.endpoints)
-    return runtime + endpoints + 2 * summarizer.deadline
+    runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else timedelta()
+    endpoints = sum((one.timeout * (one.retries + 1) for one in summarizer.endpoints), timedelta())
+    return (runtime + endpoints + 2 * summarizer.deadline).total_seconds()
 
 
 def _idle_ms(settings: Settings) -> int | None:
     idle = settings.sessions.idle_end
-    return None if idle is None else round(idle * 1000)
+    return None if idle is None else idle // MILLISECOND
 
 
 def _disposals(registry: Registry) -> list[tuple[str, Callable[[], Awaitable[None]]]]:

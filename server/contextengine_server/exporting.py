@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from datetime import timedelta
 from importlib.metadata import version
 
 from contextengine_server.api.auth import ConfigurationError, split_address
 from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.server import why_unbound
 from contextengine_server.compaction.summary_request import policy_of
-from contextengine_server.config import Settings
+from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
 from contextengine_server.session.core import SessionCore
 from contextengine_server.telemetry.logs import get_logger
@@ -84,5 +85,7 @@ def export(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStac
         from contextengine_server.telemetry.export import OtlpOptions
         from contextengine_server.telemetry.metrics_export import start_metrics
 
-        end = start_metrics(metrics, OtlpOptions(wanted.endpoint), round(wanted.interval * 1000))
+        end = start_metrics(
+            metrics, OtlpOptions(wanted.endpoint), wanted.interval // timedelta(milliseconds=1)
+        )
         stack.push_async_callback(asyncio.to_thread, end)

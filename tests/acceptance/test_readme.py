@@ -19,7 +19,8 @@ import yaml
 from contextengine import assistant, tool_call, tool_result
 from contextengine.types import Message, ToolCallPart
 from contextengine_server.api.unserved import FIELDS, UNSERVED
-from contextengine_server.config import Settings, load_settings
+from contextengine_server.config.loading import load_settings
+from contextengine_server.config.settings import Settings
 from tests.acceptance.shell import ROOT, Shell, serving
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from contextengine_server.api.server import CLOSE_GRACE_S, HOOK_TIMEOUT_S
-from contextengine_server.config import Settings, load_settings
+from contextengine_server.config.loading import load_settings
+from contextengine_server.config.settings import Settings
 from contextengine_server.telemetry.export import EXPORT_TIMEOUT_S
 from tests.acceptance.shell import ROOT, Shell
 
@@ -22,7 +23,10 @@ DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = (DEPLOY / "compose.yaml").read_text()
 HADOLINT = Path(sys.executable).with_name("hadolint")
 LONGEST_STOP_S = (
-    Settings().server.drain_grace + 4 * HOOK_TIMEOUT_S + CLOSE_GRACE_S + 4 * EXPORT_TIMEOUT_S
+    Settings().server.drain_grace.total_seconds()
+    + 4 * HOOK_TIMEOUT_S
+    + CLOSE_GRACE_S
+    + 4 * EXPORT_TIMEOUT_S
 )
 """A drain, hooks that all take as long as they may, and the last exports."""
 

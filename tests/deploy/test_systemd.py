@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.cli.starting import REFUSED
-from contextengine_server.config import load_settings
+from contextengine_server.config.loading import load_settings
 from tests.acceptance.shell import COMMAND, ROOT
 
 UNIT = (ROOT / "deploy" / "contextengine.service").read_text()

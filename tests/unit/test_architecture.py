@@ -24,13 +24,13 @@ BELOW: dict[str, set[str]] = {
     "projection": set(),
     "errors": set(),
     "store": {"context.scope", "context.value"},
-    "engines": {"context", "errors"},
+    "engines": {"context", "errors", "config.schema"},
     "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
-        "context", "wire", "store", "tokens", "engines", "summarize", "recall", "telemetry",
-        "errors", GENERATED,
+        "config.schema", "context", "wire", "store", "tokens", "engines", "summarize", "recall",
+        "telemetry", "errors", GENERATED,
     },
     "compaction": {
         "context", "wire", "store", "tokens", "engines", "summarize", "session", "telemetry",

@@ -17,7 +17,7 @@ from contextengine_server.health.checks import ERROR, OK, WARNING, Check, health
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contextengine_server.config import Settings
+    from contextengine_server.config.settings import Settings
 
 _WORDS = {1: OK, 2: WARNING, 3: ERROR}
 """DoctorResponse.Status as we say it."""

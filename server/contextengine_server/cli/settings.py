@@ -13,14 +13,14 @@ from contextengine_server.cli.output import Failure, note, print_json, print_tab
 from contextengine_server.cli.starting import parse_settings
 
 if TYPE_CHECKING:
-    from contextengine_server.config import Settings
+    from contextengine_server.config.settings import Settings
 
 
 def import_file(file: Path, output: Path | None, force: bool) -> None:
     """Writes a host's configuration as ours, and lists on standard error what became of each
     key."""
     from contextengine_server.config.importing import import_config
-    from contextengine_server.engines.fields import OptionsError
+    from contextengine_server.config.schema import OptionsError
     from contextengine_server.engines.registry import Registry
 
     if output is not None and output.exists() and not force:
@@ -102,7 +102,7 @@ def versions() -> Iterator[tuple[str, str]]:
 
 
 def _load(config: Path | None, pairs: list[str]) -> Settings:
-    from contextengine_server.config import SettingsError, load_settings
+    from contextengine_server.config.loading import SettingsError, load_settings
 
     try:
         return load_settings(config, parse_settings(pairs))

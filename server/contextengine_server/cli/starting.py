@@ -10,7 +10,7 @@ from contextengine_server.cli.output import Failure
 from contextengine_server.cli.where import event_loop
 
 if TYPE_CHECKING:
-    from contextengine_server.config import Settings
+    from contextengine_server.config.settings import Settings
 
 REFUSED = 2
 """The exit status where the server may not start: something must be set first."""
@@ -19,8 +19,8 @@ REFUSED = 2
 def serve(config: Path | None, flags: dict[str, Any]) -> None:
     """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying
     what to set."""
-    from contextengine_server.config import SettingsError, load_settings
     from contextengine_server.config.lint import config_lint
+    from contextengine_server.config.loading import SettingsError, load_settings
     from contextengine_server.telemetry.logs import configure_logging
 
     try:

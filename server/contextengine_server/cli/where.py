@@ -22,7 +22,7 @@ from contextengine_server.cli.output import Failure
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient
-    from contextengine_server.config import Settings
+    from contextengine_server.config.settings import Settings
 
 T = TypeVar("T")
 Command = Callable[..., None]
@@ -186,7 +186,7 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
 
 def settings_of(where: Where) -> Settings:
     """The settings that `where` names. Raises Failure."""
-    from contextengine_server.config import SettingsError, load_settings
+    from contextengine_server.config.loading import SettingsError, load_settings
 
     try:
         return load_settings(where.config, {"store.url": where.store or None})

@@ -9,8 +9,8 @@ from inspect import cleandoc
 from pathlib import Path
 
 from contextengine_server.config.loading import DEFAULT_FILE, FILE_VARIABLE
+from contextengine_server.config.schema import SettingDoc, describe
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.fields import SettingDoc, describe
 
 _INTRODUCTION = f"""# Configuration
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contextengine_server.config.schema import OptionsError, Problem, describe
 from contextengine_server.config.source import Path, Source, show
-from contextengine_server.engines.fields import OptionsError, Problem, describe
 from contextengine_server.engines.options import DagOptions
 
 _STAYS = "stays with the runtime"

@@ -11,14 +11,14 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
-from contextengine_server.config.settings import Settings
-from contextengine_server.engines.fields import (
+from contextengine_server.config.schema import (
     OptionsError,
     Problem,
     merge,
     problems_of,
     read_names,
 )
+from contextengine_server.config.settings import Settings
 
 DEFAULT_FILE = "contextengine.yaml"
 """Read from the working directory when neither --config nor CONTEXTENGINE_CONFIG names a file."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from contextengine_server.engines.fields import OptionsError, Problem
+from contextengine_server.config.schema import OptionsError, Problem
 
 
 class Keyed(dict[str, Any]):

@@ -1,36 +1,40 @@
 """The settings: every group, every default, every limit.
 
 `Settings()` is the defaults; `contextengine_server.config.load_settings` reads file, environment
-and flags. The models are immutable. Durations are held in seconds, sizes in bytes.
+and flags. The models are immutable. Durations are `timedelta`, sizes whole
+numbers of bytes.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ByteSize, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from contextengine_server.config.addresses import is_host_and_port, is_loopback
 from contextengine_server.config.group import Group
+from contextengine_server.config.schema import (
+    Duration,
+    Ratio,
+    Secret,
+    Size,
+    Whole,
+    hide_credentials,
+    is_secret,
+    show,
+)
 from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.context.budget import BudgetRules
-from contextengine_server.engines.fields import (
-    Bytes,
-    Ratio,
-    Seconds,
-    Secret,
-    Whole,
-    hide_credentials,
-    is_secret,
-)
 from contextengine_server.engines.options import DagOptions, LegacyOptions
 
 MIB = 1 << 20
+SECOND = timedelta(seconds=1)
 
 
 def _off(value: Any) -> Any:
@@ -45,14 +49,20 @@ def _off(value: Any) -> Any:
 class KeepaliveSettings(Group):
     """HTTP/2 keepalive of connections."""
 
-    time: Seconds = Field(
-        60.0, ge=1, description="Ping a connection after this long without traffic."
+    time: Duration = Field(
+        timedelta(seconds=60),
+        ge=SECOND,
+        description="Ping a connection after this long without traffic.",
     )
-    timeout: Seconds = Field(
-        20.0, ge=1, description="Close it when the ping is not answered within this time."
+    timeout: Duration = Field(
+        timedelta(seconds=20),
+        ge=SECOND,
+        description="Close it when the ping is not answered within this time.",
     )
-    min_client_interval: Seconds = Field(
-        10.0, ge=0, description="A client that pings more often than this is disconnected."
+    min_client_interval: Duration = Field(
+        timedelta(seconds=10),
+        ge=timedelta(),
+        description="A client that pings more often than this is disconnected.",
     )
 
 
@@ -92,8 +102,11 @@ class ServerSettings(Group):
             "Where to listen: host:port, [ipv6]:port or unix:path. Port 0 takes any free one."
         ),
     )
-    max_message_bytes: Bytes = Field(
-        64 * MIB, ge=65_536, le=2**31 - 1, description="The largest request or reply on the wire."
+    max_message_bytes: Size = Field(
+        ByteSize(64 * MIB),
+        ge=65_536,
+        le=2**31 - 1,
+        description="The largest request or reply on the wire.",
     )
     max_concurrent_rpcs: Whole = Field(
         1000,
@@ -101,8 +114,11 @@ class ServerSettings(Group):
         le=1_000_000,
         description="Calls at once; more are answered RESOURCE_EXHAUSTED with RetryInfo.",
     )
-    drain_grace: Seconds = Field(
-        10.0, ge=0, le=3600, description="On SIGTERM, how long calls in flight may take to finish."
+    drain_grace: Duration = Field(
+        timedelta(seconds=10),
+        ge=timedelta(),
+        le=timedelta(hours=1),
+        description="On SIGTERM, how long calls in flight may take to finish.",
     )
     insecure: bool = Field(
         False,
@@ -214,20 +230,20 @@ class StoreSettings(Group):
 class SessionSettings(Group):
     """What sessions may hold, and how many are kept warm."""
 
-    cache_bytes: Bytes = Field(
-        256 * MIB,
+    cache_bytes: Size = Field(
+        ByteSize(256 * MIB),
         ge=MIB,
         description="Memory for warm sessions; the one used longest ago leaves first.",
     )
-    idle_end: Annotated[Seconds | None, BeforeValidator(_off)] = Field(
-        None, ge=1, description="End a session after this long without a write. Off: never."
+    idle_end: Annotated[Duration | None, BeforeValidator(_off)] = Field(
+        None, ge=SECOND, description="End a session after this long without a write. Off: never."
     )
     max_session_messages: Whole = Field(
         10_000_000, ge=1, description="Messages of one session, retired ones included."
     )
     max_batch_messages: Whole = Field(100_000, ge=1, description="Messages of one call.")
-    max_message_bytes: Bytes = Field(
-        32 * MIB, ge=1024, description="One message as encoded on the wire."
+    max_message_bytes: Size = Field(
+        ByteSize(32 * MIB), ge=1024, description="One message as encoded on the wire."
     )
     max_id_bytes: Whole = Field(
         256, ge=36, le=256, description="Ids of agents, sessions, messages and requests, in UTF-8."
@@ -363,4 +379,6 @@ def _redact(value: Any) -> Any:
         }
     if isinstance(value, tuple):
         return [_redact(entry) for entry in value]
+    if isinstance(value, (timedelta, ByteSize)):
+        return show(value)
     return hide_credentials(value) if isinstance(value, str) else value

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from contextengine_server.config.schema import OptionsError, merge, parse
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.fields import OptionsError, merge, parse
 
 Path = tuple[str, ...]
 

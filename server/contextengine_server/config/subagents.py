@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pydantic import Field
 
 from contextengine_server.config.group import Group
-from contextengine_server.engines.fields import Seconds, Whole
+from contextengine_server.config.schema import Duration, Whole
 
 
 class SubagentSettings(Group):
@@ -22,10 +24,10 @@ class SubagentSettings(Group):
         ),
     )
     max_children: Whole = Field(32, ge=1, le=100_000, description="Live children of one parent.")
-    ttl: Seconds = Field(
-        24 * 3600,
-        ge=1,
-        le=365 * 24 * 3600,
+    ttl: Duration = Field(
+        timedelta(days=1),
+        ge=timedelta(seconds=1),
+        le=timedelta(days=365),
         description=(
             "How long a prepared child is waited for, and a started one without a write, where the"
             " host does not say."

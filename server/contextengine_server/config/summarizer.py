@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from contextengine_server.config.group import Group
-from contextengine_server.engines.fields import Seconds, Secret, Whole
+from contextengine_server.config.schema import Duration, Secret, Whole
+
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 ORDER = ("runtime", "endpoints", "extractive")
 """Who may be asked for a summary."""
@@ -72,10 +75,10 @@ class EndpointSettings(Group):
             " none is sent."
         ),
     )
-    timeout: Seconds = Field(
-        60.0,
-        ge=1,
-        le=3600,
+    timeout: Duration = Field(
+        timedelta(minutes=1),
+        ge=SECOND,
+        le=HOUR,
         description=(
             "One try; all tries together, with the waits between them, may take `retries` + 1 times"
             " as long."
@@ -115,18 +118,18 @@ class EndpointSettings(Group):
 class RuntimeSummarizerSettings(Group):
     """Work for the models that attached harnesses lend."""
 
-    timeout: Seconds = Field(
-        300.0,
-        ge=1,
-        le=86_400,
+    timeout: Duration = Field(
+        timedelta(minutes=5),
+        ge=SECOND,
+        le=timedelta(days=1),
         description=(
             "How long a summary waits for a harness in all, before the next in the order is asked."
         ),
     )
-    lease: Seconds = Field(
-        60.0,
-        ge=1,
-        le=3600,
+    lease: Duration = Field(
+        timedelta(minutes=1),
+        ge=SECOND,
+        le=HOUR,
         description=(
             "How long a harness has a job, from its hand-out or its last KeepLease, before another"
             " may have it."
@@ -179,10 +182,10 @@ class SummarizerSettings(Group):
     nice: Whole = Field(
         10, ge=0, le=19, description="How far they step back behind the serving process."
     )
-    deadline: Seconds = Field(
-        30.0,
-        ge=1,
-        le=3600,
+    deadline: Duration = Field(
+        timedelta(seconds=30),
+        ge=SECOND,
+        le=HOUR,
         description=(
             "A summary that takes a worker longer is given up, and a note that counts stands in."
         ),

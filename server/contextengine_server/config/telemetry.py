@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contextengine_server.config.addresses import is_host_and_port, is_loopback
 from contextengine_server.config.group import Group
-from contextengine_server.engines.fields import Ratio, Seconds
+from contextengine_server.config.schema import Duration, Ratio
 
 
 def _http_url(value: str) -> str:
@@ -85,7 +86,12 @@ class MetricsSettings(Group):
             "OTLP over gRPC, such as http://127.0.0.1:4317. Empty: no metrics leave the process."
         ),
     )
-    interval: Seconds = Field(15.0, ge=1, le=3600, description="How often metrics are sent.")
+    interval: Duration = Field(
+        timedelta(seconds=15),
+        ge=timedelta(seconds=1),
+        le=timedelta(hours=1),
+        description="How often metrics are sent.",
+    )
     prometheus: PrometheusSettings = PrometheusSettings()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from contextengine_server.engines.fields import Ratio, Whole
+from contextengine_server.config.schema import Ratio, Whole
 
 
 class Options(BaseModel):

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from contextengine_server.config.schema import OptionsError, merge, parse, read_names
 from contextengine_server.errors import InvalidField, UnknownEngine
 
 from .contract import Engine
 from .dag import DagEngine
-from .fields import OptionsError, merge, parse, read_names
 from .legacy import LegacyEngine
 from .options import DagOptions, LegacyOptions
 

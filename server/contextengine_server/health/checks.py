@@ -7,8 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from contextengine_server.config import Settings
 from contextengine_server.config.lint import config_lint
+from contextengine_server.config.settings import Settings
 from contextengine_server.engines.registry import InvalidEngine, Registry
 from contextengine_server.errors import DomainError
 from contextengine_server.health.integrity import Report

@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
+from contextengine_server.config.schema import merge
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
-from contextengine_server.engines.fields import merge
 from contextengine_server.engines.registry import Registry
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment

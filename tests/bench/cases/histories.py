@@ -16,7 +16,7 @@ from typing import Any
 
 from contextengine_server.app import running
 from contextengine_server.commands.assemble import assemble as assemble_in_process
-from contextengine_server.config import load_settings
+from contextengine_server.config.loading import load_settings
 from contextengine_server.session.assembly import AssembleCall
 from contextengine_server.session.budget import BudgetSpec
 from contextengine_server.session.core import Ref

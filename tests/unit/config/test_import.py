@@ -12,9 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.config import Settings, load_settings
 from contextengine_server.config.importing import ImportedConfig, import_config
-from contextengine_server.engines.fields import OptionsError
+from contextengine_server.config.loading import load_settings
+from contextengine_server.config.schema import OptionsError
+from contextengine_server.config.settings import Settings
 from contextengine_server.engines.options import DagOptions
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from contextengine_server.config import Settings, SettingsError, load_settings
 from contextengine_server.config.docs import document
-from contextengine_server.engines.fields import describe
+from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.schema import describe
+from contextengine_server.config.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 DIGEST = "ab" * 32
@@ -42,7 +44,7 @@ def test_without_any_source_the_defaults() -> None:
     assert settings == Settings()
     assert settings.server.address == "127.0.0.1:50051"
     assert settings.server.max_message_bytes == 64 << 20
-    assert settings.server.drain_grace == 10
+    assert settings.server.drain_grace == timedelta(seconds=10)
     assert settings.sessions.cache_bytes == 256 << 20
     assert settings.sessions.idle_end is None
     assert settings.tokens.encoding == "o200k_base"
@@ -133,16 +135,19 @@ def test_variables_that_are_no_settings_are_let_be() -> None:
         (90, 90),
         ("1.5s", 1.5),
         ("1m 5s", 65),
+        ("PT1H30M", 5400),
     ],
 )
 def test_durations(written: Any, seconds: float) -> None:
-    assert load("", {}, {"server.keepalive.time": written}).server.keepalive.time == seconds
+    assert load("", {}, {"server.keepalive.time": written}).server.keepalive.time == timedelta(
+        seconds=seconds
+    )
 
 
 @pytest.mark.parametrize("off", ["off", "false", "null", "'off'", "OFF"])
 def test_idle_end_can_be_off(off: str) -> None:
     assert load(f"sessions: {{idle_end: {off}}}").sessions.idle_end is None
-    assert load("sessions: {idle_end: 30m}").sessions.idle_end == 1800
+    assert load("sessions: {idle_end: 30m}").sessions.idle_end == timedelta(minutes=30)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +159,7 @@ def test_idle_end_can_be_off(off: str) -> None:
         ("2 MB", 2_000_000),
         ("70000", 70_000),
         ("0.5GiB", 1 << 29),
+        ("64Mi", 64 << 20),
     ],
 )
 def test_sizes(written: Any, size: int) -> None:
@@ -199,8 +205,8 @@ def test_sizes(written: Any, size: int) -> None:
         (
             "server: {max_message_bytes: 4KiB}",
             (
-                "server.max_message_bytes: must be at least 64KiB and at most 2147483647, got 4KiB"
-                " (in contextengine.yaml)"
+                "server.max_message_bytes: must be at least 64KiB and at most 2147483647,"
+                ' got "4KiB" (in contextengine.yaml)'
             ),
         ),
         (
@@ -438,8 +444,9 @@ def test_the_documentation_is_current() -> None:
 
 def test_the_server_needs_no_parser_and_no_grpc_to_read_its_settings() -> None:
     code = (
-        "import sys, contextengine_server.config as c; c.load_settings(environ={});print([m for m"
-        " in ('grpc', 'yaml', 'json5', 'sqlalchemy', 'tiktoken') if m in sys.modules])"
+        "import sys, contextengine_server.config.loading as c; c.load_settings(environ={});"
+        "print([m for m in ('grpc', 'yaml', 'json5', 'sqlalchemy', 'tiktoken')"
+        " if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

@@ -9,8 +9,9 @@ import pytest
 
 from contextengine_server.app import endpoints_of
 from contextengine_server.compaction.summary_request import policy_of
-from contextengine_server.config import Settings, SettingsError, load_settings
 from contextengine_server.config.lint import config_lint
+from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.settings import Settings
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import InvalidField

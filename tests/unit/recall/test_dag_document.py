@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contextengine_server.engines.fields import describe
+from contextengine_server.config.schema import describe
 from contextengine_server.engines.options import DagOptions
 from contextengine_server.recall.tools import TOOLS
 
