@@ -109,6 +109,10 @@ packages: setup $(BUILDS) ## Build what is published into build/packages
 	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(shell cat VERSION).pom)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
 
+release: setup ## Set a version in all packages, run what CI runs, commit and tag: make release VERSION=0.2.0
+	@test -n "$(VERSION)" || { echo "say which version: make release VERSION=X.Y.Z, with DRY_RUN=1 to see what it would do"; exit 1; }
+	$(BIN)/python scripts/release.py $(VERSION) $(if $(DRY_RUN),--dry-run)
+
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
