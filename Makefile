@@ -13,6 +13,7 @@ RELEASED := proto/released/v1.binpb
 # The plugins that buf runs, pinned here (Go) and in clients/typescript/package-lock.json.
 TOOLS := .tools/bin
 GRPCURL := $(TOOLS)/grpcurl
+ACTIONLINT := $(TOOLS)/actionlint
 GO_PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 # The load, and ghz's runner with what ghz cannot do alone.
 GHZ := $(TOOLS)/ghz
@@ -157,12 +158,13 @@ proto-image: $(BUF) ## Write the image of the protos that `buf breaking` compare
 docs: setup ## Write the pages whose tables come from the code
 	$(BIN)/python scripts/gen_docs.py
 
-lint: setup $(BUF) proto-check ## Style, types, protos, the Dockerfile
+lint: setup $(BUF) proto-check $(if $(shell command -v go),$(ACTIONLINT)) ## Style, types, protos, the Dockerfile, the workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BUF) lint
 	$(BIN)/hadolint deploy/Dockerfile
+	$(if $(shell command -v go),$(ACTIONLINT) -shellcheck= -pyflakes=)
 	$(if $(wildcard $(RELEASED)),$(BUF) breaking --against $(RELEASED))
 	$(BIN)/python scripts/version.py --check
 	$(BIN)/python scripts/gen_sync.py --check
@@ -182,6 +184,9 @@ $(BUF): package-lock.json
 $(CODEX): tests/codex/package-lock.json
 	cd tests/codex && npm install --no-save --ignore-scripts --no-audit --no-fund
 	touch $@
+
+$(ACTIONLINT):
+	GOBIN=$(abspath $(TOOLS)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.9
 
 # For the calls that the README shows.
 $(GRPCURL):
