@@ -52,6 +52,8 @@ BELOW: dict[str, set[str]] = {
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
     "config": {"context", "engines", "tokens", "errors"},
+    # Suites for whoever plugs something in; nobody imports them but tests.
+    "testing": {"context", "store"},
 }  # fmt: skip
 TOP = {"app", "exporting", "cli", "__init__", "__main__"}
 """The composition root and the commands: they know all."""
@@ -172,6 +174,17 @@ def test_pure_rooms_are_pure(room: str) -> None:
             assert not (
                 calls(path) & {"now", "utcnow", "today", "open", "input", "print", "eval", "exec"}
             ), path.name
+
+
+def test_the_suites_are_for_tests_alone() -> None:
+    """No server that serves imports pytest, which need not be installed beside it."""
+    for path in FILES:
+        if room_of(path) != "testing":
+            for name in imports(path):
+                assert name.partition(".")[0] not in ("pytest", "pytest_asyncio", "hypothesis"), (
+                    path
+                )
+                assert not name.startswith(f"{PACKAGE}.testing"), path
 
 
 def test_the_generated_types_stay_at_the_edge() -> None:

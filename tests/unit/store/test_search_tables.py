@@ -20,7 +20,7 @@ from contextengine_server.store.search import (
     SearchSpan,
 )
 from contextengine_server.store.sqlite import SqliteStore, database, passages
-from tests.contract.store.rows import SCOPE, Pen
+from contextengine_server.testing.store.rows import SCOPE, Pen
 
 V1 = Path(__file__).parents[2] / "data" / "store_v1.db"
 TEXTS = ("the quick brown fox", "今天天气好", "src/app/main.py")

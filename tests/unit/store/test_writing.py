@@ -155,6 +155,54 @@ async def test_what_does_not_fit_fails_alone(store: SqliteStore) -> None:
     assert (await store.counts())["messages"] == 7
 
 
+async def test_who_met_the_failure_is_told_so_and_the_others_got_their_results(
+    store: SqliteStore,
+) -> None:
+    """A group in which one statement fails for want of room, not its own fault: its caller may try
+    again later, and nobody else notices."""
+    for session in ("a", "b", "large"):
+        await store.commit(commit(session))
+    writer = writer_of(store)
+    pages = await writer.submit(
+        lambda db: db.execute("PRAGMA page_count").fetchone()[0], lambda result: None
+    )
+    limit = f"PRAGMA max_page_count = {pages + 50}"
+    await writer.submit(lambda db: db.execute(limit).fetchone(), lambda result: None)
+    with held(store):
+        group = [
+            store.commit(commit("a", 2)),
+            store.commit(commit("large", 2, size=1_000_000)),
+            store.commit(commit("b", 2)),
+        ]
+        tasks = [asyncio.ensure_future(one) for one in group]
+        await asyncio.sleep(0.05)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), StoreUnavailable, type(None)]
+    assert "full" in str(outcomes[1])
+    for session, revision in (("a", 2), ("large", 1), ("b", 2)):
+        head = await store.head(Scope("acme", "main", session))
+        assert head is not None
+        assert head.revision == revision
+
+
+async def test_an_error_of_the_disk_is_not_the_callers(store: SqliteStore) -> None:
+    """As above, where SQLite leaves the transaction as it is."""
+
+    def fails(db: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with held(store):
+        tasks = [
+            asyncio.ensure_future(store.commit(commit("a"))),
+            writer_of(store).submit(fails, lambda result: None),
+            asyncio.ensure_future(store.commit(commit("b"))),
+        ]
+        await asyncio.sleep(0.05)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), StoreUnavailable, type(None)]
+    assert (await store.counts())["sessions"] == 2
+
+
 async def test_a_damaged_page_is_told_and_not_read(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = SqliteStore(path)

@@ -15,6 +15,7 @@ from contextengine_server.store.errors import StoreError
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Facts, MessageRow, SessionHead, StoredReply
 
+from .case import StoreCase
 from .model import Model, Session
 from .rows import debt, message, summary
 
@@ -236,46 +237,56 @@ async def same_lists(store: Store, model: Model, tenant: str) -> None:
     }
 
 
-@given(OPERATIONS)
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-async def test_the_store_is_the_model(store: Store, operations: list[dict[str, Any]]) -> None:
-    example, model = next(EXAMPLE), Model()
-    scopes = [Scope(f"{tenant}{example}", agent, session) for tenant, agent, session in SCOPES]
-    try:
-        for time, op in enumerate(operations, 1):
-            scope = scopes[op["scope"]]
-            expected: object = None
-            actual: object = None
-            if op["op"] == "write":
-                change = prepared(model, scope, op, time)
-                try:
-                    model.commit(change)
-                except StoreError as error:
-                    expected = outcome_of(error)
-                try:
-                    await store.commit(change)
-                except StoreError as error:
-                    actual = outcome_of(error)
-            else:
-                try:
-                    expected = model.delete(scope, op["cascade"])
-                except StoreError as error:
-                    expected = outcome_of(error)
-                try:
-                    actual = await store.delete(
-                        scope, expected_revision=None, cascade=op["cascade"]
-                    )
-                except StoreError as error:
-                    actual = outcome_of(error)
-            assert actual == expected
-            await same(store, model, scope)
-        for scope in scopes:
-            await same(store, model, scope)
-        for tenant in {scope.tenant for scope in scopes}:
-            await same_lists(store, model, tenant)
-    finally:
-        for scope in scopes:
-            await store.delete(scope, expected_revision=None, cascade=True)
-    assert set((await store.counts()).values()) == {0}
+class HistoryCases(StoreCase):
+    """Random operations, each store beside the model: after every one, both say the same."""
+
+    @given(OPERATIONS)
+    @settings(
+        max_examples=40,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
+    )
+    async def test_the_store_is_the_model(
+        self, store: Store, operations: list[dict[str, Any]]
+    ) -> None:
+        example, model = next(EXAMPLE), Model()
+        scopes = [Scope(f"{tenant}{example}", agent, session) for tenant, agent, session in SCOPES]
+        try:
+            for time, op in enumerate(operations, 1):
+                scope = scopes[op["scope"]]
+                expected: object = None
+                actual: object = None
+                if op["op"] == "write":
+                    change = prepared(model, scope, op, time)
+                    try:
+                        model.commit(change)
+                    except StoreError as error:
+                        expected = outcome_of(error)
+                    try:
+                        await store.commit(change)
+                    except StoreError as error:
+                        actual = outcome_of(error)
+                else:
+                    try:
+                        expected = model.delete(scope, op["cascade"])
+                    except StoreError as error:
+                        expected = outcome_of(error)
+                    try:
+                        actual = await store.delete(
+                            scope, expected_revision=None, cascade=op["cascade"]
+                        )
+                    except StoreError as error:
+                        actual = outcome_of(error)
+                assert actual == expected
+                await same(store, model, scope)
+            for scope in scopes:
+                await same(store, model, scope)
+            for tenant in {scope.tenant for scope in scopes}:
+                await same_lists(store, model, tenant)
+        finally:
+            for scope in scopes:
+                await store.delete(scope, expected_revision=None, cascade=True)
+        assert set((await store.counts()).values()) == {0}

@@ -1,0 +1,48 @@
+"""The suite that every store passes.
+
+    class TestMine(StoreSuite):
+        def factory(self, place):
+            return MyStore(place / "my.db")
+
+`shared = True` says that two stores may have one database open at once; `crowded` lets the suite
+see what happens where the database has no more room.
+"""
+
+from __future__ import annotations
+
+from .assignments import AssignmentCases
+from .case import Reopen, StoreCase
+from .commits import CommitCases
+from .debts import DebtCases
+from .deletions import DeletionCases
+from .groups import GroupCases
+from .guards import GuardCases
+from .histories import HistoryCases
+from .index import IndexCases
+from .model_leases import ModelLeaseCases
+from .reads import ReadCases
+from .search import SearchCases
+from .spawns import SpawnCases
+from .workload import WorkloadCases
+from .writers import WriterCases
+
+__all__ = ["Reopen", "StoreCase", "StoreSuite"]
+
+
+class StoreSuite(
+    CommitCases,
+    GroupCases,
+    WriterCases,
+    ReadCases,
+    HistoryCases,
+    DeletionCases,
+    DebtCases,
+    AssignmentCases,
+    GuardCases,
+    ModelLeaseCases,
+    SpawnCases,
+    WorkloadCases,
+    IndexCases,
+    SearchCases,
+):
+    """All that a store promises."""
