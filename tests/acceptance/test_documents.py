@@ -19,7 +19,7 @@ from contextengine_server.telemetry.event_names import EVENTS
 from tests.acceptance.shell import ROOT
 
 SERVER = ROOT / "server"
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
 
 
 def test_the_generated_pages_are_current() -> None:

@@ -175,6 +175,10 @@ def test_the_limits_are_the_defaults() -> None:
         assert re.search(rf"\| {re.escape(limit)}[ ,].*`{re.escape(name)}`", README), name
 
 
-def test_every_target_that_is_named_is_there() -> None:
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_target_that_is_named_is_there(page: str) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= set(targets)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    # Between backticks, or as a line that one types.
+    named = re.findall(r"(?:`|^ {4})make ([a-z-]+)", text, re.MULTILINE)
+    assert {"setup", "test", "lint"} <= set(named) <= set(targets)
