@@ -20,6 +20,7 @@ from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
 from contextengine_server.api.projection import ProjectionService
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
+from contextengine_server.api.projector import Projector
 from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
@@ -37,6 +38,7 @@ from contextengine_server.health.checks import (
     settings_checks,
     store_checks,
 )
+from contextengine_server.projection.targets import Targets
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
 from contextengine_server.runtime.broker import Harnesses, Terms
@@ -148,8 +150,8 @@ async def running(
             Meters(metrics),
         )
         core.summary_capacity, core.attached = models.capacity, harnesses.count
-        projected = ProjectionCache(core.limits.cache_bytes // CACHE_SHARE)
-        exporting.watch(core, projected, metrics)
+        projector = Projector(Targets(), ProjectionCache(core.limits.cache_bytes // CACHE_SHARE))
+        exporting.watch(core, projector.cache, metrics)
         background = Background(
             core, life, settings.summarizer.parallel, _idle_ms(settings), tracer
         )
@@ -170,10 +172,10 @@ async def running(
 
         services = {
             f"{PACKAGE}.ContextEngine": ContextEngineService(
-                core, ground, spawn_rules_of(settings), projected
+                core, ground, spawn_rules_of(settings), projector
             ),
             f"{PACKAGE}.Recall": RecallService(core, ground),
-            f"{PACKAGE}.Projection": ProjectionService(core, projected),
+            f"{PACKAGE}.Projection": ProjectionService(core, projector),
             f"{PACKAGE}.Runtime": RuntimeService(harnesses),
             f"{PACKAGE}.Sessions": SessionsService(core),
             f"{PACKAGE}.Engines": EnginesService(core, doctor, models.names),

@@ -11,10 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.projection.codex import jsonl
-from contextengine_server.projection.codex.renderer import project
-from contextengine_server.projection.codex.task import Action, Binding, Projected, Task, ThreadEvent
+from contextengine_server.projection.codex.renderer import Projected, render
 from contextengine_server.projection.codex.validator import validate
 from contextengine_server.projection.model import ChatRole, Item, Text, ToolCall, ToolResult
+from contextengine_server.projection.task import Task
+from contextengine_server.projection.thread import Action, Binding, ThreadEvent
 from tests.codex.app_server import AppServer
 from tests.codex.mock import ResponsesMock, plain, texts
 
@@ -41,13 +42,14 @@ def history() -> list[Item]:
 
 def projected(**fields: Any) -> Projected:
     task = {
+        "renderer": "jsonl",
         "items": history(),
         "prompt": (Text("go on"),),
         "epoch": "e1",
         "engine_id": "dag",
         "addition": "Be brief.",
     }
-    done = project(Task(**(task | {"budget": 80_000} | fields)))
+    done = render(Task(**(task | {"budget": 80_000} | fields)))
     body: dict[str, Any] = {"developerInstructions": done.instructions, "input": done.turn_input}
     assert validate(body | ({"items": done.items} if done.items else {})) == []
     return done

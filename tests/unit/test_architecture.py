@@ -68,7 +68,6 @@ FILES = sorted(SERVER.rglob("*.py"))
 
 TO_BE_PARTED = {
     "api/context_engine.py",
-    "api/projection.py",
     "context/fold.py",
     "session/core.py",
 }

@@ -6,10 +6,10 @@ from google.protobuf.message import Message
 
 from contextengine_proto.v1 import assemble_pb2, compaction_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
-from contextengine_server.api import projection, replies, unserved
+from contextengine_server.api import replies, unserved
 from contextengine_server.api.call import Call
 from contextengine_server.api.compaction import commit_compaction, compact
-from contextengine_server.api.projection_cache import ProjectionCache
+from contextengine_server.api.projector import Projector
 from contextengine_server.api.reading import (
     budget_spec,
     host_facts,
@@ -47,9 +47,9 @@ class ContextEngineService(ToolCalls, SubagentCalls):
     """Thin: reads the request, asks the session core, writes the reply."""
 
     def __init__(
-        self, core: SessionCore, ground: Ground, rules: SpawnRules, items: ProjectionCache
+        self, core: SessionCore, ground: Ground, rules: SpawnRules, projector: Projector
     ) -> None:
-        self.core, self.ground, self.rules, self.items = core, ground, rules, items
+        self.core, self.ground, self.rules, self.projector = core, ground, rules, projector
         self.answers = Answers(core)
 
     async def bootstrap(self, request: life.BootstrapRequest, call: Call) -> life.BootstrapResponse:
@@ -169,7 +169,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
             )
         unserved.refuse_fields(request)
-        projection.check(request)
+        self.projector.check_assemble(request)
         if request.HasField("current_token_count"):
             not_negative(request.current_token_count, "current_token_count")
         wanted = AssembleCall(
@@ -216,7 +216,7 @@ class ContextEngineService(ToolCalls, SubagentCalls):
         stands_on = assembly.view.incarnation, assembly.view.revision
         if request.HasField("projection"):
             with call.trace.span("project"):
-                reply = await projection.beside(reply, assembly, request, self.items)
+                reply = await self.projector.beside(reply, assembly, request)
         # A session key may name another session the next time, without a change of this one.
         if not (
             assembly.stored

@@ -26,7 +26,9 @@ app.add_typer(engines_app, name="engines")
 app.add_typer(config_app, name="config")
 app.add_typer(token_app, name="token")
 
-File = Annotated[Path, typer.Argument(help="The file.", exists=True, dir_okay=False, readable=True)]
+InputFile = Annotated[
+    Path, typer.Argument(help="The file.", exists=True, dir_okay=False, readable=True)
+]
 SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 Agent = Annotated[str, typer.Option(help="The agent whose session it is.")]
 Budget = Annotated[
@@ -51,7 +53,7 @@ Format = Literal["auto", "openai", "pi", "anthropic", "jsonl"]
 @asks
 def import_(
     where: Where,
-    file: File,
+    file: InputFile,
     agent: Agent = "default",
     session: Annotated[
         str, typer.Option(help="The session's id, for a file of one session.", show_default=False)
@@ -108,7 +110,7 @@ def export(
 @asks
 def replay(
     where: Where,
-    file: File,
+    file: InputFile,
     agent: Agent = "replay",
     session: Annotated[
         str,
@@ -188,10 +190,7 @@ def show(
 @asks
 def project(
     where: Where,
-    to: Annotated[
-        Literal["codex", "openai-chat", "openai-responses", "anthropic", "gemini"],
-        typer.Option(help="The form."),
-    ],
+    to: Annotated[str, typer.Option(metavar="TARGET", help="The form, by its target's name.")],
     session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)] = "",
     agent: Agent = "default",
     budget: Budget = None,

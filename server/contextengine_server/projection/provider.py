@@ -1,13 +1,18 @@
-"""What is asked of the renderer of a provider's form, and what it answers."""
+"""The forms of providers, of which the whole list is sent with each request: what is asked of their
+renderers, what they answer, and a projection made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from .call_ids import PLAIN, CallIdFormat
 from .model import ChatRole, Item, Loss, Part
+from .projection import Projection
+from .prompt import split_prompt
+from .target import Target
+from .task import Task
 
 OPENER = "[Earlier messages of this conversation are not shown.]"
 """A user's text before a list that would begin with the model, which Anthropic and Gemini refuse.
@@ -21,7 +26,7 @@ class ProviderTask(msgspec.Struct, frozen=True, kw_only=True):
     prompt: Sequence[Part] = ()
     """This turn's prompt where it is not among the items."""
     instructions: str = ""
-    """The system prompt: the harness's own and the engine's addition."""
+    """The system prompt: the engine's addition and the harness's own."""
     provider: str = ""
     model: str = ""
     """Who will be called. Reasoning is kept only where both are known to have made it."""
@@ -40,6 +45,56 @@ class Rendered(msgspec.Struct, frozen=True):
     """The system part, where the form keeps it apart and there is one."""
     instructions: str = ""
     losses: list[Loss] = msgspec.field(default_factory=list)
+
+
+class ProviderRenderer(msgspec.Struct, frozen=True):
+    """Projects into a provider's form with its own `render`."""
+
+    render: Callable[[ProviderTask], Rendered]
+
+    def __call__(self, target: Target, task: Task) -> Projection:
+        """The task in the form of `target`."""
+        items, prompt = task.items, task.prompt
+        if prompt:
+            items, prompt, _ = split_prompt(items, prompt)
+        # The addition stands before the harness's own system prompt, as AssembleResponse says.
+        sections = [text.strip() for text in (task.addition, task.base)]
+        rendered = self.render(
+            ProviderTask(
+                items=items,
+                prompt=prompt,
+                instructions="\n\n".join(filter(None, sections)),
+                provider=task.provider,
+                model=task.model,
+                breakpoints=task.breakpoints,
+                call_ids=target.call_ids,
+            )
+        )
+        size = len(rendered.messages_json) + len(rendered.system_json)
+        return Projection(
+            instructions=rendered.instructions,
+            messages_json=rendered.messages_json,
+            system_json=rendered.system_json,
+            losses=rendered.losses,
+            warnings=_warnings(target, task, rendered),
+            estimated_tokens=-(-size // 4),
+            message_count=task.message_count,
+        )
+
+
+def _warnings(target: Target, task: Task, rendered: Rendered) -> list[str]:
+    warnings = []
+    if rendered.messages_json == b"[]":
+        warnings.append(
+            "empty_messages: there is nothing to send but the system prompt, and"
+            f" {target.name} refuses an empty list: give this turn's prompt"
+        )
+    if task.inject:
+        warnings.append(
+            "inject_items: this form has no native thread to inject into; the messages are the"
+            " whole context"
+        )
+    return warnings
 
 
 def made_here(item: Item, names: Sequence[str], provider: str, model: str) -> bool:

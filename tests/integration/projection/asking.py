@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from contextengine import types as t
-from contextengine_server.cli.project import body_of
 from contextengine_server.projection.rules import RuleFinding
-from contextengine_server.projection.targets import VALIDATORS
+from contextengine_server.projection.targets import Targets
 from tests.integration.harness import House
 
-TARGETS = {
-    "codex": t.PROJECTION_TARGET_CODEX,
-    "openai-chat": t.PROJECTION_TARGET_OPENAI_CHAT,
-    "openai-responses": t.PROJECTION_TARGET_OPENAI_RESPONSES,
-    "anthropic": t.PROJECTION_TARGET_ANTHROPIC,
-    "gemini": t.PROJECTION_TARGET_GEMINI,
-}
+TARGETS = {target.name: target for target in Targets()}
 CODEX = t.PROJECTION_TARGET_CODEX
 Action = t.ProjectionAction
 
@@ -26,7 +19,8 @@ def text(said: str) -> list[t.Part]:
 
 
 def options(target: str = "codex", **fields: Any) -> t.ProjectionOptions:
-    return t.ProjectionOptions(target=TARGETS[target], **fields)
+    named = t.ProjectionTarget.Name(TARGETS[target].number)
+    return t.ProjectionOptions(target=named, **fields)
 
 
 async def project(
@@ -44,5 +38,6 @@ async def project(
 
 def judged(reply: t.ProjectResponse, target: str, model: str = "") -> list[RuleFinding]:
     """What the target's rules find, advice left out."""
-    found = VALIDATORS[target](body_of(reply, target), model)
+    form = TARGETS[target]
+    found = form.validator(form.body(reply), model)
     return [finding for finding in found if not finding.advice]

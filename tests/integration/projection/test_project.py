@@ -8,12 +8,12 @@ import pytest
 
 from contextengine import ContextEngineError, assistant, system, tool_call, tool_result, user
 from contextengine import types as t
-from contextengine_server.api import projection as served
+from contextengine_server.api import projection_options as options_in
+from contextengine_server.api import projector
+from contextengine_server.projection import thread
 from contextengine_server.projection.codex import jsonl
-from contextengine_server.projection.codex import task as codex
 from tests.integration.harness import House, budget, problem, ref
 from tests.integration.projection.asking import (
-    CODEX,
     TARGETS,
     Action,
     judged,
@@ -332,7 +332,7 @@ async def test_secrets_in_payloads_do_not_leave_and_texts_stay(house: House) -> 
     )
     reply = await project(house, session, prompt=text("x"))
     assert (reply.prompt.count(key), reply.stats.redactions) == (1, 2)
-    assert served.secrets_out("\x1b[1mplain\x00") == "\x1b[1mplain\x00"
+    assert projector.without_secrets("\x1b[1mplain\x00") == "\x1b[1mplain\x00"
     bootstrap = t.PROJECTION_MODE_THREAD_BOOTSTRAP
     openclaw = await project(house, session, prompt=text("x"), renderer="openclaw", mode=bootstrap)
     assert openclaw.prompt.count(key) == 1
@@ -381,14 +381,18 @@ async def test_the_addition_stands_before_a_providers_system_prompt(house: House
 
 
 def test_a_projection_knows_every_value_of_its_enums() -> None:
-    from contextengine_server.api import projection_items as reading
+    assert set(options_in.MODES) == set(t.ProjectionMode.values())
+    assert set(options_in.PAYLOADS) == set(t.PayloadMode.values())
+    events = {event.value for event in thread.ThreadEvent}
+    assert events == set(t.HostEvent.Kind.values()) - {0}
+    assert {action.value for action in thread.Action} == set(t.ProjectionAction.values()) - {0}
 
-    assert set(reading.TARGETS) == set(t.ProjectionTarget.values()) - {0}
-    assert set(reading.MODES) == set(t.ProjectionMode.values())
-    assert set(reading.PAYLOADS) == set(t.PayloadMode.values())
-    assert set(reading._EVENTS) == set(t.HostEvent.Kind.values()) - {0}
-    assert {action.value for action in codex.Action} == set(t.ProjectionAction.values()) - {0}
-    assert CODEX in reading.RENDERERS
+
+def test_the_table_of_targets_and_the_enum_say_the_same() -> None:
+    said = {f"PROJECTION_TARGET_{name.upper().replace('-', '_')}": name for name in TARGETS}
+    assert set(said) == set(t.ProjectionTarget.keys()) - {"PROJECTION_TARGET_UNSPECIFIED"}
+    for value, name in said.items():
+        assert t.ProjectionTarget.Value(value) == TARGETS[name].number
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -18,8 +18,10 @@ from contextengine_server.projection.model import (
     Text,
     ToolResult,
 )
+from contextengine_server.projection.projection import Projection
 from contextengine_server.projection.provider import ProviderTask, Rendered
 from contextengine_server.projection.rules import RuleFinding
+from contextengine_server.projection.targets import Targets
 from tests.unit.projection.making import assistant, call, numbered, result, summary, tool, user
 
 PNG = base64.b64decode(
@@ -29,6 +31,7 @@ PICTURE = Image("image/png", PNG, detail="low")
 SIGNED = Reasoning("I think.", signature=b"sig-1", item_id="rs_1")
 CLAUDE: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-4-8"}
 
+PROVIDERS = {target.name: target for target in Targets() if not target.threads}
 RENDER: dict[str, Callable[[ProviderTask], Rendered]] = {
     "openai-chat": openai_chat.render,
     "openai-responses": openai_responses.render,
@@ -49,16 +52,8 @@ def rendered(target: str, items: Sequence[Item], **fields: Any) -> Rendered:
 
 def body_of(target: str, made: Rendered) -> dict[str, Any]:
     """The request's body, after the way over the wire."""
-    names = {"openai-responses": "input", "gemini": "contents"}
-    systems = {
-        "openai-responses": "instructions",
-        "anthropic": "system",
-        "gemini": "systemInstruction",
-    }
-    body = {names.get(target, "messages"): listed(made)}
-    if made.system_json:
-        body[systems[target]] = json.loads(made.system_json)
-    return body
+    sent = Projection(messages_json=made.messages_json, system_json=made.system_json)
+    return PROVIDERS[target].body(sent)
 
 
 def listed(made: Rendered) -> list[Any]:
@@ -69,13 +64,8 @@ def listed(made: Rendered) -> list[Any]:
 
 def judged(target: str, body: Any) -> list[RuleFinding]:
     """What the target's validator finds, advice left out."""
-    validate: dict[str, Callable[[], list[RuleFinding]]] = {
-        "openai-chat": lambda: openai_chat.validate(body),
-        "openai-responses": lambda: openai_responses.validate(body),
-        "anthropic": lambda: anthropic.validate(body),
-        "gemini": lambda: gemini.validate(body, MODELS["gemini"]),
-    }
-    return [finding for finding in validate[target]() if not finding.advice]
+    found = PROVIDERS[target].validator(body, MODELS[target])
+    return [finding for finding in found if not finding.advice]
 
 
 def rich() -> list[Item]:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.api.projection_items import message_in
 from contextengine_server.projection.codex.jsonl import parse
-from contextengine_server.projection.codex.renderer import project, split_prompt
-from contextengine_server.projection.codex.task import Binding, Projected, Task
+from contextengine_server.projection.codex.renderer import Projected, render
 from contextengine_server.projection.model import (
     ChatRole,
     Covers,
@@ -22,6 +21,9 @@ from contextengine_server.projection.model import (
     ToolCall,
     ToolResult,
 )
+from contextengine_server.projection.prompt import split_prompt
+from contextengine_server.projection.task import Task
+from contextengine_server.projection.thread import Binding
 
 
 def user(text: str, sequence: int = 0, **more: Any) -> Item:
@@ -79,14 +81,19 @@ def task(
     """What is asked, the prompt taken out of the items as a service does."""
     given = (Text(prompt),) if isinstance(prompt, str) and prompt else tuple(prompt or ())
     kept, said, sequence = split_prompt(list(items), given)
-    known: dict[str, Any] = {"epoch": "e1", "engine_id": "dag", "budget": 80_000}
+    known: dict[str, Any] = {
+        "renderer": "jsonl",
+        "epoch": "e1",
+        "engine_id": "dag",
+        "budget": 80_000,
+    }
     return Task(items=kept, prompt=said, prompt_sequence=sequence, **(known | fields))
 
 
 def done(
     items: Iterable[Item] = (), prompt: str | tuple[Part, ...] = "go on", **fields: Any
 ) -> Projected:
-    return project(task(items, prompt, **fields))
+    return render(task(items, prompt, **fields))
 
 
 def openclaw(items: Iterable[Item] = (), prompt: str = "go on", **fields: Any) -> Projected:

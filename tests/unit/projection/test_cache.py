@@ -11,7 +11,7 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.api.projection_cache import ITEM_SHARE, OVERHEAD, ProjectionCache
 from contextengine_server.context.message import Form
 from contextengine_server.projection import render_state
-from contextengine_server.projection.codex.renderer import project
+from contextengine_server.projection.codex.renderer import render
 from contextengine_server.projection.model import Item, Text
 from contextengine_server.projection.tool_pairs import Paired, pair
 from contextengine_server.wire.frames import frame, origin_sequence
@@ -85,7 +85,7 @@ def plain(kind: str, sequence: int) -> bytes:
 
 def said(items: list[Item], target: str, prompt: str = "go on") -> object:
     if target == "codex":
-        done = project(task(items, prompt, budget=2_000_000))
+        done = render(task(items, prompt, budget=2_000_000))
         return done.prompt, [(loss.index, loss.what) for loss in done.losses]
     made = rendered(target, items, prompt=(Text(prompt),) if prompt else ())
     return (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from contextengine_server.projection.codex.task import Action, Binding, Mode, ThreadEvent
 from contextengine_server.projection.model import ProjectionImpossible
+from contextengine_server.projection.thread import Action, Binding, Mode, ThreadEvent
 from tests.unit.projection.making import (
     assistant,
     bound,

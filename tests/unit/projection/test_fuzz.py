@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex.records import line, parse_line, recorded
-from contextengine_server.projection.codex.task import Payload
 from contextengine_server.projection.codex.validator import validate
 from contextengine_server.projection.model import (
     ChatRole,
@@ -20,6 +19,7 @@ from contextengine_server.projection.model import (
     ToolCall,
     ToolResult,
 )
+from contextengine_server.projection.task import Payload
 from tests.unit.projection.making import done
 
 PIECES = (

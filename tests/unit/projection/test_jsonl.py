@@ -10,7 +10,6 @@ import pytest
 from contextengine_server.projection.codex import jsonl
 from contextengine_server.projection.codex.limits import TURN_CHARS, context_chars
 from contextengine_server.projection.codex.records import line, shape_text
-from contextengine_server.projection.codex.task import Action, Mode, Payload, ThreadEvent
 from contextengine_server.projection.codex.validator import validate
 from contextengine_server.projection.model import (
     ChatRole,
@@ -22,7 +21,9 @@ from contextengine_server.projection.model import (
     Reasoning,
     Text,
 )
+from contextengine_server.projection.task import Payload
 from contextengine_server.projection.text import sha256, units
+from contextengine_server.projection.thread import Action, Mode, ThreadEvent
 from contextengine_server.summarize.redaction import redact
 from tests.unit.projection.making import (
     assistant,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from contextengine_server.projection.codex import limits
+from contextengine_server.projection.codex import TARGET, limits
 from contextengine_server.projection.codex.openclaw import (
     OpenclawOptions,
     cut,
@@ -23,7 +24,6 @@ from contextengine_server.projection.codex.payloads import (
     redacted,
     result_payload,
 )
-from contextengine_server.projection.codex.task import Action, Mode, Payload, ThreadEvent
 from contextengine_server.projection.model import (
     ChatRole,
     Image,
@@ -33,7 +33,9 @@ from contextengine_server.projection.model import (
     Text,
     ToolResult,
 )
+from contextengine_server.projection.task import Payload, Task
 from contextengine_server.projection.text import units
+from contextengine_server.projection.thread import Action, Mode, ThreadEvent
 from contextengine_server.summarize.redaction import redact
 from tests.unit.projection.making import (
     assistant,
@@ -212,7 +214,12 @@ def test_secrets_are_masked_by_the_names_of_their_keys():
 
 
 def test_133_the_count_of_messages_before_the_prompt_is_of_the_hosts_own_list():
-    assert openclaw([user("a"), user("b")], pre_prompt_count=5).pre_prompt_count == 5
+    task = Task(
+        items=[user("a"), user("b")], renderer="openclaw", prompt=(Text("go on"),), message_count=5
+    )
+    assert TARGET.project(task).message_count == 5
+    repeated = replace(task, prompt=(Text("b"),))
+    assert TARGET.project(repeated).message_count == 4
 
 
 def test_135_a_request_alone_over_the_limit_keeps_its_tail():

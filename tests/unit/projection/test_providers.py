@@ -51,13 +51,15 @@ TYPES: dict[str, TypeAdapter[Any]] = {
     "anthropic": TypeAdapter(list[MessageParam]),
     "gemini": TypeAdapter(list[genai.Content]),
 }
+LISTS = {"openai-responses": "input", "gemini": "contents"}
+"""What the list is called where it is not `messages`."""
 SYSTEM = TypeAdapter(list[TextBlockParam])
 
 
 def confirm(target: str, body: Mapping[str, Any]) -> None:
     """Has the provider's own types read what is sent. They look into iterables only when these are
     walked."""
-    walk(TYPES[target].validate_python(next(iter(body.values()))))
+    walk(TYPES[target].validate_python(body[LISTS.get(target, "messages")]))
     if target == "anthropic" and "system" in body:
         walk(SYSTEM.validate_python(body["system"]))
 

@@ -11,7 +11,7 @@ import pytest
 from contextengine_server.projection import anthropic, gemini, openai_chat, openai_responses
 from contextengine_server.projection.codex import validator as codex
 from contextengine_server.projection.rules import RuleFinding
-from contextengine_server.projection.targets import VALIDATORS
+from contextengine_server.projection.targets import Targets
 
 Body = dict[str, Any]
 Break = Callable[[Body], Any]
@@ -487,5 +487,11 @@ def test_an_empty_list_and_an_object_of_something_else_are_found():
         ("gemini", {"contents": []}, "G3"),
         ("codex", {"messages": []}, "X6"),
     ):
-        assert [found.rule for found in VALIDATORS[target](body, "")] == [rule]
-    assert VALIDATORS["codex"]({}, "") == []
+        assert [found.rule for found in judge(target, body)] == [rule]
+    assert judge("codex", {}) == []
+
+
+def judge(name: str, body: Any) -> list[RuleFinding]:
+    target = Targets().named(name)
+    assert target is not None
+    return target.validator(body, "")

@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.projection.codex.records import recorded, stubbed
-from contextengine_server.projection.codex.task import Binding, Mode, Payload
 from contextengine_server.projection.codex.truncation import Cut, Fitted, cut_of, fit
 from contextengine_server.projection.model import Item
+from contextengine_server.projection.task import Payload
+from contextengine_server.projection.thread import Binding, Mode
 from tests.unit.projection.making import (
     assistant,
     bound,

@@ -44,11 +44,16 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
 
 
 def validate(
-    body: Any, signatures: Collection[str] | None = None, earlier: Sequence[Any] = ()
+    body: Any,
+    model: str = "",
+    *,
+    signatures: Collection[str] | None = None,
+    earlier: Sequence[Any] = (),
 ) -> list[RuleFinding]:
     """The findings on a list of messages, or on a request. `signatures`: those that the model made,
     where that is known; `earlier`: the messages of a request before, whose cached prefix should
-    still hold."""
+    still hold. No rule
+    depends on `model`."""
     whole = body if isinstance(body, Mapping) else None
     messages = whole.get("messages") if whole is not None else body
     if not isinstance(messages, list):

@@ -7,8 +7,9 @@ import json
 
 import msgspec
 
+from ..task import Task
 from ..text import canonical, sha256
-from .task import Action, Binding, Mode, Task, ThreadEvent
+from ..thread import Action, Binding, Mode, ThreadEvent
 
 SCHEMA = 1
 RENDERER = {"jsonl": "jsonl/1", "openclaw": "openclaw/3"}

@@ -29,8 +29,8 @@ from ..model import (
     text_of,
 )
 from ..placeholders import size_and_hash
+from ..task import Payload
 from ..text import canonical, lone_surrogate, sha256
-from .task import Payload
 
 Record = dict[str, Any]
 

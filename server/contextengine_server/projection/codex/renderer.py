@@ -4,66 +4,56 @@ what to do with the thread."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from ..model import ChatRole, File, Image, Item, Loss, ProjectionImpossible, Text, text_of
-from ..placeholders import placeholder
-from ..text import js_trim, lone_surrogate, units, utf8
+from ..fragments import JsonObject
+from ..model import ChatRole, Item, Loss, ProjectionImpossible, Text, text_of
+from ..projection import Stats
+from ..task import Payload, Task
+from ..text import lone_surrogate, units, utf8
+from ..thread import Action, Binding, Mode
 from . import jsonl, openclaw
+from .coverage import has_gap, held_after, held_before, sequences, unseen
 from .decision import ThreadDecision, bound, decide, developer_digest, mode_of, policy_of
 from .injection import developer_item, items_of, size_of
-from .limits import (
-    RETAINED_BYTES,
-    TURN_CHARS,
-    output_bytes,
-    part_chars,
-)
-from .pictures import input_of
+from .limits import RETAINED_BYTES, output_bytes, part_chars
 from .records import recorded
 from .room import developer_fits, joined, record_chars, too_large, total_chars
-from .task import Action, Binding, Mode, Payload, Projected, Stats, Task
 from .truncation import Cut, Fitted, cut_of, fit
+from .turn_input import turn_input
 
 RENDERERS = ("jsonl", "openclaw")
 
 
-def project(task: Task) -> Projected:
-    """Projects a context. Raises ProjectionImpossible where what may not be cut exceeds its limit;
-    then nothing should be sent."""
-    for name in ("addition", "base", "preamble"):
-        _sendable(getattr(task, name), name)
+class Projected(msgspec.Struct, frozen=True, kw_only=True):
+    """A context for Codex."""
+
+    instructions: str
+    prompt: str
+    turn_input: list[JsonObject]
+    """The `input` of turn/start: the prompt's text, and the pictures of this turn."""
+    items: list[JsonObject]
+    """What to inject before the turn."""
+    context_range: tuple[int, int] | None
+    """Where the context stands in `prompt`, in UTF-16 units."""
+    action: Action
+    reason: str
+    binding: Binding
+    losses: list[Loss]
+    warnings: list[str]
+    stats: Stats
+
+
+def render(task: Task) -> Projected:
+    """Renders a context whose prompt is not among its items. Raises ProjectionImpossible where
+    what may not be cut exceeds its limit; then nothing should be sent."""
+    _sendable(task.addition, "addition")
+    _sendable(task.base, "base")
+    _sendable(task.preamble, "preamble")
     _sendable(text_of(tuple(task.prompt)), "prompt")
     return _openclaw(task) if task.renderer == "openclaw" else _jsonl(task)
-
-
-def split_prompt(
-    items: Sequence[Item], prompt: Sequence[Any], current_id: str = ""
-) -> tuple[list[Item], tuple[Any, ...], int]:
-    """The context, this turn's prompt, and its sequence where it is stored (0: it is not).
-
-    A prompt that is given is left out of the context where the newest message is the user's and
-    says the same, surrounding white space aside. Else the message named, wherever it stands, or the
-    newest where it is the user's, is the prompt.
-    """
-    kept = list(items)
-    newest = kept[-1] if kept else None
-    users = newest is not None and newest.role is ChatRole.USER and newest.summary is None
-    if prompt:
-        said = js_trim(text_of(tuple(prompt)))
-        # Pictures without a word are the same only where they are the same pictures.
-        repeated = users and newest is not None and (said or newest.parts == tuple(prompt))
-        if repeated and newest is not None and js_trim(text_of(newest.parts)) == said:
-            kept.pop()
-            return kept, tuple(prompt), newest.sequence
-        return kept, tuple(prompt), 0
-    for at, item in enumerate(kept):
-        if current_id and item.id == current_id:
-            return kept[:at] + kept[at + 1 :], item.parts, item.sequence
-    if users and newest is not None:
-        return kept[:-1], newest.parts, newest.sequence
-    return kept, (), 0
 
 
 def _openclaw(task: Task) -> Projected:
@@ -91,7 +81,7 @@ def _openclaw(task: Task) -> Projected:
         context_chars=fitted.context[1] - fitted.context[0] if fitted.context else 0,
         instructions_chars=len(instructions),
     )
-    seen = _seen(task.items) if decision.project else _kept(task)
+    holds = sequences(task.items) if decision.project else held_before(task, task.items)
     return _answer(
         task,
         decision,
@@ -101,7 +91,7 @@ def _openclaw(task: Task) -> Projected:
         fitted.text,
         [],
         fitted.context,
-        seen,
+        holds,
         Cut(),
         losses,
         warnings,
@@ -115,12 +105,12 @@ def _jsonl(task: Task) -> Projected:
     mode = mode_of(task, warnings)
     leading, items = _leading(task.items)
     policy = policy_of(task, mode, 0)
-    decision = decide(task, mode, policy, _gap(task, items))
+    decision = decide(task, mode, policy, has_gap(task, items))
     instructions = joined(task.base, *leading, task.addition)
     total = total_chars(task)
     # The session's own leading instructions are part of what was assembled, and of its budget.
     developer_fits(task, total)
-    shown = items if decision.project else _unseen(task, items)
+    shown = items if decision.project else unseen(task, items)
     prompt = text_of(tuple(task.prompt))
     payload = task.payload or Payload.PRESERVE
     made_of = recorded(shown, payload, task.redact)
@@ -169,7 +159,7 @@ def _jsonl(task: Task) -> Projected:
     if text_lines:
         begin = units(framed.text[: framed.start])
         where = (begin, begin + units(framed.text[framed.start : framed.end]))
-    seen = _covered(task, items, decision, fitted)
+    holds = held_after(task, items, decision, fitted)
     cut = fitted.cut if decision.project else earlier
     return _answer(
         task,
@@ -180,7 +170,7 @@ def _jsonl(task: Task) -> Projected:
         framed.text,
         made,
         where,
-        seen,
+        holds,
         cut,
         losses,
         warnings,
@@ -195,9 +185,9 @@ def _answer(
     policy: str,
     instructions: str,
     prompt: str,
-    made: list[dict[str, Any]],
+    made: list[JsonObject],
     where: tuple[int, int] | None,
-    seen: tuple[int, int],
+    holds: tuple[int, int],
     cut: Cut,
     losses: list[Loss],
     warnings: list[str],
@@ -207,16 +197,15 @@ def _answer(
     return Projected(
         instructions=instructions,
         prompt=prompt,
-        turn_input=_turn_input(task, prompt, losses, warnings),
+        turn_input=turn_input(task, prompt, losses, warnings),
         items=made,
         context_range=where,
         action=decision.action,
         reason=decision.reason,
-        binding=bound(task, decision, mode, policy, instructions, seen, cut.facts),
+        binding=bound(task, decision, mode, policy, instructions, holds, cut.facts),
         losses=losses,
         warnings=warnings,
         stats=stats,
-        pre_prompt_count=task.pre_prompt_count,
     )
 
 
@@ -239,54 +228,6 @@ def _leading(items: Sequence[Item]) -> tuple[list[str], list[Item]]:
     ]
 
 
-def _seen(items: Sequence[Item]) -> tuple[int, int]:
-    """The first and last sequence among the items."""
-    sequences = [item.sequence for item in items if item.sequence]
-    return (min(sequences), max(sequences)) if sequences else (0, 0)
-
-
-def _kept(task: Task) -> tuple[int, int]:
-    known = task.binding or Binding()
-    return known.first_sequence, max(
-        known.last_sequence, _seen(task.items)[1], task.prompt_sequence
-    )
-
-
-def _covered(
-    task: Task, items: Sequence[Item], decision: ThreadDecision, fitted: Fitted
-) -> tuple[int, int]:
-    """What the thread holds from now on: from the first entry shown to the newest."""
-    if not decision.project:
-        return _kept(replace(task, items=items))
-    first, last = _seen(items)
-    return max(first, min(fitted.first or first, last)), max(last, task.prompt_sequence)
-
-
-def _unseen(task: Task, items: Sequence[Item]) -> list[Item]:
-    """What reached the session outside the bound thread: behind its last sequence, and not labelled
-    as the thread's own."""
-    known = task.binding or Binding()
-    return [
-        item
-        for item in items
-        if item.sequence > known.last_sequence
-        and item.labels.get("codex.thread") != known.thread_id
-    ]
-
-
-def _gap(task: Task, items: Sequence[Item]) -> bool:
-    """True where messages that the thread has not seen are gone from the context, or it saw some
-    that are."""
-    known = task.binding
-    if known is None or not known.last_sequence:
-        return False
-    newest = max([task.prompt_sequence, *(item.sequence for item in items)])
-    firsts = [item.sequence or (item.summary.first if item.summary else 0) for item in items]
-    unseen = [first for first in firsts if first > known.last_sequence]
-    evicted = bool(unseen) and len(unseen) == len([first for first in firsts if first])
-    return 0 < newest < known.last_sequence or (evicted and min(unseen) > known.last_sequence + 1)
-
-
 def _developer_changed(task: Task, decision: ThreadDecision, instructions: str) -> bool:
     """True where a live thread has other instructions: a resumed one keeps its first until Codex
     compacts."""
@@ -301,7 +242,7 @@ def _developer_changed(task: Task, decision: ThreadDecision, instructions: str) 
 
 
 def _settled(
-    task: Task, decision: ThreadDecision, made: list[dict[str, Any]], changed: bool
+    task: Task, decision: ThreadDecision, made: list[JsonObject], changed: bool
 ) -> ThreadDecision:
     """The action once it is known what there is to send."""
     if decision.action in (Action.RESUME, Action.INJECT):
@@ -319,39 +260,6 @@ def _settled(
     return decision
 
 
-def _turn_input(
-    task: Task, prompt: str, losses: list[Loss], warnings: list[str]
-) -> list[dict[str, Any]]:
-    """The turn's `input`: its text, and the pictures of the prompt. What cannot be shown is named
-    by a line in its place."""
-    made: list[dict[str, Any]] = [_input_text(prompt)] if prompt else []
-    pictures = 0
-    for part in task.prompt:
-        if isinstance(part, Text):
-            continue
-        wrong = "a turn takes texts and pictures"
-        if isinstance(part, Image):
-            shown, wrong = input_of(part)
-            if shown is not None:
-                made.append(shown)
-                continue
-            pictures += 1
-        rule = "X11" if isinstance(part, Image) else "X7"
-        losses.append(Loss(-1, f"the prompt's {part.kind}: {wrong}", rule))
-        if isinstance(part, Image | File):
-            made.append(_input_text(placeholder(part)))
-    if pictures:
-        warnings.append(
-            f"pictures_left_out: {pictures} of the prompt's pictures are not sent; the losses"
-            " say why"
-        )
-    return made
-
-
-def _input_text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "text_elements": []}
-
-
 def _report(fitted: Fitted, losses: list[Loss]) -> None:
     if fitted.omitted:
         losses.append(
@@ -366,6 +274,3 @@ def _sendable(text: str, name: str) -> None:
         raise ProjectionImpossible(
             name, f"holds a lone surrogate at character {at}: Codex answers nothing to it"
         )
-
-
-__all__ = ["RENDERERS", "TURN_CHARS", "project", "split_prompt"]

@@ -4,10 +4,11 @@ more."""
 from __future__ import annotations
 
 from ..model import ProjectionImpossible
+from ..task import Task
+from ..thread import ThreadEvent
 from . import jsonl
 from .decision import OVERFLOW_SHARE
 from .limits import CHARS_PER_TOKEN, COMPACTION_SHARE, DEVELOPER_CHARS, context_chars
-from .task import Task, ThreadEvent
 
 
 def total_chars(task: Task) -> int:

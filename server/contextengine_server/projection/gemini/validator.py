@@ -52,6 +52,7 @@ class GeminiRequest(msgspec.Struct, frozen=True):
 def validate(
     body: Any,
     model: str = "",
+    *,
     signatures: Collection[str] | None = None,
     earlier: Sequence[Any] = (),
 ) -> list[RuleFinding]:

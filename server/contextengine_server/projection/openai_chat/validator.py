@@ -22,8 +22,9 @@ MAX_ID = 64
 Messages = list[Any]
 
 
-def validate(body: Any) -> list[RuleFinding]:
-    """The findings on a list of messages, or on a request that holds it under `messages`."""
+def validate(body: Any, model: str = "") -> list[RuleFinding]:
+    """The findings on a list of messages, or on a request that holds it under `messages`. No rule
+    depends on `model`."""
     messages = body.get("messages") if isinstance(body, Mapping) else body
     if not isinstance(messages, list):
         return [RuleFinding("C1", "messages", "is not a list")]

@@ -38,9 +38,10 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
         return list(numbered(self.items, "input"))
 
 
-def validate(body: Any, earlier: Sequence[Any] = ()) -> list[RuleFinding]:
+def validate(body: Any, model: str = "", *, earlier: Sequence[Any] = ()) -> list[RuleFinding]:
     """The findings on a list of items, or on a request that holds it under `input`; `earlier`: the
-    items of a request before, whose cached prefix should still hold."""
+    items of a request before, whose cached prefix should still hold. No rule
+    depends on `model`."""
     continued = isinstance(body, Mapping) and bool(body.get("previous_response_id"))
     items = body.get("input") if isinstance(body, Mapping) else body
     if isinstance(items, str):
