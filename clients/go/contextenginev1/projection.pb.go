@@ -23,11 +23,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The forms.
+// The forms that the service brings along. Others are installed with it and asked for by name.
 type ProjectionTarget int32
 
 const (
-	// Not set. INVALID_ARGUMENT.
+	// Not set: `target_name` says the form, else INVALID_ARGUMENT.
 	ProjectionTarget_PROJECTION_TARGET_UNSPECIFIED ProjectionTarget = 0
 	// Developer instructions and a turn prompt, or items to inject, for the Codex app server.
 	ProjectionTarget_PROJECTION_TARGET_CODEX ProjectionTarget = 1
@@ -327,7 +327,7 @@ func (HostEvent_Kind) EnumDescriptor() ([]byte, []int) {
 // How to project.
 type ProjectionOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The form. Required.
+	// The form. Required, or else `target_name`.
 	Target ProjectionTarget `protobuf:"varint,1,opt,name=target,proto3,enum=contextengine.v1.ProjectionTarget" json:"target,omitempty"`
 	// The renderer of that form: for Codex `openclaw` or `jsonl`. Empty: the target's default.
 	Renderer string `protobuf:"bytes,2,opt,name=renderer,proto3" json:"renderer,omitempty"`
@@ -360,7 +360,11 @@ type ProjectionOptions struct {
 	ReserveTokens *int64 `protobuf:"varint,15,opt,name=reserve_tokens,json=reserveTokens,proto3,oneof" json:"reserve_tokens,omitempty"`
 	// The provider that will be called. Empty: the call's or the session's, else the target's own. With `model` it decides whether
 	// reasoning and signatures are sent back: only to the model that made them.
-	Provider      string `protobuf:"bytes,16,opt,name=provider,proto3" json:"provider,omitempty"`
+	Provider string `protobuf:"bytes,16,opt,name=provider,proto3" json:"provider,omitempty"`
+	// The form by its name, such as `anthropic`, or one that was installed with the service as a package and has no value of
+	// `target`. With `target` set as well, both must say the same. Empty: `target` says it. A name that the service does not
+	// have is INVALID_ARGUMENT, which lists the names that it has.
+	TargetName    string `protobuf:"bytes,17,opt,name=target_name,json=targetName,proto3" json:"target_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +507,13 @@ func (x *ProjectionOptions) GetReserveTokens() int64 {
 func (x *ProjectionOptions) GetProvider() string {
 	if x != nil {
 		return x.Provider
+	}
+	return ""
+}
+
+func (x *ProjectionOptions) GetTargetName() string {
+	if x != nil {
+		return x.TargetName
 	}
 	return ""
 }
@@ -803,7 +814,7 @@ func (x *ProjectRequest) GetEpoch() string {
 // A context in a target's form.
 type ProjectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The form.
+	// The form. Unspecified: it has no value here, `target_name` says it.
 	Target ProjectionTarget `protobuf:"varint,1,opt,name=target,proto3,enum=contextengine.v1.ProjectionTarget" json:"target,omitempty"`
 	// The renderer used.
 	Renderer string `protobuf:"bytes,2,opt,name=renderer,proto3" json:"renderer,omitempty"`
@@ -838,6 +849,8 @@ type ProjectResponse struct {
 	// The `input` of Codex's turn/start where it is more than the text `prompt`: a JSON array of that text and this turn's
 	// pictures. Empty: the text alone.
 	TurnInputJson []byte `protobuf:"bytes,17,opt,name=turn_input_json,json=turnInputJson,proto3" json:"turn_input_json,omitempty"`
+	// The form by its name, where it has no value of `target`. Empty: `target` says it.
+	TargetName    string `protobuf:"bytes,18,opt,name=target_name,json=targetName,proto3" json:"target_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -989,6 +1002,13 @@ func (x *ProjectResponse) GetTurnInputJson() []byte {
 		return x.TurnInputJson
 	}
 	return nil
+}
+
+func (x *ProjectResponse) GetTargetName() string {
+	if x != nil {
+		return x.TargetName
+	}
+	return ""
 }
 
 // Sizes in characters (Unicode code points, as Codex counts) unless the name says otherwise, and counts of records.
@@ -1232,7 +1252,7 @@ var File_contextengine_v1_projection_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"\n" +
-	"!contextengine/v1/projection.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1econtextengine/v1/message.proto\"\xbc\x06\n" +
+	"!contextengine/v1/projection.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1econtextengine/v1/message.proto\"\xdd\x06\n" +
 	"\x11ProjectionOptions\x12:\n" +
 	"\x06target\x18\x01 \x01(\x0e2\".contextengine.v1.ProjectionTargetR\x06target\x12\x1a\n" +
 	"\brenderer\x18\x02 \x01(\tR\brenderer\x12@\n" +
@@ -1251,7 +1271,9 @@ const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"\finject_items\x18\r \x01(\bR\vinjectItems\x124\n" +
 	"\x04mode\x18\x0e \x01(\x0e2 .contextengine.v1.ProjectionModeR\x04mode\x12*\n" +
 	"\x0ereserve_tokens\x18\x0f \x01(\x03H\x03R\rreserveTokens\x88\x01\x01\x12\x1a\n" +
-	"\bprovider\x18\x10 \x01(\tR\bproviderB\f\n" +
+	"\bprovider\x18\x10 \x01(\tR\bprovider\x12\x1f\n" +
+	"\vtarget_name\x18\x11 \x01(\tR\n" +
+	"targetNameB\f\n" +
 	"\n" +
 	"_max_charsB\x0f\n" +
 	"\r_token_budgetB\x18\n" +
@@ -1286,7 +1308,8 @@ const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"\x06prompt\x18\x05 \x03(\v2\x16.contextengine.v1.PartR\x06prompt\x124\n" +
 	"\x16system_prompt_addition\x18\x06 \x01(\tR\x14systemPromptAddition\x12*\n" +
 	"\x11at_least_revision\x18\a \x01(\x03R\x0fatLeastRevision\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\tR\x05epoch\"\xeb\t\n" +
+	"\x05epoch\x18\b \x01(\tR\x05epoch\"\x8c\n" +
+	"\n" +
 	"\x0fProjectResponse\x12:\n" +
 	"\x06target\x18\x01 \x01(\x0e2\".contextengine.v1.ProjectionTargetR\x06target\x12\x1a\n" +
 	"\brenderer\x18\x02 \x01(\tR\brenderer\x12\"\n" +
@@ -1306,7 +1329,9 @@ const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"\x18pre_prompt_message_count\x18\x0e \x01(\x03R\x15prePromptMessageCount\x12\x1a\n" +
 	"\bwarnings\x18\x0f \x03(\tR\bwarnings\x12=\n" +
 	"\x05stats\x18\x10 \x01(\v2'.contextengine.v1.ProjectResponse.StatsR\x05stats\x12&\n" +
-	"\x0fturn_input_json\x18\x11 \x01(\fR\rturnInputJson\x1a\xb4\x02\n" +
+	"\x0fturn_input_json\x18\x11 \x01(\fR\rturnInputJson\x12\x1f\n" +
+	"\vtarget_name\x18\x12 \x01(\tR\n" +
+	"targetName\x1a\xb4\x02\n" +
 	"\x05Stats\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x18\n" +
 	"\ainlined\x18\x02 \x01(\x03R\ainlined\x12\x18\n" +

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import projection_pb2 as pb
-from contextengine_server.errors import InvalidField
+from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.projection.target import Target
 from contextengine_server.projection.targets import Targets
 from contextengine_server.projection.task import Payload, Task
@@ -48,13 +48,25 @@ MAX_COUNT = 2**53
 
 
 def target_of(targets: Targets, options: pb.ProjectionOptions, field: str) -> Target:
-    """The target that is asked for. Raises InvalidField, naming it under `field`."""
-    target = targets.numbered(options.target)
-    if target is None:
-        raise InvalidField(
-            f"{field}.target", f"is required: one of {', '.join(pb.ProjectionTarget.keys()[1:])}"
-        )
-    return target
+    """The target that is asked for by its value, its name, or both. Raises InvalidField or
+    ContradictoryFields, naming it under `field`."""
+    numbered = targets.numbered(options.target)
+    if options.target_name:
+        named = targets.named(options.target_name)
+        if named is None:
+            raise InvalidField(
+                f"{field}.target_name",
+                f"is no target of this service: it has {', '.join(targets.names)}",
+            )
+        if options.target and named is not numbered:
+            raise ContradictoryFields(
+                [f"{field}.target", f"{field}.target_name"], "say different forms: give one of them"
+            )
+        return named
+    if numbered is None:
+        values = ", ".join(pb.ProjectionTarget.keys()[1:])
+        raise InvalidField(f"{field}.target", f"is required: one of {values}, or a target_name")
+    return numbered
 
 
 def check_options(targets: Targets, options: pb.ProjectionOptions, field: str) -> None:

@@ -37,6 +37,7 @@ def reply_of(target: Target, renderer: str, done: Projection) -> EncodedReply:
         warnings=done.warnings,
         stats=_stats(done.stats) if done.stats is not None else None,
         turn_input_json=done.turn_input_json,
+        target_name="" if target.number else target.name,
     )
     if done.context_range is not None:
         reply.context_range.start, reply.context_range.end = done.context_range

@@ -50,6 +50,11 @@ CASES: dict[str, list[Case]] = {
         bad("no options", t.ProjectRequest(session=S), "options"),
         bad("no target", asked(target=0), "options.target"),
         bad("an unknown target", asked(target=99), "options.target"),
+        bad("an unknown name", asked(target=0, target_name="markdown"), "options.target_name"),
+        bad("a name beside it", asked(target_name="markdown"), "options.target_name"),
+        contradictory(
+            "two targets", asked(target_name="gemini"), "options.target", "options.target_name"
+        ),
         bad("another's renderer", asked(renderer="anthropic"), "options.renderer"),
         bad("an unknown mode", asked(mode=99), "options.mode"),
         bad("an unknown payload mode", asked(payload_mode=99), "options.payload_mode"),

@@ -396,6 +396,19 @@ def test_the_table_of_targets_and_the_enum_say_the_same() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+async def test_a_form_is_asked_for_by_its_name_as_well(house: House, target: str) -> None:
+    session = await stored(house)
+    by_value = await project(house, session, target)
+    by_name = await house.client.projection.project(
+        t.ProjectionOptions(target_name=target), session=session
+    )
+    both = options(target)
+    both.target_name = target
+    assert by_name == by_value == await house.client.projection.project(both, session=session)
+    assert (by_name.target, by_name.target_name) == (TARGETS[target].number, "")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 async def test_summaries_are_shown_as_data_in_every_form(house: House, target: str) -> None:
     messages = [
         message

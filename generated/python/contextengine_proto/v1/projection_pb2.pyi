@@ -60,7 +60,7 @@ PROJECTION_ACTION_INJECT: ProjectionAction
 PROJECTION_ACTION_NOTHING: ProjectionAction
 
 class ProjectionOptions(_message.Message):
-    __slots__ = ("target", "renderer", "payload_mode", "binding", "host_events", "base_instructions", "product_name", "dynamic_tools_fingerprint", "max_chars", "token_budget", "model", "max_cache_breakpoints", "inject_items", "mode", "reserve_tokens", "provider")
+    __slots__ = ("target", "renderer", "payload_mode", "binding", "host_events", "base_instructions", "product_name", "dynamic_tools_fingerprint", "max_chars", "token_budget", "model", "max_cache_breakpoints", "inject_items", "mode", "reserve_tokens", "provider", "target_name")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     RENDERER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_MODE_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +77,7 @@ class ProjectionOptions(_message.Message):
     MODE_FIELD_NUMBER: _ClassVar[int]
     RESERVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    TARGET_NAME_FIELD_NUMBER: _ClassVar[int]
     target: ProjectionTarget
     renderer: str
     payload_mode: PayloadMode
@@ -93,7 +94,8 @@ class ProjectionOptions(_message.Message):
     mode: ProjectionMode
     reserve_tokens: int
     provider: str
-    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., payload_mode: _Optional[_Union[PayloadMode, str]] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., host_events: _Optional[_Iterable[_Union[HostEvent, _Mapping]]] = ..., base_instructions: _Optional[str] = ..., product_name: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., max_chars: _Optional[int] = ..., token_budget: _Optional[int] = ..., model: _Optional[str] = ..., max_cache_breakpoints: _Optional[int] = ..., inject_items: _Optional[bool] = ..., mode: _Optional[_Union[ProjectionMode, str]] = ..., reserve_tokens: _Optional[int] = ..., provider: _Optional[str] = ...) -> None: ...
+    target_name: str
+    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., payload_mode: _Optional[_Union[PayloadMode, str]] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., host_events: _Optional[_Iterable[_Union[HostEvent, _Mapping]]] = ..., base_instructions: _Optional[str] = ..., product_name: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., max_chars: _Optional[int] = ..., token_budget: _Optional[int] = ..., model: _Optional[str] = ..., max_cache_breakpoints: _Optional[int] = ..., inject_items: _Optional[bool] = ..., mode: _Optional[_Union[ProjectionMode, str]] = ..., reserve_tokens: _Optional[int] = ..., provider: _Optional[str] = ..., target_name: _Optional[str] = ...) -> None: ...
 
 class ProjectionBinding(_message.Message):
     __slots__ = ("schema_version", "thread_id", "engine_id", "policy_fingerprint", "epoch", "fingerprint", "dynamic_tools_fingerprint", "last_sequence", "first_sequence", "state")
@@ -160,7 +162,7 @@ class ProjectRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., options: _Optional[_Union[ProjectionOptions, _Mapping]] = ..., prompt: _Optional[_Iterable[_Union[_message_pb2.Part, _Mapping]]] = ..., system_prompt_addition: _Optional[str] = ..., at_least_revision: _Optional[int] = ..., epoch: _Optional[str] = ...) -> None: ...
 
 class ProjectResponse(_message.Message):
-    __slots__ = ("target", "renderer", "instructions", "prompt", "context_range", "messages_json", "system_json", "inject_items_json", "action", "action_reason", "binding", "losses", "estimated_tokens", "pre_prompt_message_count", "warnings", "stats", "turn_input_json")
+    __slots__ = ("target", "renderer", "instructions", "prompt", "context_range", "messages_json", "system_json", "inject_items_json", "action", "action_reason", "binding", "losses", "estimated_tokens", "pre_prompt_message_count", "warnings", "stats", "turn_input_json", "target_name")
     class Stats(_message.Message):
         __slots__ = ("records", "inlined", "stubbed", "omitted", "context_chars", "prompt_chars", "prompt_utf16_units", "instructions_chars", "redactions")
         RECORDS_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +217,7 @@ class ProjectResponse(_message.Message):
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     STATS_FIELD_NUMBER: _ClassVar[int]
     TURN_INPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    TARGET_NAME_FIELD_NUMBER: _ClassVar[int]
     target: ProjectionTarget
     renderer: str
     instructions: str
@@ -232,4 +235,5 @@ class ProjectResponse(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     stats: ProjectResponse.Stats
     turn_input_json: bytes
-    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., instructions: _Optional[str] = ..., prompt: _Optional[str] = ..., context_range: _Optional[_Union[ProjectResponse.TextRange, _Mapping]] = ..., messages_json: _Optional[bytes] = ..., system_json: _Optional[bytes] = ..., inject_items_json: _Optional[_Iterable[bytes]] = ..., action: _Optional[_Union[ProjectionAction, str]] = ..., action_reason: _Optional[str] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., losses: _Optional[_Iterable[_Union[ProjectResponse.Loss, _Mapping]]] = ..., estimated_tokens: _Optional[int] = ..., pre_prompt_message_count: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., stats: _Optional[_Union[ProjectResponse.Stats, _Mapping]] = ..., turn_input_json: _Optional[bytes] = ...) -> None: ...
+    target_name: str
+    def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., instructions: _Optional[str] = ..., prompt: _Optional[str] = ..., context_range: _Optional[_Union[ProjectResponse.TextRange, _Mapping]] = ..., messages_json: _Optional[bytes] = ..., system_json: _Optional[bytes] = ..., inject_items_json: _Optional[_Iterable[bytes]] = ..., action: _Optional[_Union[ProjectionAction, str]] = ..., action_reason: _Optional[str] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., losses: _Optional[_Iterable[_Union[ProjectResponse.Loss, _Mapping]]] = ..., estimated_tokens: _Optional[int] = ..., pre_prompt_message_count: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., stats: _Optional[_Union[ProjectResponse.Stats, _Mapping]] = ..., turn_input_json: _Optional[bytes] = ..., target_name: _Optional[str] = ...) -> None: ...
