@@ -28,7 +28,6 @@ from contextengine_server.api.sessions import SessionsService
 from contextengine_server.commands.prepare_spawn import SpawnRules
 from contextengine_server.commands.spawns import Sweeper
 from contextengine_server.compaction.jobs import Background
-from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import (
@@ -45,6 +44,7 @@ from contextengine_server.runtime.broker import Harnesses, Terms
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.core import Defaults, Limits, SessionCore
 from contextengine_server.session.load import inherits
+from contextengine_server.session.policies import Policies, policy_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.store.cached import CachedHeads
 from contextengine_server.store.protocols import Store
@@ -140,7 +140,7 @@ async def running(
         core = SessionCore(
             store,
             counter,
-            Selection(registry, store, settings.engine.default),
+            Selection(registry, store, settings.engine.default, Policies(settings.summarizer)),
             _chain(settings, models, pool, counter),
             Events(life, clock_ms),
             clock_ms,
@@ -329,7 +329,7 @@ def _models(
         sources,
         states,
         clock_ms,
-        policy_of(settings.engine.dag),
+        policy_of(settings.summarizer),
         count,
         settings.summarizer.attempts,
     )

@@ -10,10 +10,10 @@ from importlib.metadata import version
 from contextengine_server.api.auth import ConfigurationError, split_address
 from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.server import why_unbound
-from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
 from contextengine_server.session.core import SessionCore
+from contextengine_server.session.policies import policy_of
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 
@@ -44,7 +44,7 @@ async def sample(
 ) -> None:
     """Looks at the store for the gauges, where anybody reads them."""
     wanted = settings.telemetry.metrics
-    sampler = Sampler(core.store, policy_of(settings.engine.dag), core.clock_ms, metrics)
+    sampler = Sampler(core.store, policy_of(settings.summarizer), core.clock_ms, metrics)
     if wanted.endpoint or wanted.prometheus.address:
         await sampler.look()
         sampler.start()

@@ -29,8 +29,8 @@ BELOW: dict[str, set[str]] = {
     "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
-        "config.schema", "context", "wire", "store", "tokens", "engines", "summarize", "recall",
-        "telemetry", "errors", GENERATED,
+        "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
+        "summarize", "recall", "telemetry", "errors", GENERATED,
     },
     "compaction": {
         "context", "wire", "store", "tokens", "engines", "summarize", "session", "telemetry",
@@ -45,7 +45,8 @@ BELOW: dict[str, set[str]] = {
     "health": {"config", "context", "engines", "errors", "recall", "runtime", "session", "store",
     "summarize", "telemetry", "tokens", "wire", GENERATED},
     "api": {
-        "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
+        "config.policy", "context", "wire", "store", "tokens", "summarize", "engines", "recall",
+        "session",
         "compaction", "commands", "runtime", "health", "telemetry", "errors",
         "projection", GENERATED,
     },

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
@@ -16,8 +18,8 @@ from contextengine_server.api import replies
 from contextengine_server.api.auth import authorize
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
+from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.context.scope import Scope
-from contextengine_server.engines.options import DagOptions, models_named
 from contextengine_server.engines.registry import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.health.checks import (
@@ -31,6 +33,7 @@ from contextengine_server.health.checks import (
 )
 from contextengine_server.health.integrity import examine, left_over
 from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.policies import Options
 from contextengine_server.store.errors import StoreUnavailable
 
 MAX_OPTIONS_BYTES = 64 * 1024
@@ -82,11 +85,12 @@ class EnginesService:
             options_source = selected.options_source
         else:
             source = "request"
+        policy, policy_source = selection.policy_settings(scope)
         return pb.EnginesGetResponse(
             engine=self._engine(registration, await self._served(call.caller.tenant)),
             options=[
-                _option(registration, name, values, options_source)
-                for name in registration.options.model_fields
+                *_options_of(values, options_source),
+                *_options_of(policy, policy_source, f"{GROUP}."),
             ],
             source=source,
         )
@@ -121,18 +125,19 @@ class EnginesService:
                 "engine_id", "is required, or options_json, or clear: say what to assign"
             )
         scope = await self._scope(call.caller.tenant, request.scope, "scope")
-        options = _options(request.options_json)
-        target = request.engine_id
+        given = _options(request.options_json)
+        target, options = request.engine_id, Options({}, {})
         if not request.clear:
             target = target or (await self.core.selection.choose(scope, inherited=True)).engine_id
+            options = self.core.selection.policies.parted(given, registry.model(target))
             try:
-                registry.engine(target, registry.options(target, options))
+                registry.engine(target, registry.options(target, options.engine))
             except InvalidEngine as error:
                 raise EngineFailed(
                     str(error), metadata={"engine": target, "operation": "load"}
                 ) from error
-            options = registry.named(target, options)
-            self._check_models(registry.registration(target), options)
+            options = replace(options, engine=registry.named(target, options.engine))
+            self._check_models(options)
         await self.core.selection.assign(scope, request.engine_id, target, options)
         selected = await self.core.select(scope)
         self.core.events.emit(
@@ -144,12 +149,11 @@ class EnginesService:
             engine=replies.engine_info(selected.engine), source=selected.source
         )
 
-    def _check_models(self, registration: Registration, options: dict[str, Any]) -> None:
+    def _check_models(self, options: Options) -> None:
         """Refuses a model that nobody could ask: summaries would fall through to the next in the
         chain without a word."""
-        if registration.options is not DagOptions:
-            return
-        for option, model in models_named(DagOptions.model_validate(options)):
+        for option, model in PolicySettings.model_validate(options.policy).models_named():
+            option = options.given.get(option, option)
             name = model.partition(":")[0]
             if name not in self._models:
                 raise InvalidField(
@@ -231,11 +235,15 @@ def _options(raw: bytes) -> dict[str, Any]:
     return options
 
 
-def _option(
-    registration: Registration, name: str, values: BaseModel, source: str
-) -> pb.EnginesGetResponse.Option:
-    info = registration.options.model_fields[name]
-    value = getattr(values, name)
+def _options_of(
+    values: BaseModel, source: str, prefix: str = ""
+) -> Iterator[pb.EnginesGetResponse.Option]:
+    """Every option of a model, those of groups within it as one value."""
+    for name, value in values:
+        yield _option(prefix + name, type(values).model_fields[name], value, source)
+
+
+def _option(name: str, info: FieldInfo, value: object, source: str) -> pb.EnginesGetResponse.Option:
     said = pb.EnginesGetResponse.Option(
         name=info.alias or name,
         description=info.description or "",
@@ -267,4 +275,6 @@ def _check(check: Check) -> pb.DoctorResponse.Check:
 
 def _json(value: object) -> bytes:
     """A value of an option; of a group of options, their published names and values."""
-    return orjson.dumps(value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value)
+    return orjson.dumps(
+        value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
+    )

@@ -8,7 +8,6 @@ from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
 from contextengine_server.api.subagents import spawn_status
-from contextengine_server.compaction.summary_request import policy_for
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import BudgetImpossible
@@ -94,7 +93,7 @@ async def status_of(core: SessionCore, scope: Scope) -> pb.GetStatusResponse:
 
 
 async def _summarizers(core: SessionCore, scope: Scope, engine: Engine) -> pb.SummarizerStatus:
-    policy = policy_for(core, engine)
+    policy = core.selection.policy(scope)
     now = core.clock_ms()
     guards = (await StoredStates(core.store.guards).state(scope.tenant)).status(policy, now)
     said = pb.SummarizerStatus(

@@ -17,15 +17,10 @@ from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep, Engine, event_name
-from contextengine_server.engines.options import DagOptions
-from contextengine_server.engines.registry import DEFAULT
 from contextengine_server.session.core import SessionCore
 from contextengine_server.summarize import (
-    BreakerLimits,
     Cause,
     SourceMessage,
-    SpendLimits,
-    SummaryPolicy,
     SummaryRequest,
     SummaryResult,
 )
@@ -50,31 +45,6 @@ note that counts stands in. The first two are Comis's."""
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 
 
-def policy_of(options: DagOptions) -> SummaryPolicy:
-    """Which models are asked for a summary, and how much of them, by the options of an engine."""
-    spend, breaker = options.summarizer_spend, options.summarizer_breaker
-    return SummaryPolicy(
-        model=options.compaction_model,
-        fallbacks=options.compaction.summarizer_fallback_providers,
-        spend=SpendLimits(
-            spend.max_tokens_per_tenant_per_hour, spend.max_tokens_per_tenant_per_day
-        ),
-        breaker=BreakerLimits(
-            breaker.failure_threshold, breaker.reset_timeout_ms, breaker.half_open_timeout_ms
-        ),
-    )
-
-
-def policy_for(core: SessionCore, engine: Engine) -> SummaryPolicy:
-    """The policy of a session: by its engine's options, where they have one, else by the configured
-    ones."""
-    options = engine.options
-    if not isinstance(options, DagOptions):
-        options = core.selection.registry.options(DEFAULT, {})
-    assert isinstance(options, DagOptions)
-    return policy_of(options)
-
-
 def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) -> int | None:
     """The tokens of messages that a summary of this session may be made of at once: what the window
     of the model that is asked first leaves beside the prompt, the answer and the previous summary.
@@ -86,7 +56,7 @@ def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) ->
         tenant=scope.tenant,
         agent=scope.agent,
         session=scope.session,
-        policy=policy_for(core, engine),
+        policy=core.selection.policy(scope),
     )
     return core.summary_capacity(
         request, max((summary.tokens for summary in view.summaries), default=0)
@@ -190,7 +160,7 @@ def summary_request(
         tenant=scope.tenant,
         agent=scope.agent,
         session=scope.session,
-        policy=policy_for(core, engine),
+        policy=core.selection.policy(scope),
     )
 
 

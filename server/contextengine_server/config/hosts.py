@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contextengine_server.config.policy import FORMER, GROUP
 from contextengine_server.config.schema import OptionsError, Problem, describe
 from contextengine_server.config.source import Path, Source, show
 from contextengine_server.engines.options import DagOptions
@@ -237,7 +238,11 @@ def comis(source: Source) -> None:
     for path in [path for path in source.leaves if path[:3] == base]:
         key = path[3] if len(path) > 3 else ""
         option = ".".join(path[3:])
-        if option in _DAG_OPTIONS:
+        if option in FORMER:
+            value = source.leaves[path]
+            milliseconds = option.endswith("Ms") and _whole(value)
+            source.map(path, f"{GROUP}.{FORMER[option]}", f"{value}ms" if milliseconds else value)
+        elif option in _DAG_OPTIONS:
             source.map(path, f"engine.dag.{option}", source.leaves[path])
         elif key in _PIPELINE_OPTIONS:
             source.ignore(path, "an option of the pipeline engine, not a setting of this version")

@@ -12,7 +12,6 @@ from typing import Literal
 
 from contextengine_server.config.settings import BudgetSettings, Settings
 from contextengine_server.context.budget import ImpossibleBudget, window_budget
-from contextengine_server.engines.options import models_named
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
 """Context windows of models in use, for which the budget is worked out."""
@@ -252,11 +251,11 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             " asked",
             "Add endpoints to it, or remove summarizer.endpoints.",
         )
-    for option, reference in models_named(dag):
+    for option, reference in settings.summarizer.models_named():
         name = reference.partition(":")[0]
         if name not in names:
             yield Finding(
-                f"engine.dag.{option}",
+                option,
                 "warning",
                 f"names {name!r}, which is no endpoint that is asked; it is passed over",
                 "Add it to summarizer.endpoints, or name one of:"

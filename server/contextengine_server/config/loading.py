@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
+from contextengine_server.config.policy import GROUP, Renamed
 from contextengine_server.config.schema import (
     OptionsError,
     Problem,
@@ -54,7 +55,15 @@ def load_settings(
     merged: dict[str, Any] = {}
     problems: list[Problem] = []
     named: list[tuple[str, dict[str, Any]]] = []
+    blocks: list[Renamed] = []
     for source, values in sources:
+        values, renamed = _renamed(values)
+        blocks += renamed
+        problems += [
+            Problem(problem.path, f"{problem.text} (in {source})")
+            for block in renamed
+            for problem in block.problems
+        ]
         known, found = read_names(Settings, values)
         problems += [Problem(problem.path, f"{problem.text} (in {source})") for problem in found]
         named.append((source, known))
@@ -62,13 +71,28 @@ def load_settings(
     try:
         settings = Settings(**merged)
     except ValidationError as error:
-        found = problems_of(error, Settings)
-        raise SettingsError(
-            [*problems, *(_with_source(problem, named) for problem in found)]
-        ) from None
+        found = [_with_source(problem, named) for problem in problems_of(error, Settings)]
+        for block in blocks:
+            found = [block.as_given(problem) for problem in found]
+        raise SettingsError([*problems, *found]) from None
     if problems:
         raise SettingsError(problems)
     return settings
+
+
+def _renamed(values: dict[str, Any]) -> tuple[dict[str, Any], list[Renamed]]:
+    """The settings of a source with what engines' blocks say of summaries under `summarizer`, and
+    what was moved so."""
+    engines = values.get("engine")
+    if not isinstance(engines, Mapping):
+        return values, []
+    moved, blocks, group = dict(engines), [], values.get(GROUP, {})
+    for engine_id, options in engines.items():
+        if isinstance(options, Mapping):
+            block = Renamed(options, f"engine.{engine_id}")
+            blocks.append(block)
+            moved[engine_id], group = block.rest, block.over(group)
+    return {**values, "engine": moved, **({GROUP: group} if group else {})}, blocks
 
 
 def _from_file(

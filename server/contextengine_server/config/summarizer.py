@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from contextengine_server.config.group import Group
+from contextengine_server.config.policy import PolicySettings
 from contextengine_server.config.schema import Duration, Secret, Whole
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -138,7 +139,7 @@ class RuntimeSummarizerSettings(Group):
     attempts: Whole = Field(3, ge=1, le=10, description="How often a job is handed out.")
 
 
-class SummarizerSettings(Group):
+class SummarizerSettings(PolicySettings):
     """How summaries are made: by the models of attached harnesses, by those at endpoints, and
     without any by worker processes."""
 

@@ -26,56 +26,6 @@ class Options(BaseModel):
     )
 
 
-class SummarizerSpend(Options):
-    """What a tenant's summaries may cost: tokens of prompts and answers. Deterministic summaries
-    cost none."""
-
-    max_tokens_per_tenant_per_hour: Whole = Field(
-        500_000,
-        ge=0,
-        description="In any hour; beyond it summaries are made without a model. 0: no limit.",
-    )
-    max_tokens_per_tenant_per_day: Whole = Field(
-        5_000_000,
-        ge=0,
-        description="In any day; beyond it summaries are made without a model. 0: no limit.",
-    )
-
-
-class SummarizerBreaker(Options):
-    """When a tenant's failing models are let be for a while."""
-
-    failure_threshold: Whole = Field(
-        5,
-        ge=1,
-        description=(
-            "Summaries in a row for which every model failed; then none is asked for a while."
-        ),
-    )
-    reset_timeout_ms: Whole = Field(
-        60_000,
-        ge=1,
-        description="How long none is asked, in milliseconds; then one summary is the trial.",
-    )
-    half_open_timeout_ms: Whole = Field(
-        30_000,
-        ge=1,
-        description="How long that trial may take, in milliseconds; else it has failed.",
-    )
-
-
-class Compaction(Options):
-    """Which models stand in for the first."""
-
-    summarizer_fallback_providers: tuple[str, ...] = Field(
-        (),
-        description=(
-            "The models asked when the first fails, in order, each in the same form as"
-            " `compactionModel`. Empty: the others in their order."
-        ),
-    )
-
-
 class DagOptions(Options):
     """Options of the dag engine, by the names, defaults and ranges of the Comis dag."""
 
@@ -128,17 +78,6 @@ class DagOptions(Options):
             " for it."
         ),
     )
-    compaction_model: str = Field(
-        "",
-        description=(
-            "The model asked first for a summary, as `endpoint:model`, or the name of one of"
-            " `summarizer.endpoints` for its own model; `runtime`, or `runtime:model`, for one that"
-            " a harness lends. Empty: as `summarizer.order` says."
-        ),
-    )
-    compaction: Compaction = Compaction()
-    summarizer_spend: SummarizerSpend = SummarizerSpend()
-    summarizer_breaker: SummarizerBreaker = SummarizerBreaker()
 
 
 class LegacyOptions(Options):
@@ -158,11 +97,3 @@ class LegacyOptions(Options):
     summary_max_tokens: Whole = Field(
         4_000, ge=96, le=16_000, description="The target size of the one summary."
     )
-
-
-def models_named(options: DagOptions) -> list[tuple[str, str]]:
-    """The options that name models, each with one that it names: (published path, `endpoint:model`
-    or an endpoint)."""
-    fallbacks = options.compaction.summarizer_fallback_providers
-    named = [("compactionModel", options.compaction_model)] if options.compaction_model else []
-    return [*named, *(("compaction.summarizerFallbackProviders", model) for model in fallbacks)]

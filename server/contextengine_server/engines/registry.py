@@ -69,23 +69,27 @@ class Registry:
             )
         return known
 
-    def options(
-        self, engine_id: str, overrides: Mapping[str, Any], field: str = "options_json"
-    ) -> BaseModel:
-        """The configured options with overrides, validated. Raises InvalidField, UnknownEngine."""
-        registration = self.registration(engine_id)
-        base = self._configured.get(engine_id) or registration.options()
-        if not overrides:
-            return base
+    def model(self, engine_id: str) -> type[BaseModel]:
+        """What the engine's options are declared as. Raises UnknownEngine."""
+        return self.registration(engine_id).options
+
+    def options(self, engine_id: str, *layers: Mapping[str, Any]) -> BaseModel:
+        """The configured options with others over them, layer by layer, validated. Raises
+        InvalidField, UnknownEngine."""
+        model = self.model(engine_id)
+        base = self._configured.get(engine_id) or model()
+        given: dict[str, Any] = {}
         try:
-            # What is overridden is checked by itself first, so that its own names stand in the
-            # message.
-            named, problems = read_names(registration.options, overrides)
-            if problems:
-                raise OptionsError(problems)
-            return parse(registration.options, merge(base.model_dump(), named))
+            for layer in layers:
+                # What is given is checked by itself first, so that its own names stand in the
+                # message.
+                named, problems = read_names(model, layer)
+                if problems:
+                    raise OptionsError(problems)
+                given = merge(given, named)
+            return parse(model, merge(base.model_dump(), given)) if given else base
         except OptionsError as error:
-            raise InvalidField(field, str(error)) from error
+            raise InvalidField("options_json", str(error)) from error
 
     def named(self, engine_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options that were found valid, under their Python names."""

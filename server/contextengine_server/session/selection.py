@@ -6,15 +6,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
+from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.config.schema import merge
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registry import Registry
+from contextengine_server.session.policies import Options, Policies
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
+from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.telemetry.tracing import CURRENT
 
 
@@ -35,8 +39,20 @@ class Choice:
 
     engine_id: str
     source: str
-    options: dict[str, Any]
+    options: tuple[dict[str, Any], ...]
+    """By who chose them: the tenant's, over them the agent's, over them the session's."""
     options_source: str
+
+
+class Assigned(msgspec.Struct, frozen=True):
+    """An operator's choice for one tenant, agent or session, as its row holds it."""
+
+    engine_id: str
+    """Empty: as inherited."""
+    options: dict[str, dict[str, Any]]
+    """By engine."""
+    policy: dict[str, Any]
+    """What governs summaries, whichever engine serves."""
 
 
 @dataclass(slots=True)
@@ -50,15 +66,21 @@ class Failure:
     count: int = 1
 
 
+Assignments = dict[tuple[str, str], Assigned]
+"""Of a tenant, by (agent, session); an empty one stands for all of them."""
+
+
 class Selection:
     """Resolves engines. Assignments of a tenant are read once and kept in step by `assign`."""
 
-    def __init__(self, registry: Registry, store: Store, default: str) -> None:
+    def __init__(self, registry: Registry, store: Store, default: str, policies: Policies) -> None:
         self.registry = registry
         self.default = default
+        self.policies = policies
         self.failures: dict[str, Failure] = {}
         self._store = store
-        self._assigned: dict[str, dict[tuple[str, str], Assignment]] = {}
+        self._assigned: dict[str, Assignments] = {}
+        self._stale: set[str] = set()
         self._version = 0
         self._plain: Selected | None = None
 
@@ -80,49 +102,63 @@ class Selection:
             assigned = {key: row for key, row in assigned.items() if key != own}
         return self._choose(scope, assigned)
 
-    async def _assignments(self, tenant: str) -> dict[tuple[str, str], Assignment]:
-        known = self._assigned.get(tenant)
+    def policy(self, scope: Scope) -> SummaryPolicy:
+        """What governs the summaries of a scope, by the assignments as they were read last: when
+        its engine was selected."""
+        return self.policies.policy([policy for _, policy in self._policy_layers(scope)])
+
+    def policy_settings(self, scope: Scope) -> tuple[PolicySettings, str]:
+        """The same as settings, and who chose the nearest of them."""
+        layers = self._policy_layers(scope)
+        source = layers[-1][0] if layers else "configuration"
+        return self.policies.settings([policy for _, policy in layers]), source
+
+    def _policy_layers(self, scope: Scope) -> list[tuple[str, dict[str, Any]]]:
+        rows = _levels(scope, self._assigned.get(scope.tenant, {}))
+        return [(level, row.policy) for level, row in rows if row.policy]
+
+    async def _assignments(self, tenant: str) -> Assignments:
+        known = None if tenant in self._stale else self._assigned.get(tenant)
         while known is None:
             version = self._version
             rows = await self._store.assignments(tenant)
             if version == self._version:  # else they may be older than what was assigned meanwhile
-                known = self._assigned[tenant] = {(row.agent, row.session): row for row in rows}
+                known = {(row.agent, row.session): self._read(row) for row in rows}
+                self._assigned[tenant] = known
+                self._stale.discard(tenant)
         return known
 
-    def _choose(self, scope: Scope, assigned: dict[tuple[str, str], Assignment]) -> Choice:
-        engine_id, source, options_source = self.default, "configuration", "configuration"
-        overrides: dict[str, dict[str, Any]] = {}
-        sources: dict[str, str] = {}
-        levels = [("tenant", ("", ""))]
-        levels += [("agent", (scope.agent, ""))] if scope.agent else []
-        levels += (
-            [("session", (scope.agent, scope.session))] if scope.agent and scope.session else []
+    def _read(self, row: Assignment) -> Assigned:
+        """A row. In rows of earlier versions the policy stands among the options of an engine."""
+        options: dict[str, dict[str, Any]] = orjson.loads(row.options or b"{}")
+        policy = options.pop(GROUP, {})
+        for engine_id in set(options) & set(self.registry.ids):
+            parted = self.policies.parted(options[engine_id], self.registry.model(engine_id))
+            options[engine_id], policy = parted.engine, merge(parted.policy, policy)
+        given = {engine_id: own for engine_id, own in options.items() if own}
+        return Assigned(row.engine_id, given, policy)
+
+    def _choose(self, scope: Scope, assigned: Assignments) -> Choice:
+        rows = _levels(scope, assigned)
+        engine_id, source = next(
+            ((row.engine_id, level) for level, row in reversed(rows) if row.engine_id),
+            (self.default, "configuration"),
         )
-        for level, key in levels:
-            row = assigned.get(key)
-            if row is None:
-                continue
-            if row.engine_id:
-                engine_id, source = row.engine_id, level
-            for engine, options in orjson.loads(row.options or b"{}").items():
-                overrides[engine] = merge(overrides.get(engine, {}), options)
-                sources[engine] = level
-        return Choice(
-            engine_id, source, overrides.get(engine_id, {}), sources.get(engine_id, options_source)
-        )
+        given = [(row.options[engine_id], level) for level, row in rows if engine_id in row.options]
+        options_source = given[-1][1] if given else "configuration"
+        return Choice(engine_id, source, tuple(options for options, _ in given), options_source)
 
     def _make(self, choice: Choice) -> Selected:
-        options = self.registry.options(choice.engine_id, choice.options)
+        options = self.registry.options(choice.engine_id, *choice.options)
         return Selected(
             self.registry.engine(choice.engine_id, options), choice.source, choice.options_source
         )
 
-    async def assign(
-        self, scope: Scope, engine_id: str, target: str, options: dict[str, Any]
-    ) -> None:
-        """Records an operator's choice: the engine (empty: as inherited), and options of the engine
-        `target`, by their Python names. The session's next run uses it."""
-        kept = orjson.dumps({target: options} if options else {})
+    async def assign(self, scope: Scope, engine_id: str, target: str, options: Options) -> None:
+        """Records an operator's choice: the engine (empty: as inherited), options of the engine
+        `target` by their Python names, and the policy. The session's next run uses it."""
+        parts = {target: options.engine, GROUP: options.policy}
+        kept = orjson.dumps({name: part for name, part in parts.items() if part})
         with CURRENT.get().span("commit"):
             await self._store.assign(
                 Assignment(scope.tenant, scope.agent, scope.session, engine_id, kept)
@@ -133,7 +169,7 @@ class Selection:
         """Reads the tenant's assignments again when they are next needed: they changed, or went
         with a session."""
         self._version += 1
-        self._assigned.pop(tenant, None)
+        self._stale.add(tenant)
 
     def legacy(self) -> Engine:
         """The engine that `on_engine_failure: legacy` falls back to."""
@@ -147,3 +183,13 @@ class Selection:
             return known
         self.failures[engine_id] = Failure(engine_id, operation, reason, time_ms)
         return self.failures[engine_id]
+
+
+def _levels(scope: Scope, assigned: Assignments) -> list[tuple[str, Assigned]]:
+    """What was assigned to a scope, each with who chose it, the nearest last."""
+    keys = {"tenant": ("", "")}
+    if scope.agent:
+        keys["agent"] = (scope.agent, "")
+    if scope.agent and scope.session:
+        keys["session"] = (scope.agent, scope.session)
+    return [(level, assigned[key]) for level, key in keys.items() if key in assigned]

@@ -13,6 +13,7 @@ from contextengine import types as t
 from contextengine.messages import user
 from contextengine_server.engines.registry import Registration, Registry
 from contextengine_server.errors import UnknownEngine
+from contextengine_server.store.rows import Assignment
 from tests.integration.engines.broken import FRAGILE, REFUSING, SECRET, WANTING
 from tests.integration.harness import BOB, RUNTIME, House, house, problem, ref, texts
 
@@ -144,6 +145,58 @@ async def test_options_within_options_are_chosen_one_by_one(house: House) -> Non
     )
     caps = (await client.get_status(ref())).summarizers
     assert (caps.max_tokens_per_hour, caps.max_tokens_per_day) == (1000, 5000)
+
+
+FORMER_CAP = b'{"summarizerSpend": {"maxTokensPerTenantPerHour": 1234}}'
+OUR_CAP = b'{"summarizer": {"spend": {"max_tokens_per_tenant_per_hour": 1234}}}'
+
+
+@pytest.mark.parametrize("cap", [FORMER_CAP, OUR_CAP], ids=["former name", "our name"])
+async def test_what_governs_a_tenants_summaries_holds_for_every_engine(
+    house: House, cap: bytes
+) -> None:
+    """A tenant's cap is the tenant's, and not that of its sessions with one engine."""
+    client = house.client
+    for name, engine in (("one", "dag"), ("two", "legacy")):
+        await client.ingest(ref(name), user("hello"))
+        await client.engines.assign(scope=ref(name), engine_id=engine)
+
+    async def caps() -> list[int]:
+        return [
+            (await client.get_status(ref(name))).summarizers.max_tokens_per_hour
+            for name in ("one", "two")
+        ]
+
+    assert await caps() == [500_000, 500_000]
+    await client.engines.assign(options_json=cap)
+    assert await caps() == [1234, 1234]
+    await house.restart()
+    client = house.client
+    assert await caps() == [1234, 1234]
+    await client.engines.assign(
+        scope=ref("two"), engine_id="legacy", options_json=cap.replace(b"1234", b"77")
+    )
+    assert await caps() == [1234, 77]
+    (spend,) = [
+        json.loads(option.value_json)
+        for option in (await client.engines.get(session=ref("two"))).options
+        if option.name == "summarizer.spend"
+    ]
+    assert spend["max_tokens_per_tenant_per_hour"] == 77
+
+
+async def test_a_policy_that_an_earlier_version_stored_still_holds(house: House) -> None:
+    """It kept the policy among the options of an engine."""
+    await house.client.ingest(ref(), user("hello"))
+    kept = (
+        b'{"dag":{"summarizer_spend":{"max_tokens_per_tenant_per_hour":55},"fresh_tail_turns":3}}'
+    )
+    await house.app.store.assign(Assignment("default", "", "", "", kept))
+    await house.restart()
+    status = await house.client.get_status(ref())
+    assert (status.summarizers.max_tokens_per_hour, status.engine.tail_steps) == (55, 3)
+    await house.client.engines.assign(scope=ref(), engine_id="legacy")
+    assert (await house.client.get_status(ref())).summarizers.max_tokens_per_hour == 55
 
 
 @pytest.mark.parametrize(

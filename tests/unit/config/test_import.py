@@ -3,6 +3,7 @@ lost silently."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from contextengine_server.config.importing import ImportedConfig, import_config
 from contextengine_server.config.loading import load_settings
+from contextengine_server.config.policy import FORMER
 from contextengine_server.config.schema import OptionsError
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.options import DagOptions
@@ -257,7 +259,7 @@ def test_comis_pipeline_is_kept_by_name() -> None:
 
 def test_comis_options_of_the_pipeline_are_listed_each(tmp_path: Path) -> None:
     config = import_config(COMIS_OPTIONS, "~/.comis/config.yaml")
-    assert taken(config) == {"engine.dag.compactionModel": ""}
+    assert taken(config) == {"summarizer.model": ""}
     assert settings(config, tmp_path) == Settings()
     why = reasons(config)
     assert len(why) == 9
@@ -284,11 +286,17 @@ def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:
             "halfOpenTimeoutMs": 500,
         },
     }
-    assert set(values) == {field.alias for field in DagOptions.model_fields.values()}
+    own = {field.alias for field in DagOptions.model_fields.values()}
+    assert set(values) - own == {former.partition(".")[0] for former in FORMER}
     text = yaml.safe_dump({"agents": {"scout": {"contextEngine": {"version": "dag", **values}}}})
     config = import_config(text)
     assert config.ignored == []
-    assert settings(config, tmp_path).engine.dag == DagOptions(**values)
+    taken_over = settings(config, tmp_path)
+    given = load_settings(None, {"engine.dag": values}, {})
+    dag = DagOptions(**{name: value for name, value in values.items() if name in own})
+    assert taken_over.engine.dag == given.engine.dag == dag
+    assert taken_over.summarizer == given.summarizer
+    assert taken_over.summarizer.breaker.half_open_timeout == timedelta(milliseconds=500)
 
 
 def test_comis_agents_that_differ_are_named(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from contextengine_server.app import endpoints_of
-from contextengine_server.compaction.summary_request import policy_of
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.loading import SettingsError, load_settings
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.options import DagOptions
-from contextengine_server.engines.registry import Registry
+from contextengine_server.engines.options import DagOptions, LegacyOptions
 from contextengine_server.errors import InvalidField
+from contextengine_server.session.policies import Options, Policies, policy_of
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.openai import Endpoint
 
@@ -37,7 +37,7 @@ def test_without_endpoints_there_are_none() -> None:
 
 
 def test_the_defaults_are_one_policy_everywhere() -> None:
-    assert policy_of(DagOptions()) == SummaryPolicy()
+    assert policy_of(Settings().summarizer) == SummaryPolicy()
     assert endpoints_of(load(LOCAL)) == [Endpoint(**LOCAL)]
 
 
@@ -49,7 +49,7 @@ def test_options_have_the_names_of_comis_and_reach_the_policy() -> None:
         summarizerSpend={"maxTokensPerTenantPerHour": 0},
         summarizerBreaker={"failureThreshold": 2, "halfOpenTimeoutMs": 7},
     )
-    policy = policy_of(settings.engine.dag)
+    policy = policy_of(settings.summarizer)
     assert (policy.model, policy.fallbacks) == ("local:large", ("local",))
     assert (policy.spend.per_hour, policy.spend.per_day) == (0, 5_000_000)
     breaker = policy.breaker
@@ -60,17 +60,85 @@ def test_options_have_the_names_of_comis_and_reach_the_policy() -> None:
     )
 
 
+def test_the_names_of_comis_and_ours_say_the_same() -> None:
+    former = load(compactionModel="a:b", summarizerBreaker={"resetTimeoutMs": 1_500})
+    ours = {"summarizer.model": "a:b", "summarizer.breaker.reset_timeout": "1500ms"}
+    assert load_settings(None, ours, {}) == former
+
+
+def test_a_name_is_not_given_twice_under_both_names() -> None:
+    flags = {"summarizer.model": "a", "engine.dag": {"compactionModel": "b"}}
+    with pytest.raises(SettingsError) as caught:
+        load_settings(None, flags, {})
+    assert str(caught.value) == (
+        "summarizer.model: is given twice, also as engine.dag.compactionModel; keep one"
+        " (in the command line)"
+    )
+
+
+def test_a_nearer_source_wins_whichever_name_it_has() -> None:
+    environ = {"CONTEXTENGINE_ENGINE__DAG__COMPACTION_MODEL": "near"}
+    assert load_settings(None, {}, environ).summarizer.model == "near"
+    assert load_settings(None, {"summarizer.model": "nearer"}, environ).summarizer.model == "nearer"
+
+
 def test_a_sessions_override_of_one_limit_leaves_the_others_as_configured() -> None:
-    configured = DagOptions(summarizer_spend={"max_tokens_per_tenant_per_day": 7})
-    registry = Registry({"dag": configured})
-    options = registry.options("dag", {"summarizerSpend": {"maxTokensPerTenantPerHour": 5}})
-    assert isinstance(options, DagOptions)
-    assert options.summarizer_spend.max_tokens_per_tenant_per_hour == 5
-    assert options.summarizer_spend.max_tokens_per_tenant_per_day == 7
+    policies = Policies(load(summarizerSpend={"maxTokensPerTenantPerDay": 7}).summarizer)
+    given = policies.parted({"summarizerSpend": {"maxTokensPerTenantPerHour": 5}}, DagOptions)
+    policy = policies.policy([given.policy])
+    assert (policy.spend.per_hour, policy.spend.per_day) == (5, 7)
     with pytest.raises(
         InvalidField, match=r"summarizerBreaker.failureThreshold: must be at least 1, got 0"
     ):
-        registry.options("dag", {"summarizerBreaker": {"failureThreshold": 0}})
+        policies.parted({"summarizerBreaker": {"failureThreshold": 0}}, DagOptions)
+
+
+@pytest.mark.parametrize("model", [DagOptions, LegacyOptions])
+def test_what_an_operator_gives_is_parted_whatever_the_engine(model: type[BaseModel]) -> None:
+    parted = Policies(Settings().summarizer).parted(
+        {
+            "anOption": 3,
+            "compactionModel": "a:b",
+            "summarizer": {"breaker": {"reset_timeout": "2s"}, "fallbacks": ["c"]},
+        },
+        model,
+    )
+    assert parted == Options(
+        {"anOption": 3},
+        {"model": "a:b", "breaker": {"reset_timeout": "PT2S"}, "fallbacks": ["c"]},
+        {"summarizer.model": "compactionModel"},
+    )
+
+
+def test_an_engines_own_option_of_a_former_name_is_its_own() -> None:
+    class Own(BaseModel):
+        compaction: dict[str, int] = {}
+
+    given = {"compaction": {"x": 1}, "compactionModel": "a"}
+    parted = Policies(Settings().summarizer).parted(given, Own)
+    assert (parted.engine, parted.policy) == ({"compaction": {"x": 1}}, {"model": "a"})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"summarizer": 3}, "summarizer: must be a mapping of names to values"),
+        ({"summarizer": {"modell": "x"}}, "summarizer.modell: is not a known name"),
+        ({"summarizerSpend": {"perHour": 1}}, "summarizerSpend.perHour: is not a known name"),
+        ({"summarizerSpend": 3}, "summarizerSpend: is not a known name"),
+        (
+            {"summarizer": {"model": "a"}, "compactionModel": "b"},
+            "summarizer.model: is given twice, also as compactionModel; keep one",
+        ),
+        ({"compactionModel": "a", "compaction_model": "b"}, "is given twice"),
+        ({"summarizerBreaker": {"resetTimeoutMs": True}}, "must be a number"),
+        ({"summarizerBreaker": {"resetTimeoutMs": 1e400}}, "must be a duration"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        Policies(Settings().summarizer).parted(options, DagOptions)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +247,8 @@ def test_doctor_names_what_will_be_passed_over(monkeypatch: pytest.MonkeyPatch) 
     )
     found = {finding.name: finding for finding in config_lint(settings) if finding.status != "ok"}
     assert set(found) == {
-        "engine.dag.compactionModel",
-        "engine.dag.compaction.summarizerFallbackProviders",
+        "summarizer.model",
+        "summarizer.fallbacks",
         "summarizer.endpoints[0].window",
         "summarizer.endpoints[1].api_key_env",
         "summarizer.endpoints[1].base_url",
