@@ -102,13 +102,15 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 	$(if $(findstring java,$(CLIENTS)),mkdir -p build/docs/java && (cd clients/java && mvn -B -q package) && cp -r clients/java/target/reports/apidocs/. build/docs/java)
 	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo doc --quiet --no-deps --target-dir ../../build/rust && mkdir -p ../../build/docs/rust && cp -r ../../build/rust/doc/. ../../build/docs/rust)
 
+packages: THIS = $(shell cat VERSION)
 packages: setup $(BUILDS) ## Build what is published into build/packages
+	rm -rf build/packages
 	for project in $(dir $(PROJECTS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
 	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm pack --silent --pack-destination ../../build/packages)
-	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(shell cat VERSION).pom)
-	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/*.crate ../../build/packages)
+	$(if $(findstring java,$(CLIENTS)),(cd clients/java && mvn -B -q package) && cp clients/java/target/contextengine-client-$(THIS)*.jar build/packages && cp clients/java/pom.xml build/packages/contextengine-client-$(THIS).pom)
+	$(if $(findstring rust,$(CLIENTS)),cd clients/rust && cargo package --quiet --allow-dirty --no-verify --target-dir ../../build/rust && cp ../../build/rust/package/contextengine-$(THIS).crate ../../build/packages)
 
 release: setup ## Set a version in all packages, run what CI runs, commit and tag: make release VERSION=0.2.0
 	@test -n "$(VERSION)" || { echo "say which version: make release VERSION=X.Y.Z, with DRY_RUN=1 to see what it would do"; exit 1; }
