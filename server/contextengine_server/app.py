@@ -37,7 +37,7 @@ from contextengine_server.health.checks import (
     settings_checks,
     store_checks,
 )
-from contextengine_server.projection.targets import Targets
+from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
 from contextengine_server.runtime.broker import Harnesses, Terms
@@ -113,6 +113,7 @@ async def running(
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
         tracer = _tracer(settings, stack)
+        targets = installed_targets()
         registry = registry_of(settings)
         registry.engine(settings.engine.default, registry.options(settings.engine.default, {}))
         counter = TokenCounter(settings.tokens.encoding)
@@ -150,7 +151,7 @@ async def running(
             Meters(metrics),
         )
         core.summary_capacity, core.attached = models.capacity, harnesses.count
-        projector = Projector(Targets(), ProjectionCache(core.limits.cache_bytes // CACHE_SHARE))
+        projector = Projector(targets, ProjectionCache(core.limits.cache_bytes // CACHE_SHARE))
         exporting.watch(core, projector.cache, metrics)
         background = Background(
             core, life, settings.summarizer.parallel, _idle_ms(settings), tracer

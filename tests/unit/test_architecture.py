@@ -53,6 +53,7 @@ BELOW: dict[str, set[str]] = {
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
     "config": {"context", "engines", "tokens", "errors"},
+    "plugins": {"projection"},
     # Suites for whoever plugs something in; nobody imports them but tests.
     "testing": {"context", "store"},
 }  # fmt: skip

@@ -190,7 +190,9 @@ def show(
 @asks
 def project(
     where: Where,
-    to: Annotated[str, typer.Option(metavar="TARGET", help="The form, by its target's name.")],
+    to: Annotated[
+        str, typer.Option(metavar="TARGET", help="The form: one of `contextengine targets`.")
+    ],
     session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)] = "",
     agent: Agent = "default",
     budget: Budget = None,
@@ -233,6 +235,14 @@ def project(
         check_file(check, to, model)
     else:
         run(project_session(where, session, agent, to, renderer, items, budget, model))
+
+
+@app.command(epilog="Example: contextengine targets")
+def targets(json: Json = False) -> None:
+    """List the forms that contexts are projected into, those of installed packages included."""
+    from contextengine_server.cli.project import list_targets
+
+    list_targets(json)
 
 
 @app.command(epilog="Example: contextengine compact case-1 --focus 'the refund' --force")

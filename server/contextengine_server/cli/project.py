@@ -12,17 +12,54 @@ from contextengine_server.cli.where import Where, connected
 
 if TYPE_CHECKING:
     from contextengine_server.projection.target import Target
+    from contextengine_server.projection.targets import Targets
+
+REFUSED = 2
+"""The exit status of a command that was typed wrongly."""
 
 
 def target_named(name: str) -> Target:
     """The target that is called so. Raises Failure with the names that there are."""
-    from contextengine_server.projection.targets import Targets
-
-    targets = Targets()
+    targets = known_targets()
     target = targets.named(name)
     if target is None:
-        raise Failure(f"there is no target {name!r}: it is one of {', '.join(targets.names)}")
+        raise Failure(
+            f"--to {name}: there is no such target; there are {', '.join(targets.names)}", REFUSED
+        )
     return target
+
+
+def known_targets() -> Targets:
+    """All targets that are installed here. Raises Failure where a package brings along one that
+    cannot be used."""
+    from contextengine_server.plugins.entry_points import PluginBroken
+    from contextengine_server.plugins.targets import installed_targets
+
+    try:
+        return installed_targets()
+    except PluginBroken as error:
+        raise Failure(str(error)) from error
+
+
+def list_targets(json_wanted: bool) -> None:
+    """Prints the targets that are installed here, and the package that each is of."""
+    from importlib.metadata import version
+
+    from contextengine_server.plugins.entry_points import installed
+    from contextengine_server.plugins.targets import GROUP
+
+    targets = known_targets()
+    own = f"contextengine-server {version('contextengine-server')}"
+    packages = {plugin.name: plugin.package for plugin in installed(GROUP)}
+    columns = ("name", "form", "renderers", "package")
+    rows = [
+        (target.name, target.title, target.renderer_names, packages.get(target.name, own))
+        for target in targets
+    ]
+    if json_wanted:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table(columns, [(name, form, ", ".join(by), of) for name, form, by, of in rows])
 
 
 async def project_session(
@@ -38,11 +75,11 @@ async def project_session(
     """Prints the body that would be sent as JSON, and on standard error what a harness would do
     with it and what is lost."""
     from contextengine import SessionRef
-    from contextengine.types import Budget, ProjectionAction, ProjectionOptions, ProjectionTarget
+    from contextengine.types import Budget, ProjectionAction, ProjectionOptions
 
     form = target_named(target)
     options = ProjectionOptions(
-        target=ProjectionTarget.Name(form.number),
+        target_name=form.name,
         renderer=renderer,
         inject_items=items,
         model=model,

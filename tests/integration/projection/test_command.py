@@ -58,3 +58,17 @@ def test_a_file_that_breaks_a_rule_is_told_by_its_name(shell: Shell, tmp_path: P
 
 def test_a_session_or_a_file_is_named(shell: Shell) -> None:
     assert "name a session" in shell.run("project", "--to", "gemini", status=2).err
+
+
+def test_the_targets_are_listed(shell: Shell) -> None:
+    listed = {row["name"]: row for row in shell.run("targets", "--json").json()}
+    assert list(listed) == list(TARGETS)
+    assert listed["codex"]["renderers"] == ["jsonl", "openclaw"]
+    assert listed["gemini"]["package"].startswith("contextengine-server ")
+    assert "Anthropic Messages" in shell.run("targets").text
+
+
+def test_an_unknown_target_is_told_with_those_that_there_are(shell: Shell) -> None:
+    done = shell.run("project", "airline-000", "--agent", "airline", "--to", "markdown", status=2)
+    assert "no such target" in done.err
+    assert "openai-responses" in done.err

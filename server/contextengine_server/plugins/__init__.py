@@ -1,0 +1,1 @@
+"""What installed packages bring along: their entry points, added to the tables of our own."""
