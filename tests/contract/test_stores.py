@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.testing.store import StoreSuite
@@ -42,6 +45,14 @@ class TestSqlite(StoreSuite):
 class TestCachedSqlite(StoreSuite):
     def factory(self, place: Path) -> Store:
         return CachedHeads(SqliteStore(place / "store.db"))
+
+
+class TestMemory(StoreSuite):
+    shared = True
+    databases: ClassVar[defaultdict[Path, Tables]] = defaultdict(Tables)
+
+    def factory(self, place: Path) -> Store:
+        return MemoryStore(self.databases[place])
 
 
 def test_no_part_of_the_suite_hides_another() -> None:

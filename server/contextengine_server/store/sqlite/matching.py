@@ -21,9 +21,9 @@ from contextengine_server.store.search import (
 )
 from contextengine_server.store.sql.columns import named
 
+from .expressions import grams, phrase
 from .passages import PART_BITS, number_of, passage_id
 from .reads import snapshot
-from .tokens import grams, phrase
 
 _PLACES_AT_ONCE = 256
 _SCOPE = "tenant = :tenant AND agent = :agent AND session = :session"

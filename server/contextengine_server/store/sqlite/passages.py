@@ -30,9 +30,9 @@ from contextengine_server.store.search import (
     Progress,
 )
 from contextengine_server.store.sql.columns import named
+from contextengine_server.store.words import spread
 
 from .reads import snapshot
-from .tokens import spread
 
 TABLES = {
     "search_documents": (
@@ -47,7 +47,7 @@ TABLES = {
         "(text, content='', columnsize=0, detail='none', tokenize='trigram')"
     ),
 }
-"""Another text here makes the index anew. So must another way to cut texts in `tokens`: rename a
+"""Another text here makes the index anew. So must another way to cut texts in `words`: rename a
 table for it."""
 
 FTS = ("search_words", "search_grams")

@@ -1,0 +1,40 @@
+"""A store's tie to its tables."""
+
+from __future__ import annotations
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import StoreHealth
+
+from .tables import Session, Tables
+
+
+class MemoryConnection:
+    """`Connection` to tables that are there already."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._rows = tables
+        self._is_open = False
+
+    def _tables(self) -> Tables:
+        if not self._is_open:
+            raise StoreUnavailable("the store is closed")
+        return self._rows
+
+    def _session(self, scope: Scope) -> Session | None:
+        return self._tables().sessions.get(scope)
+
+    async def open(self) -> None:
+        """Makes the rows answerable."""
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Answers nothing from now on. Safe twice."""
+        self._is_open = False
+
+    async def health(self) -> StoreHealth:
+        """How the store is."""
+        if not self._is_open:
+            return StoreHealth(False, "closed")
+        facts = {"sessions": str(len(self._rows.sessions))}
+        return StoreHealth(True, "open, in memory: nothing survives a restart", facts)

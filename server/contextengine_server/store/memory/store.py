@@ -1,0 +1,85 @@
+"""The store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.commits import check
+from contextengine_server.store.protocols import (
+    Answering,
+    Guards,
+    ModelLeases,
+    Observer,
+    SearchIndex,
+    Spawns,
+    Workloads,
+)
+from contextengine_server.store.rows import Commit, Deleted
+
+from . import commits
+from .debts import MemoryDebts
+from .index import MemoryIndex
+from .reads import MemoryReads
+from .spawns import MemorySpawns
+from .tables import Tables
+from .work import MemoryGuards, MemoryModelLeases, MemoryWorkloads
+
+
+class MemoryStore(MemoryReads, MemoryDebts):
+    """`Store` over dictionaries. Nothing survives the process.
+
+    Two stores over the same `Tables` are two servers over one database. Every method does its work
+    without giving up the event loop, so no two overlap; a commit gives it up once it is written.
+    """
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        super().__init__(tables if tables is not None else Tables())
+        self._observers: list[Observer] = []
+        self.index: SearchIndex = MemoryIndex(self._tables)
+        self.guards: Guards = MemoryGuards(self._tables)
+        self.model_leases: ModelLeases = MemoryModelLeases(self._tables)
+        self.spawns: Spawns = MemorySpawns(self._tables, self._committed, self._erased)
+        self.workload: Workloads = MemoryWorkloads(self._tables)
+
+    async def commit(self, commit: Commit) -> None:
+        """Writes one change. Raises RevisionConflict, DuplicateHostIds, DuplicateRequest,
+        StoreUnavailable; StoreError where the commit contradicts itself or the rows."""
+        check(commit)
+        commits.commit(self._tables(), commit)
+        self._committed(commit)
+        await asyncio.sleep(0)  # others may have waited for their turn
+
+    async def delete(
+        self,
+        scope: Scope,
+        *,
+        expected_revision: int | None,
+        cascade: bool,
+        answer: Answering = None,
+    ) -> Deleted:
+        """Erases a session with everything derived from it. Raises HasDependents,
+        RevisionConflict."""
+        tables = self._tables()
+        deleted = commits.delete(tables, scope, expected_revision, cascade=cascade)
+        if answer is not None:
+            reply = answer(deleted)
+            of_agent = tables.replies.setdefault(scope._replace(session=""), {})
+            of_agent.setdefault(reply.request_id, (reply, 0))
+        self._erased([scope._replace(session=session) for session in deleted.sessions])
+        return deleted
+
+    def observe(self, observer: Observer) -> None:
+        """From now on, tells of what was written."""
+        self._observers.append(observer)
+
+    def _committed(self, commit: Commit) -> None:
+        for observer in self._observers:
+            observer.committed(commit)
+        if commit.messages or commit.summaries:
+            self.index.noted(commit.head.scope)
+
+    def _erased(self, scopes: Sequence[Scope]) -> None:
+        for observer in self._observers:
+            observer.erased(scopes)
