@@ -15,6 +15,7 @@ import pytest
 
 from contextengine_proto.v1 import errors_pb2
 from contextengine_server.api.errors import CODES
+from contextengine_server.engines.contract import event_name
 from contextengine_server.telemetry.event_names import EVENTS
 from tests.acceptance.shell import ROOT
 
@@ -68,6 +69,10 @@ def pattern_of(name: ast.expr, module: str) -> str:
             for part in name.values
         )
         return "".join(parts)
+    if isinstance(name, ast.Call):
+        assert isinstance(name.func, ast.Name), ast.dump(name)
+        assert name.func.id == event_name.__name__
+        return event_name(r"\w+", ast.literal_eval(name.args[1]))
     assert isinstance(name, ast.Constant), ast.dump(name)
     return re.escape(str(name.value))
 
