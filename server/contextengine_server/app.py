@@ -29,6 +29,7 @@ from contextengine_server.commands.prepare_spawn import SpawnRules
 from contextengine_server.commands.spawns import Sweeper
 from contextengine_server.compaction.jobs import Background
 from contextengine_server.config.settings import Settings
+from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import (
     Check,
@@ -102,7 +103,7 @@ def new_id() -> str:
 
 def registry_of(settings: Settings) -> Registry:
     """The engines with their configured options."""
-    return Registry({"dag": settings.engine.dag, "legacy": settings.engine.legacy})
+    return Registry(settings.engine.catalogue(), settings.engine.configured())
 
 
 @asynccontextmanager
@@ -115,7 +116,14 @@ async def running(
         tracer = _tracer(settings, stack)
         targets = installed_targets()
         registry = registry_of(settings)
-        registry.engine(settings.engine.default, registry.options(settings.engine.default, {}))
+        registry.configured(settings.engine.default)
+        for refused in registry.unusable():
+            log.warning(
+                "engine_unavailable",
+                engine=refused.id,
+                owner=refused.owner,
+                why=str(refused.why),
+            )
         counter = TokenCounter(settings.tokens.encoding)
         stack.callback(counter.close)
         store = CachedHeads(SqliteStore(settings.store.path))
@@ -141,7 +149,13 @@ async def running(
         core = SessionCore(
             store,
             counter,
-            Selection(registry, store, settings.engine.default, Policies(settings.summarizer)),
+            Selection(
+                registry,
+                store,
+                settings.engine.default,
+                Policies(settings.summarizer),
+                falls_back=settings.engine.on_engine_failure == FALLBACK,
+            ),
             _chain(settings, models, pool, counter),
             Events(life, clock_ms),
             clock_ms,
@@ -241,7 +255,6 @@ def defaults_of(settings: Settings) -> Defaults:
         window=settings.budget.default_window,
         window_cap=settings.budget.window_cap,
         rules=settings.budget.rules,
-        on_engine_failure=settings.engine.on_engine_failure,
         encoding=settings.tokens.encoding,
     )
 

@@ -19,7 +19,8 @@ from contextengine_server.api.auth import hash_token
 from contextengine_server.api.contract import Rpc
 from contextengine_server.app import App, now_ms, running
 from contextengine_server.config.loading import load_settings
-from contextengine_server.engines.registry import Registration
+from contextengine_server.engines.catalogue import discovered
+from contextengine_server.engines.registration import Registration
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -51,7 +52,7 @@ class House:
     """A server on loopback over one database file, through as many lives as a test likes.
 
     `settings` are dotted paths, as flags are: `House(path, **{"sessions.idle_end": "1s"})`.
-    `engines` are registered at the beginning of each life. `client`, `stub` and `channel` belong to
+    `engines` are there besides what is installed. `client`, `stub` and `channel` belong to
     the life that runs now.
     """
 
@@ -77,10 +78,11 @@ class House:
     async def start(self) -> None:
         """Begins a life."""
         flags = {"server.address": "127.0.0.1:0", "store.url": str(self.database), **self.settings}
-        settings = load_settings(None, flags, {})
-        self.app = await self._life.enter_async_context(running(settings, clock_ms=self._clock))
+        engines = discovered()
         for registration in self.engines:
-            self.app.registry.register(registration)
+            engines = engines.tried(registration)
+        settings = load_settings(None, flags, {}, engines)
+        self.app = await self._life.enter_async_context(running(settings, clock_ms=self._clock))
         self.channel = await self.open_channel()
         self.client = self.client_of(self._token)
 

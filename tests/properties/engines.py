@@ -14,9 +14,8 @@ from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.legacy import LegacyEngine
-from contextengine_server.engines.options import DagOptions, LegacyOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from contextengine_server.wire.shaping import WireShaper
 from tests.oracle.assembly import Covering, Known, Sent, broken
 from tests.oracle.pairing import Leaf, Listing, Row, listing

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import Plan, Summarized
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
 
 from .engines import Told, outline, told
 from .strategies import Event, messages_of

@@ -12,8 +12,7 @@ from contextengine_server.context.laws.prefix import chained, is_prefix
 from contextengine_server.context.plan import Keep, Plan, Summarized
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
 
 from .build import SHAPER, empty, entries_of, sent_slots
 from .engines import ENGINES, SHARES, Told, told

@@ -9,9 +9,8 @@ import pytest
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.prefix import is_prefix
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.legacy import LegacyEngine
-from contextengine_server.engines.options import DagOptions, LegacyOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from tests.oracle.assembly import shows
 from tests.oracle.pairing import Row
 

@@ -20,7 +20,8 @@ from contextengine_server.api.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.context.scope import Scope
-from contextengine_server.engines.registry import InvalidEngine, Registration
+from contextengine_server.engines.catalogue import Refused
+from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.errors import ContradictoryFields, DomainError, EngineFailed, InvalidField
 from contextengine_server.health.checks import (
     ERROR,
@@ -62,12 +63,14 @@ class EnginesService:
             selection.registry.ids,
             key=lambda engine_id: (engine_id != selection.default, engine_id),
         )
+        refused = selection.registry.refused
         served = await self._served(call.caller.tenant)
         return pb.EnginesListResponse(
             engines=[
                 self._engine(selection.registry.registration(engine_id), served)
                 for engine_id in ids
-            ],
+            ]
+            + [_refused(one) for one in refused],
             default_engine_id=selection.default,
         )
 
@@ -78,7 +81,7 @@ class EnginesService:
         selected = await self.core.select(scope)
         source = selected.source
         registration = selection.registry.registration(request.engine_id or selected.engine.id)
-        values = selection.registry.options(registration.id, {})
+        values = selection.registry.options(registration.id)
         options_source = "configuration"
         if registration.id == selected.engine.id:
             values = selected.engine.options
@@ -202,11 +205,9 @@ class EnginesService:
         selection = self.core.selection
         said = pb.Engine(owner=registration.owner, available=True)
         try:
-            engine = selection.registry.engine(
-                registration.id, selection.registry.options(registration.id, {})
-            )
+            engine = selection.registry.configured(registration.id)
             said.info.CopyFrom(replies.engine_info(engine))
-        except (DomainError, InvalidEngine, ValueError) as error:
+        except InvalidEngine as error:
             said.info.id = registration.id
             said.available, said.unavailable_reason = False, str(error)
         failed = selection.failures.get(registration.id)
@@ -214,6 +215,13 @@ class EnginesService:
             said.failure.CopyFrom(replies.failure(failed))
         said.session_count = served[registration.id]
         return said
+
+
+def _refused(refused: Refused) -> pb.Engine:
+    """An engine that is installed and cannot be chosen."""
+    said = pb.Engine(owner=refused.owner, available=False, unavailable_reason=str(refused.why))
+    said.info.id = refused.id
+    return said
 
 
 def _options(raw: bytes) -> dict[str, Any]:

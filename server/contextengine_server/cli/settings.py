@@ -21,7 +21,6 @@ def import_file(file: Path, output: Path | None, force: bool) -> None:
     key."""
     from contextengine_server.config.importing import import_config
     from contextengine_server.config.schema import OptionsError
-    from contextengine_server.engines.registry import Registry
 
     if output is not None and output.exists() and not force:
         raise Failure(f"{output} exists: give another file, or --force to overwrite it")
@@ -30,7 +29,7 @@ def import_file(file: Path, output: Path | None, force: bool) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{file} cannot be read: {error}") from error
     try:
-        made = import_config(text, str(file), Registry({}).ids)
+        made = import_config(text, str(file))
     except OptionsError as error:
         raise Failure("; ".join(map(str, error.problems))) from error
     if made.mapped:

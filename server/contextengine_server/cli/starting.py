@@ -59,7 +59,7 @@ def refusal(error: BaseException) -> str | None:
     """Why a server could not start, where that is something to set or mend; None where it is a
     defect."""
     from contextengine_server.api.auth import ConfigurationError
-    from contextengine_server.engines.registry import InvalidEngine
+    from contextengine_server.engines.registration import InvalidEngine
     from contextengine_server.errors import UnknownEngine
     from contextengine_server.plugins.entry_points import PluginBroken
     from contextengine_server.store.errors import StoreRefused

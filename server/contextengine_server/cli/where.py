@@ -258,7 +258,7 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
     """A client of a server in this process, on the settings' store, that only this user can
     reach."""
     from contextengine_server.app import running
-    from contextengine_server.config.settings import TlsSettings
+    from contextengine_server.config.server import TlsSettings
     from contextengine_server.config.telemetry import TelemetrySettings
     from contextengine_server.telemetry.logs import configure_logging
 

@@ -134,9 +134,9 @@ async def compact(core: SessionCore, address: Address, engine: Engine, wanted: W
             try:
                 made = next_pass(core, engine, session, view, wanted, len(result.summaries))
             except EngineFailed:
-                if core.defaults.on_engine_failure != "legacy":
+                if not core.selection.falls_back:
                     raise
-                engine = core.selection.legacy()
+                engine = core.selection.fallback()
                 continue
             if isinstance(made, NothingToDo):
                 return result.ended(made.reason)

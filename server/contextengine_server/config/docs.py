@@ -10,7 +10,8 @@ from pathlib import Path
 
 from contextengine_server.config.loading import DEFAULT_FILE, FILE_VARIABLE
 from contextengine_server.config.schema import SettingDoc, describe
-from contextengine_server.config.settings import Settings
+from contextengine_server.config.settings import settings_with
+from contextengine_server.engines.catalogue import discovered
 
 _INTRODUCTION = f"""# Configuration
 
@@ -58,7 +59,7 @@ def document() -> str:
 
 
 def _groups() -> Iterator[str]:
-    for name, field in Settings.model_fields.items():
+    for name, field in settings_with(discovered().of("core")).model_fields.items():
         model = field.annotation
         assert isinstance(model, type)
         yield f"## {name}\n\n{cleandoc(model.__doc__ or '')}\n"

@@ -8,7 +8,6 @@ from typing import Any
 from contextengine_server.config.policy import FORMER, GROUP
 from contextengine_server.config.schema import OptionsError, Problem, describe
 from contextengine_server.config.source import Path, Source, show
-from contextengine_server.engines.options import DagOptions
 
 _STAYS = "stays with the runtime"
 _SUMMARIZER = "the runtime's own summarizer; ours are set by summarizer.endpoints"
@@ -28,8 +27,6 @@ _COUNTERPARTS = {
 }
 """Engines that have another name here, and why."""
 _NAMES = {"lossless-claw": "dag", "lcm": "dag", "dag-compressor": "layered", "default": "legacy"}
-
-_DAG_OPTIONS = {doc.path for doc in describe(DagOptions)}
 
 _PIPELINE_OPTIONS = {
     "thinkingKeepTurns",
@@ -124,7 +121,7 @@ def _openclaw_plugins(source: Source, chosen: str) -> None:
     if chosen == "lossless-claw":
         for path in [path for path in source.leaves if path[:-1] == config]:
             key = path[-1]
-            if key in _DAG_OPTIONS:
+            if key in _options(source, "dag"):
                 source.map(path, f"engine.dag.{key}", source.leaves[path])
             elif key == "proactiveThresholdCompactionMode":
                 source.map(path, "engine.dag.deferCompaction", source.leaves[path] != "inline")
@@ -242,7 +239,7 @@ def comis(source: Source) -> None:
             value = source.leaves[path]
             milliseconds = option.endswith("Ms") and _whole(value)
             source.map(path, f"{GROUP}.{FORMER[option]}", f"{value}ms" if milliseconds else value)
-        elif option in _DAG_OPTIONS:
+        elif option in _options(source, "dag"):
             source.map(path, f"engine.dag.{option}", source.leaves[path])
         elif key in _PIPELINE_OPTIONS:
             source.ignore(path, "an option of the pipeline engine, not a setting of this version")
@@ -310,6 +307,12 @@ def _choose(source: Source, path: Path, name: str) -> None:
     else:
         engine = _NAMES.get(name, name)
     source.choose(path, engine, why and f"{why[0].upper()}{why[1:]}.")
+
+
+def _options(source: Source, engine_id: str) -> set[str]:
+    """The options that an engine has, by their paths."""
+    models = (one.options for one in source.engines.registrations if one.id == engine_id)
+    return {doc.path for model in models for doc in describe(model)}
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

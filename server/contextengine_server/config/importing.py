@@ -8,7 +8,7 @@ is lost silently. What the keys of each host mean stands in `config.hosts`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from contextengine_server.config.hosts import HOSTS, recognise
 from contextengine_server.config.parsing import Keyed, read_json5, read_yaml
 from contextengine_server.config.schema import OptionsError, Problem
 from contextengine_server.config.source import Ignored, Mapped, Path, Source, show
+from contextengine_server.engines.catalogue import Catalogue, discovered
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,16 @@ class ImportedConfig:
     """What the operator should know besides."""
 
 
-def import_config(
-    text: str, name: str = "", engines: Collection[str] = ("dag", "legacy")
-) -> ImportedConfig:
+def import_config(text: str, name: str = "", engines: Catalogue | None = None) -> ImportedConfig:
     """Our settings from a host's configuration file.
 
     `name` is the file's name or path: it tells JSON5 from YAML, and OpenClaw from its kin, where
-    the text does not. `engines` are the ids that this build has. Raises OptionsError where the text
-    cannot be read or is of no known host.
+    the text does not. `engines` are those there are; None: what is installed. Raises OptionsError
+    where the text cannot be read or is of no known host.
     """
     data = _read(text, name or "the text")
     host = recognise(data, name)
-    source = Source(host, dict(_leaves(data)), engines)
+    source = Source(host, dict(_leaves(data)), discovered() if engines is None else engines)
     for path in _shadowed(data):
         source.ignored.append(Ignored(show(path), "given again further down; the last one counts"))
     HOSTS[host](source)

@@ -12,20 +12,13 @@ from typing import Literal
 
 from contextengine_server.config.settings import BudgetSettings, Settings
 from contextengine_server.context.budget import ImpossibleBudget, window_budget
+from contextengine_server.engines.registration import Surroundings
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
 """Context windows of models in use, for which the budget is worked out."""
 
 _SMALL = 16_000
 """Below this window the default reserves may give way; from it on they should not have to."""
-
-_TURN = 2_000
-"""Tokens that a turn with one tool call easily adds between two checks of the trigger."""
-
-
-_PROMPT = 8_000
-"""Tokens that a summarizer's prompt, its thoughts and differences in counting may take beside the
-chunk and the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,7 @@ def config_lint(settings: Settings) -> list[Finding]:
         *_tls(settings),
         *_sizes(settings),
         *_windows(settings.budget),
-        *_triggers(settings),
+        *_engines(settings),
         *_summarizers(settings),
     ]
 
@@ -184,63 +177,25 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
         yield Finding("budget", "ok", found)
 
 
-def _triggers(settings: Settings) -> Iterator[Finding]:
-    dag, legacy = settings.engine.dag, settings.engine.legacy
-    budget = available(settings.budget, settings.budget.default_window)
-    trigger = int(dag.context_threshold * budget)
-    if budget - trigger < _TURN:
-        yield Finding(
-            "engine.dag.contextThreshold",
-            "warning",
-            f"between the trigger at {trigger:,} and the limit of {budget:,} tokens there is hardly"
-            " room for a turn",
-            "Lower it, so that compaction comes before eviction.",
-        )
-    else:
-        yield Finding(
-            "engine.dag.contextThreshold",
-            "ok",
-            f"compacts at {trigger:,} of {budget:,} tokens in the default window",
-        )
-    if dag.leaf_target_tokens * 2 > dag.leaf_chunk_tokens:
-        yield Finding(
-            "engine.dag.leafTargetTokens",
-            "warning",
-            f"a summary of {dag.leaf_target_tokens:,} tokens hardly shrinks a chunk of"
-            f" {dag.leaf_chunk_tokens:,}",
-            "Set it to at most half of leafChunkTokens.",
-        )
-    if dag.condensed_target_tokens >= dag.condensed_min_fanout * dag.leaf_target_tokens:
-        yield Finding(
-            "engine.dag.condensedTargetTokens",
-            "warning",
-            f"{dag.condensed_min_fanout} leaves of {dag.leaf_target_tokens:,} tokens do not shrink"
-            f" to {dag.condensed_target_tokens:,}",
-            "Set it below condensedMinFanout times leafTargetTokens.",
-        )
-    if dag.leaf_chunk_tokens > trigger:
-        yield Finding(
-            "engine.dag.leafChunkTokens",
-            "warning",
-            f"a chunk of {dag.leaf_chunk_tokens:,} tokens is never full before the trigger at"
-            f" {trigger:,}",
-            "Lower it below the trigger.",
-        )
-    if legacy.summary_max_tokens * 2 > budget:
-        yield Finding(
-            "engine.legacy.summaryMaxTokens",
-            "warning",
-            f"the summary may take {legacy.summary_max_tokens:,} of {budget:,} tokens",
-            "Set it to at most half of what the default window leaves for messages.",
-        )
+def _engines(settings: Settings) -> Iterator[Finding]:
+    """What engines say of their own options."""
+    beside = Surroundings(
+        available(settings.budget, settings.budget.default_window),
+        {
+            f"summarizer.endpoints[{index}].window": endpoint.window
+            for index, endpoint in enumerate(settings.summarizer.endpoints)
+        },
+    )
+    for registration in settings.engine.catalogue().registrations:
+        if registration.findings is not None:
+            options = settings.engine.options(registration.id)
+            for said in registration.findings(options, beside):
+                status: Literal["ok", "warning"] = "warning" if said.advice else "ok"
+                yield Finding(said.setting, status, said.found, said.advice)
 
 
 def _summarizers(settings: Settings) -> Iterator[Finding]:
-    dag, endpoints, order = (
-        settings.engine.dag,
-        settings.summarizer.endpoints,
-        settings.summarizer.order,
-    )
+    endpoints, order = settings.summarizer.endpoints, settings.summarizer.order
     names = {endpoint.name for endpoint in endpoints} if "endpoints" in order else set()
     names |= {"runtime"} & set(order)
     if endpoints and "endpoints" not in order:
@@ -281,15 +236,6 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
                 "warning",
                 f"endpoint {endpoint.name!r} is sent its key and the conversations unencrypted",
                 "Use https://.",
-            )
-        if endpoint.window < dag.leaf_chunk_tokens + dag.leaf_target_tokens + _PROMPT:
-            yield Finding(
-                f"{where}.window",
-                "warning",
-                f"a chunk of {dag.leaf_chunk_tokens:,} tokens does not fit {endpoint.window:,}:"
-                " where it is asked first, chunks are smaller; where it stands in, they are"
-                " shortened",
-                "Lower engine.dag.leafChunkTokens, or use a model with a larger window.",
             )
 
 

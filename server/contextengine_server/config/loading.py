@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
+from contextengine_server.config.engine import EngineSettings
 from contextengine_server.config.policy import GROUP, Renamed
 from contextengine_server.config.schema import (
     OptionsError,
@@ -19,7 +21,8 @@ from contextengine_server.config.schema import (
     problems_of,
     read_names,
 )
-from contextengine_server.config.settings import Settings
+from contextengine_server.config.settings import Settings, settings_with
+from contextengine_server.engines.catalogue import Catalogue, block_name, discovered
 
 DEFAULT_FILE = "contextengine.yaml"
 """Read from the working directory when neither --config nor CONTEXTENGINE_CONFIG names a file."""
@@ -37,19 +40,22 @@ def load_settings(
     config: str | Path | None = None,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    engines: Catalogue | None = None,
 ) -> Settings:
     """The settings in force.
 
     `config` is the file to read (--config); None: the file that CONTEXTENGINE_CONFIG names, else
     ./contextengine.yaml if there is one. `flags` holds what the command line sets, under dotted
     paths (`server.address`) or nested; None stands for a flag that was not given. `environ`
-    defaults to the process's. Raises SettingsError.
+    defaults to the process's, `engines` to what is installed. Raises SettingsError.
     """
     environ = os.environ if environ is None else environ
+    engines = discovered() if engines is None else engines
+    model = settings_with(engines)
     file, file_values = _from_file(config, environ)
     sources = [
         (str(file), file_values),
-        ("the environment", _from_environment(environ)),
+        ("the environment", _from_environment(environ, model)),
         ("the command line", _from_flags(flags or {})),
     ]
     merged: dict[str, Any] = {}
@@ -57,21 +63,21 @@ def load_settings(
     named: list[tuple[str, dict[str, Any]]] = []
     blocks: list[Renamed] = []
     for source, values in sources:
-        values, renamed = _renamed(values)
+        values, renamed = _renamed(values, engines)
         blocks += renamed
         problems += [
             Problem(problem.path, f"{problem.text} (in {source})")
             for block in renamed
             for problem in block.problems
         ]
-        known, found = read_names(Settings, values)
+        known, found = read_names(model, values)
         problems += [Problem(problem.path, f"{problem.text} (in {source})") for problem in found]
         named.append((source, known))
         merged = merge(merged, known)
     try:
-        settings = Settings(**merged)
+        settings = model(**merged)
     except ValidationError as error:
-        found = [_with_source(problem, named) for problem in problems_of(error, Settings)]
+        found = [_with_source(problem, named) for problem in problems_of(error, model)]
         for block in blocks:
             found = [block.as_given(problem) for problem in found]
         raise SettingsError([*problems, *found]) from None
@@ -80,7 +86,7 @@ def load_settings(
     return settings
 
 
-def _renamed(values: dict[str, Any]) -> tuple[dict[str, Any], list[Renamed]]:
+def _renamed(values: dict[str, Any], installed: Catalogue) -> tuple[dict[str, Any], list[Renamed]]:
     """The settings of a source with what engines' blocks say of summaries under `summarizer`, and
     what was moved so."""
     engines = values.get("engine")
@@ -91,8 +97,25 @@ def _renamed(values: dict[str, Any]) -> tuple[dict[str, Any], list[Renamed]]:
         if isinstance(options, Mapping):
             block = Renamed(options, f"engine.{engine_id}")
             blocks.append(block)
-            moved[engine_id], group = block.rest, block.over(group)
+            group = block.over(group)
+            if _is_a_block(str(engine_id), installed):
+                moved[engine_id] = block.rest
+            else:
+                del moved[engine_id]
+                block.problems.append(_no_engine(str(engine_id), installed))
     return {**values, "engine": moved, **({GROUP: group} if group else {})}, blocks
+
+
+def _is_a_block(name: str, installed: Catalogue) -> bool:
+    ids = (*installed.ids, *(one.id for one in installed.refused), *EngineSettings.model_fields)
+    return name in ids or name in map(block_name, ids)
+
+
+def _no_engine(name: str, installed: Catalogue) -> Problem:
+    near = difflib.get_close_matches(name, installed.ids, n=1)
+    asked = f"; did you mean engine.{near[0]}?" if near else ""
+    known = ", ".join(installed.ids) or "(none)"
+    return Problem(f"engine.{name}", f"is no engine that is installed: {known}{asked}")
 
 
 def _from_file(
@@ -128,7 +151,7 @@ def _from_file(
     return path, values
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(environ: Mapping[str, str], model: type[Settings]) -> dict[str, Any]:
     """What CONTEXTENGINE_GROUP__NAME variables set.
 
     Other variables with the prefix are let be (Kubernetes sets CONTEXTENGINE_SERVICE_HOST for a
@@ -154,7 +177,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             )
     if problems:
         raise SettingsError(problems)
-    source = EnvSettingsSource(Settings)
+    source = EnvSettingsSource(model)
     source.env_vars = {name.lower(): value for name, value in environ.items()}
     try:
         return source()

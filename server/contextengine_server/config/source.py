@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contextengine_server.config.schema import OptionsError, merge, parse
-from contextengine_server.config.settings import Settings
+from contextengine_server.config.settings import settings_with
+from contextengine_server.engines.catalogue import DEFAULT, Catalogue
 
 Path = tuple[str, ...]
 
@@ -37,7 +37,7 @@ class Source:
 
     format: str
     leaves: dict[Path, Any]
-    engines: Collection[str]
+    engines: Catalogue
     mapped: list[Mapped] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Source:
         for part in reversed(ours.split(".")):
             nested = {part: nested}
         try:
-            parse(Settings, nested)
+            parse(settings_with(self.engines), nested)
         except OptionsError as error:
             self.ignored.append(Ignored(show(path), f"{error.problems[0]}; our default stays"))
             return False
@@ -76,13 +76,13 @@ class Source:
 
     def note_engine(self) -> None:
         """Notes an engine that this build does not have."""
-        engine = self.settings.get("engine", {}).get("default", "dag")
-        if engine in self.engines:
+        engine = self.settings.get("engine", {}).get("default", DEFAULT)
+        if engine in self.engines.ids:
             return
         origin = f", the engine of {COMING[engine]}," if engine in COMING else ""
         self.notes.append(
             f"Engine `{engine}`{origin} is not in this build: the server refuses to start until it"
-            f" is there. Available now: {', '.join(sorted(self.engines))}."
+            f" is there. Available now: {', '.join(self.engines.ids)}."
         )
 
 

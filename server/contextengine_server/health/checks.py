@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.registry import InvalidEngine, Registry
+from contextengine_server.engines.registration import InvalidEngine
+from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import DomainError
 from contextengine_server.health.integrity import Report
 from contextengine_server.session.selection import Failure
@@ -81,7 +82,7 @@ def engine_checks(
     """The selected engine resolves, and what failed."""
     checks = []
     try:
-        engine = registry.engine(default, registry.options(default, {}))
+        engine = registry.configured(default)
         checks.append(
             Check("engine.default", OK, f"{engine.id} {engine.version} ({engine.name}) resolves")
         )
@@ -89,10 +90,16 @@ def engine_checks(
         checks.append(
             Check("engine.default", ERROR, error.text, "Set engine.default to one of the ids.")
         )
-    except (InvalidEngine, ValueError) as error:
+    except InvalidEngine as error:
         checks.append(
             Check("engine.default", ERROR, str(error), "Mend or remove the engine's plugin.")
         )
+    for refused in registry.unusable():
+        if refused.id != default:
+            found = f"{refused.id} of {refused.owner} cannot serve: {refused.why}"
+            checks.append(
+                Check("engine.unavailable", WARNING, found, "Mend or remove the engine's plugin.")
+            )
     for failure in failures:
         found = (
             f"{failure.engine_id} failed {failure.count} times, first at {failure.operation}:"

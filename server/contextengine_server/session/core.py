@@ -20,7 +20,7 @@ from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.value import value
 from contextengine_server.context.view import View
-from contextengine_server.engines.registry import InvalidEngine
+from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.errors import (
     DeadlinePassed,
     EngineFailed,
@@ -85,7 +85,6 @@ class Defaults:
     window: int = DEFAULT_WINDOW
     window_cap: int | None = None
     rules: BudgetRules = field(default_factory=BudgetRules)
-    on_engine_failure: str = "fail_closed"
     encoding: str = "o200k_base"
 
 
@@ -406,13 +405,13 @@ class SessionCore:
         except InvalidEngine as error:
             choice = await self.selection.choose(scope)
             self.engine_failed(scope, choice.engine_id, "load", str(error))
-            if self.defaults.on_engine_failure != "legacy":
+            if not self.selection.falls_back:
                 raise EngineFailed(
                     f"{error}: assign another engine or set on_engine_failure",
                     metadata={"engine": choice.engine_id, "operation": "load"},
                 ) from error
             return Selected(
-                self.selection.legacy(),
+                self.selection.fallback(),
                 choice.source,
                 choice.options_source,
                 chosen=choice.engine_id,

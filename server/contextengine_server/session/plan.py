@@ -143,7 +143,7 @@ async def fall_back(
     show; else the session. `reason`: what was wrong before."""
     broken = blamed(selected.engine, error)
     core.engine_failed(session.scope, broken.engine_id, "assemble", broken.how)
-    if core.defaults.on_engine_failure != "legacy":
+    if not core.selection.falls_back:
         raise EngineFailed(
             f"engine {broken.engine_id!r} failed to assemble: {broken.how}: assign another engine"
             " or set on_engine_failure",
@@ -151,7 +151,7 @@ async def fall_back(
         ) from broken
     if view is None:
         await reread(core, session, None, locked=locked)
-    engine = core.selection.legacy()
+    engine = core.selection.fallback()
     try:
         return finish(
             core,
@@ -167,7 +167,8 @@ async def fall_back(
     except Exception as second:
         also = blamed(engine, second)
         raise EngineFailed(
-            f"engine {broken.engine_id!r} failed, and so did legacy: {also.how}",
+            f"engine {broken.engine_id!r} failed, and so did {engine.id!r}, which stood in:"
+            f" {also.how}",
             metadata={"engine": broken.engine_id},
         ) from second
 

@@ -73,10 +73,20 @@ Assignments = dict[tuple[str, str], Assigned]
 class Selection:
     """Resolves engines. Assignments of a tenant are read once and kept in step by `assign`."""
 
-    def __init__(self, registry: Registry, store: Store, default: str, policies: Policies) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        default: str,
+        policies: Policies,
+        *,
+        falls_back: bool = False,
+    ) -> None:
         self.registry = registry
         self.default = default
         self.policies = policies
+        self.falls_back = falls_back
+        """Another engine stands in for one that fails; else the failure is answered."""
         self.failures: dict[str, Failure] = {}
         self._store = store
         self._assigned: dict[str, Assignments] = {}
@@ -171,9 +181,9 @@ class Selection:
         self._version += 1
         self._stale.add(tenant)
 
-    def legacy(self) -> Engine:
-        """The engine that `on_engine_failure: legacy` falls back to."""
-        return self.registry.engine("legacy", self.registry.options("legacy", {}))
+    def fallback(self) -> Engine:
+        """The engine that stands in for one that failed."""
+        return self.registry.fallback()
 
     def failed(self, engine_id: str, operation: str, reason: str, time_ms: int) -> Failure:
         """Records a failure: the first wins."""

@@ -12,9 +12,8 @@ import pytest
 from contextengine import types as t
 from contextengine_server.context.plan import Keep, Plan
 from contextengine_server.context.view import View
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
-from contextengine_server.engines.registry import Registration
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.registration import Registration
 from tests.integration.harness import House, budget, ref, texts
 from tests.integration.harness import house as living
 
@@ -178,8 +177,8 @@ class Lawless(DagEngine):
 
 
 ENGINES = [
-    Registration("throwing", "a test", DagOptions, Throwing),
-    Registration("lawless", "a test", DagOptions, Lawless),
+    Registration("throwing", DagOptions, Throwing, "plugin:test"),
+    Registration("lawless", DagOptions, Lawless, "plugin:test"),
 ]
 
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from contextengine_server.context.plan import Keep, Plan
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
-from contextengine_server.engines.registry import Registration
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.registration import Registration
 
 SECRET = "the password is swordfish"
 """What the exceptions say; no caller may read it."""
@@ -80,6 +79,6 @@ def refuse(options: Any) -> Any:
     raise Boom(SECRET)
 
 
-FRAGILE = Registration("fragile", "plugin:test", DagOptions, Fragile)
-WANTING = Registration("wanting", "plugin:test", DagOptions, Wanting)  # type: ignore[arg-type]
-REFUSING = Registration("refusing", "plugin:test", DagOptions, refuse)
+FRAGILE = Registration("fragile", DagOptions, Fragile, "plugin:test")
+WANTING = Registration("wanting", DagOptions, Wanting, "plugin:test")  # type: ignore[arg-type]
+REFUSING = Registration("refusing", DagOptions, refuse, "plugin:test")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine import ContextEngineError
 from contextengine import types as t
@@ -27,11 +28,6 @@ IN_ASSEMBLE = [
     "twice",
 ]
 LONG = " and so on" * 60
-
-
-@pytest.fixture(autouse=True)
-def mended() -> None:
-    Fragile.how, Fragile.disposed = "", 0
 
 
 @asynccontextmanager
@@ -225,7 +221,7 @@ async def test_background_work_that_fails_is_shown_and_owed(tmp_path: Path) -> N
 @pytest.mark.parametrize("policy", ["fail_closed", "legacy"])
 async def test_a_factory_that_raises_is_a_failing_engine(tmp_path: Path, policy: str) -> None:
     async with fragile(tmp_path, policy) as home:
-        home.engines = [type(FRAGILE)("fragile", "plugin:test", FRAGILE.options, REFUSING.make)]
+        home.engines = [replace(FRAGILE, make=REFUSING.make)]
         await home.restart()
         if policy == "fail_closed":
             error = await failed(home.client.assemble(ref()))

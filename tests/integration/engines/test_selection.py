@@ -11,7 +11,7 @@ import pytest
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import user
-from contextengine_server.engines.registry import Registration, Registry
+from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import UnknownEngine
 from contextengine_server.store.rows import Assignment
 from tests.integration.engines.broken import FRAGILE, REFUSING, SECRET, WANTING
@@ -331,9 +331,3 @@ async def test_what_is_no_engine_is_shown_and_not_chosen(
         assert SECRET not in str(caught.value)
         await home.client.ingest(ref(), user("hello"))
         assert await serving(home.client, ref()) == ("dag", "configuration")
-
-
-def test_an_id_is_registered_once() -> None:
-    registry = Registry({})
-    with pytest.raises(ValueError, match="registered already by core"):
-        registry.register(Registration("dag", "plugin:test", FRAGILE.options, FRAGILE.make))

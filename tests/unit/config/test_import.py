@@ -18,7 +18,10 @@ from contextengine_server.config.loading import load_settings
 from contextengine_server.config.policy import FORMER
 from contextengine_server.config.schema import OptionsError
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.catalogue import discovered
+from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
+from contextengine_server.engines.registration import Registration
 
 
 def taken(config: ImportedConfig) -> dict[str, Any]:
@@ -97,7 +100,7 @@ def test_genesis_with_lossless_claw_gets_the_dag(tmp_path: Path) -> None:
     assert config.mapped == [("plugins.slots.contextEngine", "engine.default", "dag")]
     assert list(reasons(config)) == ["plugins.entries.lossless-claw.enabled"]
     assert any("lossless-claw" in note for note in config.notes)
-    assert settings(config, tmp_path) == Settings()
+    assert settings(config, tmp_path) == load_settings(environ={})
 
 
 def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
@@ -107,7 +110,8 @@ def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
         "my-engine" in note and "refuses to start" in note and "dag, legacy" in note
         for note in config.notes
     )
-    there = import_config(GENESIS_OWN, "genesis.json", engines=("dag", "legacy", "my-engine"))
+    mine = Registration("my-engine", LegacyOptions, LegacyEngine, "plugin:mine")
+    there = import_config(GENESIS_OWN, "genesis.json", discovered().plus(mine))
     assert not any("refuses" in note for note in there.notes)
 
 
@@ -175,10 +179,11 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
     }"""
     config = import_config(text, "openclaw.json")
     read = settings(config, tmp_path)
-    assert (read.engine.dag.context_threshold, read.engine.dag.leaf_chunk_tokens) == (0.8, 30_000)
-    assert read.engine.dag.defer_compaction is False
-    assert read.engine.dag.leaf_target_tokens == 1200
-    assert read.engine.legacy.keep_recent_tokens == 24_000
+    dag = read.engine.options("dag")
+    assert (dag.context_threshold, dag.leaf_chunk_tokens) == (0.8, 30_000)
+    assert dag.defer_compaction is False
+    assert dag.leaf_target_tokens == 1200
+    assert read.engine.options("legacy").keep_recent_tokens == 24_000
     assert read.budget.output_reserve == 20_000, "the runtime reserves the larger of the two"
     assert read.budget.window_cap == 200_000
     why = reasons(config)
@@ -260,7 +265,7 @@ def test_comis_pipeline_is_kept_by_name() -> None:
 def test_comis_options_of_the_pipeline_are_listed_each(tmp_path: Path) -> None:
     config = import_config(COMIS_OPTIONS, "~/.comis/config.yaml")
     assert taken(config) == {"summarizer.model": ""}
-    assert settings(config, tmp_path) == Settings()
+    assert settings(config, tmp_path) == load_settings(environ={})
     why = reasons(config)
     assert len(why) == 9
     assert all(path.startswith("agents.default.contextEngine.") for path in why)
@@ -294,7 +299,7 @@ def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:
     taken_over = settings(config, tmp_path)
     given = load_settings(None, {"engine.dag": values}, {})
     dag = DagOptions(**{name: value for name, value in values.items() if name in own})
-    assert taken_over.engine.dag == given.engine.dag == dag
+    assert taken_over.engine.options("dag") == given.engine.options("dag") == dag
     assert taken_over.summarizer == given.summarizer
     assert taken_over.summarizer.breaker.half_open_timeout == timedelta(milliseconds=500)
 
@@ -306,7 +311,7 @@ agents:
   default: {contextEngine: {freshTailTurns: 6, contextThreshold: 0.7}, name: Max}
 """
     config = import_config(text)
-    assert settings(config, tmp_path).engine.dag.fresh_tail_turns == 6
+    assert settings(config, tmp_path).engine.options("dag").fresh_tail_turns == 6
     why = reasons(config)
     assert "agent `coder`" in why["agents.coder.contextEngine.freshTailTurns"]
     assert "the same as" in why["agents.coder.contextEngine.contextThreshold"]

@@ -12,7 +12,8 @@ from contextengine_server.app import endpoints_of
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.loading import SettingsError, load_settings
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.options import DagOptions, LegacyOptions
+from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.legacy import LegacyOptions
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.policies import Options, Policies, policy_of
 from contextengine_server.summarize import SummaryPolicy

@@ -6,8 +6,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
 from tests.oracle.pairing import Row
 from tests.properties.engines import FLOOR, Told, told
 from tests.properties.strategies import text

@@ -6,8 +6,7 @@ import pytest
 
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
-from contextengine_server.engines.dag import DagEngine
-from contextengine_server.engines.options import DagOptions
+from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.session.load import place_summaries
 from contextengine_server.session.state import SessionState
 from tests.properties.engines import FLOOR, Told, told

@@ -8,9 +8,8 @@ from itertools import pairwise
 import pytest
 
 from contextengine_server.context.budget import cell, grid
-from contextengine_server.engines.dag import DagEngine
+from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
-from contextengine_server.engines.options import DagOptions
 from tests.properties.engines import Told, hold, outline, told
 
 from .test_dag_compaction import said

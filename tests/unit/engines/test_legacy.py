@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
-from contextengine_server.engines.legacy import LegacyEngine
-from contextengine_server.engines.options import LegacyOptions
+from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from tests.properties.engines import FLOOR, Told, hold, outline, told
 
 from .test_dag_compaction import said

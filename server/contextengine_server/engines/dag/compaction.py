@@ -7,8 +7,8 @@ from contextengine_server.context.view import View
 
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..layout import uncovered
-from ..options import DagOptions
 from .folding import can_fold, crowded, next_fold
+from .options import DagOptions
 from .sizing import leaf_size
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionStep
-from ..options import DagOptions
+from .options import DagOptions
 
 
 def crowded(view: View, available: int, options: DagOptions) -> bool:

@@ -15,7 +15,7 @@ from contextengine_server.context.budget import cell
 from contextengine_server.context.view import View
 
 from ..contract import CompactionGoal
-from ..options import DagOptions
+from .options import DagOptions
 
 CLAUSE = 39
 """What the uncertainty clause costs at most, in any encoding shipped. It is paid from the budget

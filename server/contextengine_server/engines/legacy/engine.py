@@ -8,44 +8,32 @@ they are (OpenClaw: keepRecentTokens).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from hashlib import blake2b
-
 from contextengine_server.context.budget import largest_in
 from contextengine_server.context.plan import Declared, Plan
-from contextengine_server.context.view import Summary, View
+from contextengine_server.context.view import View
 
-from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
+from ..base import BaseEngine
+from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from ..layout import everything, lay_out, uncovered
-from ..options import LegacyOptions
+from .options import LegacyOptions
 
 
-class LegacyEngine:
+class LegacyEngine(BaseEngine[LegacyOptions]):
     """Passes the view through."""
 
     id = "legacy"
     name = "Legacy Context Engine"
-    version = "1.0.0"
     owns_compaction = False
-    threshold = 0.0
     notices = False
-    defers = True
-    chunk: int | None = None
     declared = Declared(tail_steps=1, evicts=False)
-    tools = Tools()
 
     def __init__(self, options: LegacyOptions) -> None:
-        self.options = options
+        super().__init__(options)
         self.summary_tokens = options.summary_max_tokens
-        self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:
         """Everything: nothing is ever evicted."""
         return None
-
-    def addition(self, summaries: Sequence[Summary]) -> str:
-        """Nothing, as its original."""
-        return ""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """The whole view. Summaries, never messages, give way where even a view that keeps nothing
@@ -67,10 +55,6 @@ class LegacyEngine:
         if tokens <= largest_in(cell) - reserved:
             return Plan(lay_out(view, uncovered(view), kept), rule="law budget", over=tokens > room)
         return Plan(everything(view), over=True)
-
-    def due(self, view: View, available: int, measured: int | None) -> bool:
-        """Never by itself."""
-        return False
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """One summary over all but the newest part, in place of every summary before."""
@@ -124,6 +108,3 @@ class LegacyEngine:
                 break
             tokens, cut = tokens + cost, cut - 1
         return cut
-
-    async def dispose(self) -> None:
-        """Holds nothing."""

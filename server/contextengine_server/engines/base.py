@@ -1,0 +1,62 @@
+"""What an engine of few words begins from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from contextengine_server.context.budget import grid
+from contextengine_server.context.plan import Declared, Plan
+from contextengine_server.context.view import Summary, View
+
+from .contract import CompactionGoal, CompactionStep, NothingToDo, Tools
+
+O = TypeVar("O", bound=BaseModel)  # noqa: E741
+
+
+class BaseEngine(ABC, Generic[O]):
+    """An engine that shows and never compacts: it says no more than its id, its name and its plan.
+    Whoever does more overrides what says so."""
+
+    id: str
+    name: str
+    version = "1.0.0"
+    owns_compaction = True
+    threshold = 0.0
+    declared = Declared(tail_steps=1)
+    defers = True
+    notices = True
+    chunk: int | None = None
+    summary_tokens = 1_000
+    tools = Tools()
+
+    def __init__(self, options: O) -> None:
+        self.options = options
+        self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
+
+    def reach(self, cell: int) -> int | None:
+        """The cell, and the block that a cut may lie behind it."""
+        return cell + grid(cell)
+
+    def addition(self, summaries: Sequence[Summary]) -> str:
+        """Nothing."""
+        return ""
+
+    @abstractmethod
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+        """See `Engine.plan`."""
+
+    def due(self, view: View, available: int, measured: int | None) -> bool:
+        """Never."""
+        return False
+
+    def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
+        """There is none."""
+        return NothingToDo("nothing to compact")
+
+    async def dispose(self) -> None:
+        """Holds nothing."""

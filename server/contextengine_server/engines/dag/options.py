@@ -1,0 +1,64 @@
+"""Options of the dag, by the names and ranges of the Comis configuration, so that a file carries
+over."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from contextengine_server.config.schema import Ratio, Whole
+
+from ..options import Options
+
+
+class DagOptions(Options):
+    """Options of the dag engine."""
+
+    context_threshold: Ratio = Field(
+        0.75,
+        ge=0.1,
+        le=0.95,
+        description="The share of the budget for messages above which a compaction is due.",
+    )
+    fresh_tail_turns: Whole = Field(
+        8,
+        ge=1,
+        le=50,
+        description=(
+            "The newest steps (an assistant message with its tool round trip) that are always"
+            " verbatim."
+        ),
+    )
+    leaf_chunk_tokens: Whole = Field(
+        20_000,
+        ge=1_000,
+        le=100_000,
+        description="The most tokens of messages that one leaf summary covers.",
+    )
+    leaf_target_tokens: Whole = Field(
+        1_200, ge=96, le=5_000, description="The target size of a leaf summary."
+    )
+    condensed_min_fanout: Whole = Field(
+        4,
+        ge=2,
+        le=20,
+        description="How many neighbouring summaries of one depth are folded into a deeper one.",
+    )
+    condensed_target_tokens: Whole = Field(
+        2_000, ge=256, le=10_000, description="The target size of a condensed summary."
+    )
+    max_expand_tokens: Whole = Field(
+        4_000,
+        ge=500,
+        le=50_000,
+        description=(
+            "The most tokens that ctx_expand brings back at once, and Expand where a request does"
+            " not say."
+        ),
+    )
+    defer_compaction: bool = Field(
+        True,
+        description=(
+            "Compact in the background after the turn. False: inline, so that AfterTurn waits"
+            " for it."
+        ),
+    )
