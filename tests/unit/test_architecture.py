@@ -55,7 +55,7 @@ BELOW: dict[str, set[str]] = {
     "config": {"context", "engines", "tokens", "errors"},
     "plugins": {"projection"},
     # Suites for whoever plugs something in; nobody imports them but tests.
-    "testing": {"context", "store"},
+    "testing": {"context", "store", "projection", "api.projection_items", CLIENT},
 }  # fmt: skip
 TOP = {"app", "exporting", "cli", "__init__", "__main__"}
 """The composition root and the commands: they know all."""
@@ -148,7 +148,7 @@ def test_imports_point_down(room: str) -> None:
 def test_what_is_below_is_below() -> None:
     """The table itself has no way back up."""
     for room, below in BELOW.items():
-        for name in below - {GENERATED}:
+        for name in below - {GENERATED, CLIENT}:
             seen, todo = set(), [name.split(".")[0]]
             while todo:
                 at = todo.pop()
@@ -156,7 +156,7 @@ def test_what_is_below_is_below() -> None:
                     seen.add(at)
                     # One module of data classes does not bring its room along.
                     todo += (
-                        [n for n in BELOW[at] - {GENERATED} if "." not in n]
+                        [n for n in BELOW[at] - {GENERATED, CLIENT} if "." not in n]
                         if "." not in name
                         else []
                     )

@@ -22,6 +22,7 @@ from contextengine_server.projection.projection import Projection
 from contextengine_server.projection.provider import ProviderTask, Rendered
 from contextengine_server.projection.rules import RuleFinding
 from contextengine_server.projection.targets import Targets
+from contextengine_server.testing.contexts import Maker, cut_contexts
 from tests.unit.projection.making import assistant, call, numbered, result, summary, tool, user
 
 PNG = base64.b64decode(
@@ -99,67 +100,10 @@ def rich() -> list[Item]:
 
 def broken() -> dict[str, list[Item]]:
     """Lists cut anywhere: what must be mended before a provider sees it."""
-    return {
-        "begins with a call": [assistant("", call("c1")), tool(result("c1")), user("x")],
-        "begins with a result": [tool(result("c1", "orphan")), assistant("a"), user("x")],
-        "cut inside a pair": [user("x"), assistant("", call("c1"), call("c2")), tool(result("c1"))],
-        "a late result": [
+    of_openai: dict[str, Any] = {"provider": "openai", "model": MODELS["openai-responses"]}
+    return cut_contexts(Maker(**CLAUDE)) | {
+        "thinking that no model of another provider made": [
+            Item(ChatRole.USER, (SIGNED, Text("u")), **of_openai),
             user("x"),
-            assistant("", call("c1")),
-            user("wait"),
-            tool(result("c1", "late")),
-        ],
-        "a result twice": [
-            user("x"),
-            assistant("", call("c1")),
-            tool(result("c1")),
-            tool(result("c1")),
-        ],
-        "bad ids": [
-            user("x"),
-            assistant("", call("a b"), call("x" * 80)),
-            tool(result("a b"), result("x" * 80)),
-        ],
-        "the same id side by side": [
-            user("x"),
-            assistant("", call("c1"), call("c1")),
-            tool(result("c1"), result("c1")),
-        ],
-        "nothing but the model": [assistant("hello"), assistant("", call("c1"))],
-        "nothing said": [user(""), assistant(""), Item(ChatRole.ASSISTANT, ()), user("x")],
-        "text behind a call": [
-            user("x"),
-            Item(ChatRole.ASSISTANT, (call("c1"), Text("so"))),
-            tool(result("c1")),
-        ],
-        "thinking behind text": [
-            user("x"),
-            Item(ChatRole.ASSISTANT, (Text("a"), SIGNED), **CLAUDE),
-        ],
-        "only thinking": [user("x"), Item(ChatRole.ASSISTANT, (SIGNED,), **CLAUDE), user("y")],
-        "a user's own results": [
-            assistant("", call("c1")),
-            Item(ChatRole.USER, (Text("before"), result("c1"), Text("after"))),
-        ],
-        "thinking that no model made": [
-            Item(ChatRole.USER, (SIGNED, Text("u")), **CLAUDE),
-            Item(
-                ChatRole.USER,
-                (SIGNED, Text("u")),
-                provider="openai",
-                model=MODELS["openai-responses"],
-            ),
-            user("x"),
-        ],
-        "calls that no model made": [
-            Item(ChatRole.USER, (Text("I ran"), call("c1"))),
-            tool(result("c1")),
-            Item(ChatRole.CUSTOM, (call("c2"), result("c2")), custom_role="bash"),
-            Item(ChatRole.DEVELOPER, (call("c3"),)),
-            user("x"),
-        ],
-        "a lone surrogate in arguments": [
-            user("x"),
-            assistant("", call("c1", "t", '{"a": "\\ud800"}')),
-        ],
+        ]
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,52 +12,39 @@ from contextengine_server.api.projection_items import message_in
 from contextengine_server.projection.codex.jsonl import parse
 from contextengine_server.projection.codex.renderer import Projected, render
 from contextengine_server.projection.model import (
-    ChatRole,
-    Covers,
     Item,
     Part,
     Text,
-    ToolCall,
-    ToolResult,
 )
 from contextengine_server.projection.prompt import split_prompt
 from contextengine_server.projection.task import Task
 from contextengine_server.projection.thread import Binding
+from contextengine_server.testing.contexts import (
+    assistant,
+    call,
+    numbered,
+    result,
+    summary,
+    tool,
+    user,
+)
 
-
-def user(text: str, sequence: int = 0, **more: Any) -> Item:
-    return Item(ChatRole.USER, (Text(text),), sequence=sequence, **more)
-
-
-def assistant(text: str = "", *parts: Part, sequence: int = 0, **more: Any) -> Item:
-    return Item(
-        ChatRole.ASSISTANT, (*((Text(text),) if text else ()), *parts), sequence=sequence, **more
-    )
-
-
-def call(name: str = "c1", tool: str = "exec", arguments: Any = "{}") -> ToolCall:
-    return ToolCall(name, tool, arguments if isinstance(arguments, str) else json.dumps(arguments))
-
-
-def result(name: str = "c1", text: str = "done", tool: str = "exec", **more: Any) -> ToolResult:
-    return ToolResult(name, tool, (Text(text),), **more)
-
-
-def tool(*results: ToolResult, sequence: int = 0) -> Item:
-    return Item(ChatRole.TOOL, results, sequence=sequence)
-
-
-def summary(text: str, first: int, last: int, depth: int = 0) -> Item:
-    covers = Covers(f"s{depth}-{first}", depth, first, last)
-    return Item(ChatRole.USER, (Text(text),), id=f"ce:summary:s{depth}-{first}", summary=covers)
-
-
-def numbered(items: Iterable[Item], first: int = 1) -> list[Item]:
-    """The items as stored messages, summaries apart."""
-    return [
-        item if item.summary is not None else replace(item, sequence=at)
-        for at, item in enumerate(items, first)
-    ]
+__all__ = [
+    "assistant",
+    "bound",
+    "call",
+    "done",
+    "numbered",
+    "openclaw",
+    "read",
+    "records",
+    "result",
+    "summary",
+    "task",
+    "tool",
+    "turns",
+    "user",
+]
 
 
 def turns(count: int, size: int = 200, first: int = 1) -> list[Item]:
