@@ -19,8 +19,8 @@ from contextengine_server.api.auth import hash_token
 from contextengine_server.api.contract import Rpc
 from contextengine_server.app import App, now_ms, running
 from contextengine_server.config.loading import load_settings
-from contextengine_server.engines.catalogue import discovered
 from contextengine_server.engines.registration import Registration
+from contextengine_server.plugins.engines import installed_engines
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -78,7 +78,7 @@ class House:
     async def start(self) -> None:
         """Begins a life."""
         flags = {"server.address": "127.0.0.1:0", "store.url": str(self.database), **self.settings}
-        engines = discovered()
+        engines = installed_engines()
         for registration in self.engines:
             engines = engines.tried(registration)
         settings = load_settings(None, flags, {}, engines)

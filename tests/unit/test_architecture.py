@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from contextengine_server.plugins.engines import installed_engines
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "contextengine_server"
 SERVER = ROOT / "server" / PACKAGE
@@ -52,8 +54,8 @@ BELOW: dict[str, set[str]] = {
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
-    "config": {"context", "engines", "tokens", "errors"},
-    "plugins": {"projection"},
+    "config": {"context", "engines", "plugins", "tokens", "errors"},
+    "plugins": {"engines", "projection"},
     # Suites for whoever plugs something in; nobody imports them but tests.
     "testing": {"context", "store", "projection", "api.projection_items", CLIENT},
 }  # fmt: skip
@@ -201,3 +203,22 @@ def test_a_file_can_be_read_at_one_sitting() -> None:
         str(path.relative_to(SERVER)) for path in FILES if len(path.read_text().splitlines()) > 400
     }
     assert not long - TO_BE_PARTED
+
+
+NEUTRAL = ("session", "compaction", "commands", "api", "summarize", "runtime", "health", "recall")
+"""What serves every engine alike knows none by name."""
+
+
+@pytest.mark.parametrize("room", NEUTRAL)
+def test_no_engine_is_named_where_all_are_served(room: str) -> None:
+    """Neither by its module nor by its id."""
+    names = {one.id for one in installed_engines().registrations if one.owner == "core"}
+    for path in FILES:
+        if room_of(path) != room:
+            continue
+        for name in imports(path):
+            parts = (ours(name) or "").split(".")
+            assert not (parts[0] == "engines" and names & set(parts)), f"{path} imports {name}"
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        assert not names & {text for text in said if isinstance(text, str)}, path

@@ -11,7 +11,7 @@ from pathlib import Path
 from contextengine_server.config.loading import DEFAULT_FILE, FILE_VARIABLE
 from contextengine_server.config.schema import SettingDoc, describe
 from contextengine_server.config.settings import settings_with
-from contextengine_server.engines.catalogue import discovered
+from contextengine_server.plugins.engines import installed_engines
 
 _INTRODUCTION = f"""# Configuration
 
@@ -59,7 +59,7 @@ def document() -> str:
 
 
 def _groups() -> Iterator[str]:
-    for name, field in settings_with(discovered().of("core")).model_fields.items():
+    for name, field in settings_with(installed_engines().of("core")).model_fields.items():
         model = field.annotation
         assert isinstance(model, type)
         yield f"## {name}\n\n{cleandoc(model.__doc__ or '')}\n"

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from contextengine_server.config.group import Group
-from contextengine_server.engines.catalogue import DEFAULT, Catalogue, block_name, discovered
+from contextengine_server.engines.catalogue import DEFAULT, Catalogue, block_name
 from contextengine_server.engines.registration import ENGINE_ID
+from contextengine_server.plugins.engines import installed_engines
 
 
 class EngineSettings(Group):
@@ -37,7 +38,7 @@ class EngineSettings(Group):
     @classmethod
     def catalogue(cls) -> Catalogue:
         """The engines that there are."""
-        return cls.known if cls.known is not None else discovered()
+        return cls.known if cls.known is not None else installed_engines()
 
     def options(self, engine_id: str) -> Any:
         """The configured options of an engine of the catalogue."""

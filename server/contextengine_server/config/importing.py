@@ -18,7 +18,8 @@ from contextengine_server.config.hosts import HOSTS, recognise
 from contextengine_server.config.parsing import Keyed, read_json5, read_yaml
 from contextengine_server.config.schema import OptionsError, Problem
 from contextengine_server.config.source import Ignored, Mapped, Path, Source, show
-from contextengine_server.engines.catalogue import Catalogue, discovered
+from contextengine_server.engines.catalogue import Catalogue
+from contextengine_server.plugins.engines import installed_engines
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def import_config(text: str, name: str = "", engines: Catalogue | None = None) -
     """
     data = _read(text, name or "the text")
     host = recognise(data, name)
-    source = Source(host, dict(_leaves(data)), discovered() if engines is None else engines)
+    source = Source(host, dict(_leaves(data)), installed_engines() if engines is None else engines)
     for path in _shadowed(data):
         source.ignored.append(Ignored(show(path), "given again further down; the last one counts"))
     HOSTS[host](source)

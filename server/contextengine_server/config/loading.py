@@ -22,7 +22,8 @@ from contextengine_server.config.schema import (
     read_names,
 )
 from contextengine_server.config.settings import Settings, settings_with
-from contextengine_server.engines.catalogue import Catalogue, block_name, discovered
+from contextengine_server.engines.catalogue import Catalogue, block_name
+from contextengine_server.plugins.engines import installed_engines
 
 DEFAULT_FILE = "contextengine.yaml"
 """Read from the working directory when neither --config nor CONTEXTENGINE_CONFIG names a file."""
@@ -50,7 +51,7 @@ def load_settings(
     defaults to the process's, `engines` to what is installed. Raises SettingsError.
     """
     environ = os.environ if environ is None else environ
-    engines = discovered() if engines is None else engines
+    engines = installed_engines() if engines is None else engines
     model = settings_with(engines)
     file, file_values = _from_file(config, environ)
     sources = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
@@ -23,6 +24,8 @@ class PluginBroken(Exception):
     object, says what is wrong, and what to do."""
 
     def __init__(self, group: str, name: str, package: str, wrong: str) -> None:
+        self.name = name
+        self.package = package
         super().__init__(
             f"{package} brings along {name!r} in the group {group}, which {wrong}."
             f" Mend or uninstall {package.partition(' ')[0]}"
@@ -32,8 +35,21 @@ class PluginBroken(Exception):
 def installed(group: str) -> list[Plugin]:
     """The objects of a group, by name. Reads the file system. Raises PluginBroken for one that
     cannot be imported."""
-    found = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
-    return [Plugin(entry.name, _package(entry), _value(group, entry)) for entry in found]
+    found = []
+    for plugin in offered(group):
+        if isinstance(plugin, PluginBroken):
+            raise plugin
+        found.append(plugin)
+    return found
+
+
+def offered(group: str) -> Iterator[Plugin | PluginBroken]:
+    """The same, with what is wrong in place of one that cannot be imported."""
+    for entry in sorted(metadata.entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            yield Plugin(entry.name, _package(entry), _value(group, entry))
+        except PluginBroken as broken:
+            yield broken
 
 
 def _package(entry: metadata.EntryPoint) -> str:

@@ -18,10 +18,10 @@ from contextengine_server.config.loading import load_settings
 from contextengine_server.config.policy import FORMER
 from contextengine_server.config.schema import OptionsError
 from contextengine_server.config.settings import Settings
-from contextengine_server.engines.catalogue import discovered
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from contextengine_server.engines.registration import Registration
+from contextengine_server.plugins.engines import installed_engines
 
 
 def taken(config: ImportedConfig) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
         for note in config.notes
     )
     mine = Registration("my-engine", LegacyOptions, LegacyEngine, "plugin:mine")
-    there = import_config(GENESIS_OWN, "genesis.json", discovered().plus(mine))
+    there = import_config(GENESIS_OWN, "genesis.json", installed_engines().plus(mine))
     assert not any("refuses" in note for note in there.notes)
 
 

@@ -15,7 +15,7 @@ from contextengine_server.config.docs import document
 from contextengine_server.config.loading import SettingsError, load_settings
 from contextengine_server.config.schema import describe
 from contextengine_server.config.settings import Settings, settings_with
-from contextengine_server.engines.catalogue import discovered
+from contextengine_server.plugins.engines import installed_engines
 
 ROOT = Path(__file__).parents[3]
 DIGEST = "ab" * 32
@@ -427,7 +427,7 @@ def test_settings_cannot_be_changed() -> None:
 
 
 def test_every_setting_is_described_with_its_default_and_limits() -> None:
-    docs = {doc.path: doc for doc in describe(settings_with(discovered()))}
+    docs = {doc.path: doc for doc in describe(settings_with(installed_engines()))}
     assert all(doc.description.endswith(".") for doc in docs.values())
     assert docs["engine.dag.contextThreshold"].minimum == "0.1"
     assert docs["engine.dag.contextThreshold"].maximum == "0.95"

@@ -54,6 +54,9 @@ def read_names(
     for key, value in data.items():
         where = joined(path, str(key))
         name = names.get(str(key))
+        if name is None and model.model_config.get("extra") == "allow":
+            known[str(key)] = value
+            continue
         if name is None:
             problems.append(Problem(where, _unknown(str(key), fields, path)))
             continue
