@@ -12,22 +12,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 from contextengine_server import exporting
 from contextengine_server.api.auth import TokenGrant
-from contextengine_server.api.context_engine import ContextEngineService
-from contextengine_server.api.engines import EnginesService
-from contextengine_server.api.projection import ProjectionService
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.recall import RecallService
-from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.server import Server, ServerOptions, TlsFiles
-from contextengine_server.api.sessions import SessionsService
-from contextengine_server.commands.prepare_spawn import SpawnRules
-from contextengine_server.commands.spawns import Sweeper
-from contextengine_server.compaction.jobs import Background
+from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
+from contextengine_server.compaction.jobs import DEADLINE_S, Background
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
@@ -43,10 +37,11 @@ from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
 from contextengine_server.runtime.broker import Harnesses, Terms
 from contextengine_server.runtime.guard_states import StoredStates
-from contextengine_server.session.core import Defaults, Limits, SessionCore
+from contextengine_server.session.budget import BudgetDefaults
+from contextengine_server.session.children import ChildSweeper
+from contextengine_server.session.idle import IdleSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies, policy_of
-from contextengine_server.session.selection import Selection
 from contextengine_server.store.cached import CachedHeads
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
@@ -61,12 +56,11 @@ from contextengine_server.summarize.openai import Endpoint, EndpointSource
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.runtime import NAME as RUNTIME
 from contextengine_server.summarize.runtime import RuntimeSource
-from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.logs import get_logger
-from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
+from contextengine_server.wiring import Core, Rules, Surroundings, core_of, services_of
 
 PACKAGE = "contextengine.v1"
 MILLISECOND = timedelta(milliseconds=1)
@@ -80,7 +74,7 @@ class App:
 
     settings: Settings
     server: Server
-    core: SessionCore
+    core: Core
     store: Store
     background: Background
     registry: Registry
@@ -140,42 +134,54 @@ async def running(
             deadline=settings.summarizer.deadline.total_seconds(),
         )
         stack.push_async_callback(pool.close)
-        harnesses = Harnesses(store.model_leases, clock_ms, new_id, terms_of(settings))
-        models = _models(
-            settings, harnesses, StoredStates(store.guards), clock_ms, pool, counter, metrics
+        draining = asyncio.Event()
+        harnesses = Harnesses(
+            store.model_leases, clock_ms, new_id, terms_of(settings), draining.is_set
         )
+        guards = StoredStates(store.guards)
+        models = _models(settings, harnesses, guards, clock_ms, pool, counter, metrics)
         stack.push_async_callback(models.close)
-        life = new_id()[:12]
-        core = SessionCore(
-            store,
-            counter,
-            Selection(
-                registry,
+        process_id = new_id()[:12]
+        core = core_of(
+            rules_of(settings),
+            Surroundings(
                 store,
-                settings.engine.default,
+                counter,
+                registry,
                 Policies(settings.summarizer),
-                falls_back=settings.engine.on_engine_failure == FALLBACK,
+                _chain(settings, models, pool, counter),
+                models.capacity,
+                harnesses.count,
+                metrics,
+                clock_ms,
+                new_id,
+                process_id,
             ),
-            _chain(settings, models, pool, counter),
-            Events(life, clock_ms),
-            clock_ms,
-            new_id,
-            limits_of(settings),
-            defaults_of(settings),
-            Meters(metrics),
         )
-        core.summary_capacity, core.attached = models.capacity, harnesses.count
-        projector = Projector(targets, ProjectionCache(core.limits.cache_bytes // CACHE_SHARE))
+        stack.callback(core.encodings.close)
+        projector = Projector(targets, ProjectionCache(core.rules.cache_bytes // CACHE_SHARE))
         exporting.watch(core, projector.cache, metrics)
         background = Background(
-            core, life, settings.summarizer.parallel, _idle_ms(settings), tracer
+            core.sessions,
+            store,
+            core.selection,
+            core.compactor,
+            core.queue,
+            core.events,
+            core.rules.budgets,
+            process_id,
+            workers=settings.summarizer.parallel,
+            deadline_s=max(DEADLINE_S, _longest_s(settings)),
+            tracer=tracer,
         )
-        background.deadline_s = max(background.deadline_s, _longest_s(settings))
         indexer = Indexer(store)
-        sweeper = Sweeper(core)
-        ground = Ground(store, indexer, inherits, redact, counter.count_text_async)
+        sweepers: list[Sweeper] = [ChildSweeper(core.children)]
+        idle_ms = _idle_ms(settings)
+        if idle_ms is not None:
+            sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
+        archive = Ground(store, indexer, inherits, redact, counter.count_text_async)
 
-        async def doctor() -> list[Check]:
+        async def examine() -> list[Check]:
             return [
                 *settings_checks(settings),
                 *await rank_checks(settings),
@@ -185,21 +191,14 @@ async def running(
                 ),
             ]
 
-        services = {
-            f"{PACKAGE}.ContextEngine": ContextEngineService(
-                core, ground, spawn_rules_of(settings), projector
-            ),
-            f"{PACKAGE}.Recall": RecallService(core, ground),
-            f"{PACKAGE}.Projection": ProjectionService(core, projector),
-            f"{PACKAGE}.Runtime": RuntimeService(harnesses),
-            f"{PACKAGE}.Sessions": SessionsService(core),
-            f"{PACKAGE}.Engines": EnginesService(core, doctor, models.names),
-        }
-        server = Server(server_options(settings), services, tracer=tracer, metrics=metrics)
-        harnesses.draining = lambda: server.draining
+        services = services_of(core, archive, guards, examine, models.names, harnesses, projector)
+        server = Server(
+            server_options(settings), services, tracer=tracer, metrics=metrics, draining=draining
+        )
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
-        server.on_drain("children", sweeper.stop)
+        for sweeper in sweepers:
+            server.on_drain(type(sweeper).__name__, sweeper.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
         await exporting.sample(settings, core, metrics, stack)
@@ -209,7 +208,8 @@ async def running(
         stack.callback(core.events.close)
         background.start()
         indexer.start()
-        sweeper.start()
+        for sweeper in sweepers:
+            sweeper.start()
         exporting.export(settings, metrics, stack)
         address = settings.server.address
         if port:
@@ -237,25 +237,29 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     log.info("closed")
 
 
-def limits_of(settings: Settings) -> Limits:
-    """What is refused as too large."""
-    sessions = settings.sessions
-    return Limits(
+class Sweeper(Protocol):
+    """What tidies up now and then while the server runs."""
+
+    def start(self) -> None:
+        """Begins."""
+
+    async def stop(self) -> None:
+        """Ends."""
+
+
+def rules_of(settings: Settings) -> Rules:
+    """What the core keeps to."""
+    sessions, budget = settings.sessions, settings.budget
+    return Rules(
         max_id_bytes=sessions.max_id_bytes,
         max_batch_messages=sessions.max_batch_messages,
         max_session_messages=sessions.max_session_messages,
         max_message_bytes=sessions.max_message_bytes,
         cache_bytes=sessions.cache_bytes,
-    )
-
-
-def defaults_of(settings: Settings) -> Defaults:
-    """Budgets, failures and the reference encoding."""
-    return Defaults(
-        window=settings.budget.default_window,
-        window_cap=settings.budget.window_cap,
-        rules=settings.budget.rules,
-        encoding=settings.tokens.encoding,
+        budgets=BudgetDefaults(budget.default_window, budget.window_cap, budget.rules),
+        spawns=spawn_rules_of(settings),
+        default_engine=settings.engine.default,
+        falls_back=settings.engine.on_engine_failure == FALLBACK,
     )
 
 

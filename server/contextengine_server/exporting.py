@@ -12,22 +12,22 @@ from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.server import why_unbound
 from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
-from contextengine_server.session.core import SessionCore
 from contextengine_server.session.policies import policy_of
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
+from contextengine_server.wiring import Core
 
 log = get_logger("contextengine.exporting")
 
 
-def watch(core: SessionCore, projected: ProjectionCache, metrics: Metrics) -> None:
+def watch(core: Core, projected: ProjectionCache, metrics: Metrics) -> None:
     """Registers what is in memory."""
     metrics.gauge(
-        "contextengine.sessions.warm", lambda: len(core.warm), "Warm sessions", unit="{session}"
+        "contextengine.sessions.warm", lambda: len(core.cache), "Warm sessions", unit="{session}"
     )
     metrics.gauge(
         "contextengine.sessions.warm.size",
-        lambda: core.warm.bytes,
+        lambda: core.cache.bytes,
         "Bytes of warm sessions, about",
         unit="By",
     )
@@ -40,7 +40,7 @@ def watch(core: SessionCore, projected: ProjectionCache, metrics: Metrics) -> No
 
 
 async def sample(
-    settings: Settings, core: SessionCore, metrics: Metrics, stack: contextlib.AsyncExitStack
+    settings: Settings, core: Core, metrics: Metrics, stack: contextlib.AsyncExitStack
 ) -> None:
     """Looks at the store for the gauges, where anybody reads them."""
     wanted = settings.telemetry.metrics

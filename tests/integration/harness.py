@@ -99,7 +99,7 @@ class House:
 
     def forget(self) -> None:
         """Evicts every session that is not in use from the cache."""
-        warm = self.app.core.warm
+        warm = self.app.core.cache
         capacity, warm.capacity = warm.capacity, 0
         warm.shrink()
         warm.capacity = capacity

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 
+from msgspec import structs
+
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
-from contextengine_server.context.held import Before
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import Plan, segment_slots
 from contextengine_server.context.scope import Scope
@@ -73,7 +74,7 @@ class Facts(dict[int, EntryFacts]):
                     and known.start is not None
                     and known.sequence not in change.facts
                 ):
-                    self[known.sequence] = replace(known, start=known.start + delta)
+                    self[known.sequence] = structs.replace(known, start=known.start + delta)
         self.update(change.facts)
 
 
@@ -156,7 +157,7 @@ def summary(
         created=created, generation=1, children=row.children,
         tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms,
         end_ms=row.end_ms, text=body,
-        before=Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
+        before=CommitSnapshot(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
     )  # fmt: skip
     covering = Covering(
         id=row.id, depth=depth, first_sequence=first_sequence, last_sequence=last_sequence,

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, extend, extended
 from contextengine_server.context.laws.determinism import fingerprint
 from contextengine_server.context.message import Entry
@@ -32,7 +34,7 @@ def state(view: View) -> tuple[object, ...]:
             for a in view.atoms
         ],
         view.base, view.total, view.last_sequence, view.message_count, view.leading,
-        view.leading_open, view.user_step,
+        view.fold.leading_open, view.user_step,
         view.user_peak, view.pinned, {k: v for k, v in view.abandoned.items() if v}, view.late_mark,
     )  # fmt: skip
 
@@ -182,10 +184,11 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
     """
     first = view.atoms[base].first
     cold = View(
-        view.scope, base=base, total=view.atoms[base].start, leading=view.leading,
-        leading_open=base < view.leading,
-        user_step=view.user_step, user_peak=view.user_peak, late_mark=view.late_mark,
-        leaves=view.leaves,
+        view.scope, base=base, total=view.atoms[base].start, leaves=view.leaves,
+        fold=FoldState(
+            leading=view.leading, leading_open=base < view.leading, user_step=view.user_step,
+            user_peak=view.user_peak, late_mark=view.late_mark,
+        ),
         pinned=[step for step in view.pinned if step < base],
     )  # fmt: skip
     rows = []
@@ -200,8 +203,12 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
                 cold.abandoned.setdefault(call_id, []).append(known.late_of)
         rows.append(entry)
     apply(cold, extend(cold, rows, SHAPER))
-    cold.leading, cold.leading_open = view.leading, view.leading_open
-    cold.abandoned, cold.message_count = view.abandoned, view.message_count
+    carried = view.fold
+    cold.fold = replace(
+        cold.fold, leading=carried.leading, leading_open=carried.leading_open,
+        abandoned=carried.abandoned,
+    )  # fmt: skip
+    cold.message_count = view.message_count
     cold.last_sequence = view.last_sequence
     return cold
 

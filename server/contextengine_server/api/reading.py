@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
+from google.protobuf.message import Message
 
 from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.call import Call
 from contextengine_server.api.overflow import limit_in
-from contextengine_server.commands.bootstrap import HostFacts
+from contextengine_server.commands.turn.bootstrap import HostFacts
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
+from contextengine_server.session.address import Ref
+from contextengine_server.session.append import Request, request_of
+from contextengine_server.session.assembly import Prompt
 from contextengine_server.session.budget import BudgetSpec
-from contextengine_server.session.core import Ref, SessionCore
 from contextengine_server.session.model import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of
@@ -32,6 +37,14 @@ _PARTS = ("output_reserve", "safety_margin", "rot_buffer")
 _USAGE = tuple(field.name for field in message_pb2.Usage.DESCRIPTOR.fields)
 
 
+class ReadLimits(msgspec.Struct, frozen=True):
+    """What is refused as too large before it is looked at."""
+
+    max_batch_messages: int
+    max_message_bytes: int
+    max_session_messages: int
+
+
 def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
     """How the request names a session in this field."""
     return Ref(session.agent_id, session.session_id, session.session_key, field)
@@ -45,12 +58,12 @@ async def read_in(call: Call, read: Callable[..., T], *args: object) -> T:
 
 
 def incoming(
-    core: SessionCore, messages: Sequence[message_pb2.Message], field: str, first: int = 0
+    limits: ReadLimits, messages: Sequence[message_pb2.Message], field: str, first: int = 0
 ) -> list[Incoming]:
     """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the
     message."""
     messages = messages[first:]
-    limit = core.limits.max_batch_messages
+    limit = limits.max_batch_messages
     if len(messages) > limit:
         raise TooLarge(
             f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them"
@@ -58,15 +71,15 @@ def incoming(
             metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
         )
     return [
-        incoming_one(core, message, f"{field}[{index}]")
+        incoming_one(limits, message, f"{field}[{index}]")
         for index, message in enumerate(messages, first)
     ]
 
 
-def incoming_one(core: SessionCore, message: message_pb2.Message, field: str) -> Incoming:
+def incoming_one(limits: ReadLimits, message: message_pb2.Message, field: str) -> Incoming:
     """One message, read."""
     result = read(message, field)
-    limit = core.limits.max_message_bytes
+    limit = limits.max_message_bytes
     if len(result.body) > limit:
         raise TooLarge(
             f"{field}: has {len(result.body)} bytes, at most {limit} are taken: store large content"
@@ -97,40 +110,48 @@ def not_negative(value: int, field: str) -> int:
     return value
 
 
-async def tokens_of(core: SessionCore, texts: list[str]) -> int:
-    """The tokens of texts, small ones here, long ones in threads."""
-    small = core.counter.count_small(texts)
-    return small if small is not None else sum(await core.counter.count_many(texts))
+def optional_count(request: Message, field: str) -> int | None:
+    """A count that may be left out, checked."""
+    return not_negative(getattr(request, field), field) if request.HasField(field) else None
 
 
-async def prompt_tokens(core: SessionCore, parts: Sequence[message_pb2.Part]) -> int:
-    """What this turn's prompt costs as a message."""
+def request_in(request: Any, rpc: str) -> Request | None:
+    """The identity of a request that carries no messages: its id, and a digest of all it says."""
+    name = request_id(request.request_id)
+    if not name:
+        return None
+    return request_of(name, rpc, (), request.SerializeToString(deterministic=True))
+
+
+def prompt_of(parts: Sequence[message_pb2.Part]) -> Prompt | None:
+    """This turn's prompt as a message."""
     if not parts:
-        return 0
+        return None
     check_parts(parts, "prompt")
     texts: list[str] = []
-    return MESSAGE_TOKENS + texts_of(parts, texts) + await tokens_of(core, texts)
+    fixed = MESSAGE_TOKENS + texts_of(parts, texts)
+    return Prompt(tuple(texts), fixed)
 
 
-async def tool_tokens(core: SessionCore, tools: Sequence[budget_pb2.ToolDefinition]) -> int:
-    """What tool definitions cost."""
+def tool_texts(tools: Sequence[budget_pb2.ToolDefinition]) -> tuple[str, ...]:
+    """What of tool definitions is to be counted."""
     texts: list[str] = []
     for tool in tools:
         texts += (tool.name, tool.description, tool.input_schema_json.decode("utf-8", "replace"))
-    return await tokens_of(core, texts)
+    return tuple(texts)
 
 
-async def budget_spec(
-    core: SessionCore, budget: budget_pb2.Budget, tools: Sequence[budget_pb2.ToolDefinition] = ()
+def budget_spec(
+    budget: budget_pb2.Budget, tools: Sequence[budget_pb2.ToolDefinition] = ()
 ) -> BudgetSpec:
-    """What the request says of its budget; texts and definitions are counted."""
+    """What the request says of its budget."""
     kind = budget.WhichOneof("kind")
     if kind == "message_tokens":
         return BudgetSpec(
             message_tokens=not_negative(budget.message_tokens, "budget.message_tokens")
         )
     window = budget.window
-    given = {}
+    given: dict[str, Any] = {}
     for name in _PARTS:
         if window.HasField(name):
             given[name] = not_negative(getattr(window, name), f"budget.window.{name}")
@@ -142,9 +163,9 @@ async def budget_spec(
             )
         given["tools"] = not_negative(window.tool_tokens, "budget.window.tool_tokens")
     else:
-        given["tools_counted"] = await tool_tokens(core, window.tools or tools)
+        given["tool_texts"] = tool_texts(window.tools or tools)
     if window.WhichOneof("system_prompt") == "system_prompt_text":
-        given["system_counted"] = await tokens_of(core, [window.system_prompt_text])
+        given["system_texts"] = (window.system_prompt_text,)
     else:
         given["system_prompt"] = not_negative(
             window.system_prompt_tokens, "budget.window.system_prompt_tokens"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -12,33 +11,25 @@ from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, ref_of, request_id, required
 from contextengine_server.api.unserved import MEMORY, refuse_field, refuse_fields
-from contextengine_server.commands.recall_grant import Granted, granted
+from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.recall.expanding import (
-    DEFAULT_TOKENS,
     MAX_DEPTH,
     MAX_IDS,
     MAX_TOKENS,
     MIN_TOKENS,
     Brought,
     Wanted,
-    expand,
 )
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.inspecting import inspect
 from contextengine_server.recall.searching import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_QUERY_BYTES,
     Hit,
     Query,
-    indexed,
-    search,
 )
-from contextengine_server.session.core import SessionCore, not_found
 from contextengine_server.session.rows import rendered
-from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.reading import OWN_PREFIX, content_hash
 from contextengine_server.wire.shaping import summary_info, summary_item_id
 
@@ -57,84 +48,45 @@ _MODES = {
 
 
 class RecallService:
-    """Thin: reads the request, asks the recall room, writes the reply."""
+    """Each method reads its request, runs the command of its name, and writes the reply."""
 
-    def __init__(self, core: SessionCore, ground: Ground) -> None:
-        self.core, self.ground = core, ground
+    def __init__(self, commands: RecallCommands) -> None:
+        self._commands = commands
 
     async def search(self, request: pb.SearchRequest, call: Call) -> pb.SearchResponse:
         """Searches messages and summaries."""
         refuse_fields(request)
         query = _query(request)
         at_least = not_negative(request.at_least_revision, "at_least_revision")
-        address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        await self.core.reached(address.scope, at_least)
-        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
-        if at_least:
-            await indexed(self.ground, head, head.revision if grant is not None else at_least)
-        if grant is not None:
-            query = replace(query, retired=False)
-        with call.trace.span("search"):
-            page = await search(self.ground, head, query)
-        if grant is not None:
-            await grant.spend(sum([await self.ground.count(hit.snippet) for hit in page.hits]))
+        done = await self._commands.search.run(
+            call.caller.tenant, ref_of(request.session), query, at_least, _token(request)
+        )
         return pb.SearchResponse(
-            hits=[_hit(address.scope, hit) for hit in page.hits],
-            next_page_token=page.next_page,
-            total_count=page.total,
-            revision=page.revision,
+            hits=[_hit(done.scope, hit) for hit in done.page.hits],
+            next_page_token=done.page.next_page,
+            total_count=done.page.total,
+            revision=done.page.revision,
         )
 
     async def inspect(self, request: pb.InspectRequest, call: Call) -> pb.InspectResponse:
         """Answers what a summary covers."""
         summary_id = required(request.summary_id, "summary_id", "it names the summary to inspect")
-        address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
-        found = await inspect(self.ground, head, summary_id, retired=grant is None)
-        text = self.ground.redact(found.row.text)
-        if grant is not None:
-            await grant.spend(await self.ground.count(text))
+        done = await self._commands.inspect.run(
+            call.caller.tenant, ref_of(request.session), summary_id, _token(request)
+        )
         return pb.InspectResponse(
-            summary=summary_info(found.row),
-            text=text,
-            children=[summary_info(child) for child in found.children],
-            messages_by_role=found.messages_by_role,
-            tool_calls=found.tool_calls,
+            summary=summary_info(done.found.row),
+            text=done.text,
+            children=[summary_info(child) for child in done.found.children],
+            messages_by_role=done.found.messages_by_role,
+            tool_calls=done.found.tool_calls,
         )
 
     async def expand(self, request: pb.ExpandRequest, call: Call) -> pb.ExpandResponse:
         """Brings back summaries and messages."""
-        if not request.summary_ids and not request.sequences:
-            raise InvalidField("summary_ids", "is required, or sequences: say what to bring back")
-        for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
-            _few(name, ids)
-        for index, summary_id in enumerate(request.summary_ids):
-            required(summary_id, f"summary_ids[{index}]", "it names a summary to open")
-        for index, sequence in enumerate(request.sequences):
-            not_negative(sequence, f"sequences[{index}]")
-        asked = not_negative(request.max_tokens, "max_tokens")
-        if 0 < asked < MIN_TOKENS:
-            raise InvalidField(
-                "max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default"
-            )
-        depth = not_negative(request.max_depth, "max_depth")
-        address = await self.core.address(call.caller.tenant, ref_of(request.session))
-        head, grant = await reach_of(self.core, address.scope, request.spawn_token)
-        wanted = Wanted(
-            summary_ids=request.summary_ids,
-            sequences=request.sequences,
-            max_tokens=min(asked, MAX_TOKENS) or await expand_tokens(self.core, head),
-            depth=min(depth, MAX_DEPTH) or 1,
-            messages=request.include_messages,
-            page=_page(request.page_token),
+        found = await self._commands.expand.run(
+            call.caller.tenant, ref_of(request.session), _wanted(request), _token(request)
         )
-        if grant is not None:
-            tokens, depth = min(wanted.max_tokens, grant.left), min(wanted.depth, grant.depth)
-            wanted = replace(wanted, max_tokens=tokens, depth=depth, retired=False)
-        with call.trace.span("expand"):
-            found = await expand(self.ground, head, wanted)
-        if grant is not None:
-            await grant.spend(found.tokens)
         return pb.ExpandResponse(
             items=[_item(one) for one in found.items],
             tokens=found.tokens,
@@ -144,25 +96,33 @@ class RecallService:
         )
 
 
-async def head_of(core: SessionCore, scope: Scope) -> SessionHead:
-    """The session's head. Raises SessionNotFound."""
-    head = await core.store.head(scope)
-    if head is None:
-        raise not_found(scope)
-    return head
+def _token(request: pb.SearchRequest | pb.InspectRequest | pb.ExpandRequest) -> str:
+    return request_id(request.spawn_token, "spawn_token")
 
 
-async def reach_of(
-    core: SessionCore, scope: Scope, token: str
-) -> tuple[SessionHead, Granted | None]:
-    """What a call recalls: the session, or the parent that a spawn token opens to it."""
-    grant = await granted(core, scope, request_id(token, "spawn_token"))
-    return (grant.head if grant is not None else await head_of(core, scope)), grant
-
-
-async def expand_tokens(core: SessionCore, head: SessionHead) -> int:
-    """What one page of Expand holds by default: what the engine says, else ours."""
-    return (await core.select(head.scope)).engine.tools.page_tokens or DEFAULT_TOKENS
+def _wanted(request: pb.ExpandRequest) -> Wanted:
+    if not request.summary_ids and not request.sequences:
+        raise InvalidField("summary_ids", "is required, or sequences: say what to bring back")
+    for name, ids in (("summary_ids", request.summary_ids), ("sequences", request.sequences)):
+        _few(name, ids)
+    for index, summary_id in enumerate(request.summary_ids):
+        required(summary_id, f"summary_ids[{index}]", "it names a summary to open")
+    for index, sequence in enumerate(request.sequences):
+        not_negative(sequence, f"sequences[{index}]")
+    asked = not_negative(request.max_tokens, "max_tokens")
+    if 0 < asked < MIN_TOKENS:
+        raise InvalidField(
+            "max_tokens", f"is {asked}: give at least {MIN_TOKENS}, or 0 for the default"
+        )
+    depth = not_negative(request.max_depth, "max_depth")
+    return Wanted(
+        summary_ids=request.summary_ids,
+        sequences=request.sequences,
+        max_tokens=min(asked, MAX_TOKENS),
+        depth=min(depth, MAX_DEPTH) or 1,
+        messages=request.include_messages,
+        page=_page(request.page_token),
+    )
 
 
 def _query(request: pb.SearchRequest) -> Query:

@@ -106,7 +106,7 @@ def encode(
     """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
     With it, the tokens that the caller holds."""
     joined = assembly.joined
-    held = joined.held(known_hash) if known_hash else None
+    held = joined.length_of(known_hash) if known_hash else None
     reused = held or 0
     reply = out.AssembleResponse(
         outcome=assembly.outcome,  # type: ignore[arg-type]

@@ -99,6 +99,7 @@ class Server:
         *,
         tracer: Tracer,
         metrics: Metrics,
+        draining: asyncio.Event | None = None,
     ) -> None:
         if not options.address.startswith("unix"):
             split_address(options.address)
@@ -116,6 +117,8 @@ class Server:
         self._admission = Admission(
             options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
         )
+        self._draining = draining or asyncio.Event()
+        """Set from the moment on that the server takes no new calls."""
         metrics.gauge(
             "contextengine.rpc.in_flight",
             lambda: self._admission.in_flight,
@@ -178,6 +181,7 @@ class Server:
         await asyncio.shield(self._drained)
 
     async def _drain(self, grace_s: float) -> None:
+        self._draining.set()
         await self._health.enter_graceful_shutdown()
         stopped = await self._admission.drain(grace_s)
         if stopped:

@@ -8,13 +8,14 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
 from contextengine_server.api.call import Call
 from contextengine_server.api.reading import not_negative, ref_of, request_id, required
-from contextengine_server.commands.prepare_spawn import Grant, SpawnRules, Wanted, prepare
-from contextengine_server.commands.spawns import end, roll_back
-from contextengine_server.context.scope import Scope
+from contextengine_server.commands.context_engine import ContextEngineCommands
+from contextengine_server.commands.subagents.prepare_subagent_spawn import (
+    Grant,
+    SpawnRequest,
+)
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.expanding import MAX_DEPTH
 from contextengine_server.session.append import request_of
-from contextengine_server.session.core import SessionCore
 from contextengine_server.store.rows import Spawn
 
 MAX_OBJECTIVE_BYTES = 16 * 1024
@@ -38,14 +39,13 @@ _REASONS = {
 class SubagentCalls:
     """The part of service ContextEngine that prepares children and hears of their end."""
 
-    core: SessionCore
-    rules: SpawnRules
+    commands: ContextEngineCommands
 
     async def prepare_subagent_spawn(
         self, request: pb.PrepareSubagentSpawnRequest, call: Call
     ) -> pb.PrepareSubagentSpawnResponse:
         """Prepares the context of a child before it starts."""
-        spawn = await prepare(self.core, self.rules, call.caller.tenant, _wanted(request))
+        spawn = await self.commands.prepare_subagent_spawn.run(call.caller.tenant, _wanted(request))
         said = pb.PrepareSubagentSpawnResponse(
             spawn_token=spawn.token,
             context_mode=_mode(spawn),
@@ -66,7 +66,9 @@ class SubagentCalls:
         )
         parent = ref_of(request.parent, "parent")
         return pb.RollbackSubagentSpawnResponse(
-            rolled_back=await roll_back(self.core, call.caller.tenant, token, parent)
+            rolled_back=await self.commands.rollback_subagent_spawn.run(
+                call.caller.tenant, token, parent
+            )
         )
 
     async def end_subagent(
@@ -78,16 +80,14 @@ class SubagentCalls:
         token = request_id(request.spawn_token, "spawn_token")
         child = ref_of(request.child, "child")
         return pb.EndSubagentResponse(
-            ended=await end(self.core, call.caller.tenant, child, _REASONS[request.reason], token)
+            ended=await self.commands.end_subagent.run(
+                call.caller.tenant, child, _REASONS[request.reason], token
+            )
         )
 
 
-async def spawn_status(said: life.GetStatusResponse, core: SessionCore, scope: Scope) -> None:
-    """How a session was spawned, and how many live children it has."""
-    said.live_child_count = await core.store.spawns.live_children(scope)
-    spawn = await core.store.spawns.newest_of(scope)
-    if spawn is None:
-        return
+def spawn_status(said: life.GetStatusResponse, spawn: Spawn) -> None:
+    """How a session was spawned."""
     status = said.spawn
     status.parent.agent_id, status.parent.session_id = spawn.parent_agent, spawn.parent_session
     status.context_mode, status.depth = _mode(spawn), spawn.depth
@@ -112,7 +112,7 @@ def _mode(spawn: Spawn) -> pb.ContextMode:
     return pb.CONTEXT_MODE_FORK if spawn.fork else pb.CONTEXT_MODE_ISOLATED
 
 
-def _wanted(request: pb.PrepareSubagentSpawnRequest) -> Wanted:
+def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
     if request.context_mode not in _FORK:
         raise InvalidField(
             "context_mode", f"is {request.context_mode}, which this server does not know"
@@ -135,7 +135,7 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> Wanted:
     asked = pb.PrepareSubagentSpawnRequest()
     asked.CopyFrom(request)
     asked.ClearField("request_id")
-    return Wanted(
+    return SpawnRequest(
         parent=ref_of(request.parent, "parent"),
         child=ref_of(request.child, "child"),
         fork=fork,

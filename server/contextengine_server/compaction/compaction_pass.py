@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from contextengine_server.context.held import Before
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key
 from contextengine_server.context.message import Entry
 from contextengine_server.context.summary_text import SummaryFacts, render
@@ -114,7 +114,7 @@ def row_of(
     made: Pass,
     summary: SummaryResult,
     head: SessionHead,
-    before: Before,
+    before: CommitSnapshot,
     shaper: WireShaper,
     taken: Container[str] = (),
 ) -> SummaryRow:
@@ -172,9 +172,9 @@ def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
     return MESSAGE_TOKENS + count(render(facts, "x"))
 
 
-def before_of(view: View) -> Before:
+def before_of(view: View) -> CommitSnapshot:
     """The view as it stands, for the summary that is about to change it."""
-    return Before(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
+    return CommitSnapshot(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
 
 
 def _message_count(made: Pass) -> int:

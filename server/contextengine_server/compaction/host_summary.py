@@ -3,16 +3,19 @@ summary from now on."""
 
 from __future__ import annotations
 
+import msgspec
+
 from contextengine_server.compaction.compaction_pass import before_of, prepare, row_of
 from contextengine_server.compaction.compactor import compacted_head
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.errors import InvalidField
+from contextengine_server.session.address import Address
 from contextengine_server.session.append import Request
-from contextengine_server.session.cache import Session
-from contextengine_server.session.change import Changed, Draft, change
-from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.change import Changed, Editor, PreparedChange
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
@@ -21,57 +24,64 @@ MAX_SUMMARY_BYTES = 1024 * 1024
 """Some 250,000 tokens: more than a summary is for, and what is counted and fenced at once."""
 
 
-async def host_compaction(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    request: Request,
-    first: int,
-    last: int,
-    text: str,
-) -> tuple[Changed, SummaryRow | None]:
-    """Records the harness's summary over a range of sequences, moved inward to safe cut points. The
-    session is locked."""
-    head = core.require(session)
-    if not text.strip():
-        raise InvalidField(
-            "compacted.summary", "is required: the text that stands for the range from now on"
-        )
-    if len(text.encode()) > MAX_SUMMARY_BYTES:
-        raise InvalidField(
-            "compacted.summary",
-            f"has {len(text.encode())} bytes, at most {MAX_SUMMARY_BYTES} are taken: it is shown in"
-            " every assembly",
-        )
-    if not 1 <= first <= last <= head.last_sequence:
-        raise InvalidField(
-            "compacted.first_sequence",
-            f"the range {first} to {last} is not within the session's sequences 1 to"
-            f" {head.last_sequence}",
-        )
-    await core.fresh(session, None)
-    made: list[SummaryRow] = []
+class HostSummaries(msgspec.Struct, frozen=True):
+    """Records the summaries that harnesses wrote themselves."""
 
-    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
-        made.clear()
-        pass_ = prepare(session.view, _inward(session.view, first, last))
-        summary = SummaryResult(text, 0, "host")
-        row = row_of(pass_, summary, head, before_of(session.view), core.shaper)
-        if not shrinks(pass_.gain, row.tokens):
-            return Draft(
-                state, head
-            )  # law 12: known, but the messages themselves are the shorter text
-        made.append(row)
-        return Draft(
-            state,
-            compacted_head(head, session, [row], state),
-            summaries=[row],
-            numbers={"first": row.first_sequence, "last": row.last_sequence},
-            reload=True,
-        )
+    sessions: Sessions
+    editor: Editor
 
-    done = await change(core, session, address, edit, request=request)
-    return done, made[0] if made and not done.repeated else None
+    async def record(
+        self,
+        session: Session,
+        address: Address,
+        request: Request,
+        first: int,
+        last: int,
+        text: str,
+    ) -> tuple[Changed, SummaryRow | None]:
+        """Records the harness's summary over a range of sequences, moved inward to safe cut points.
+        The session is locked."""
+        head = session.require()
+        if not text.strip():
+            raise InvalidField(
+                "compacted.summary", "is required: the text that stands for the range from now on"
+            )
+        if len(text.encode()) > MAX_SUMMARY_BYTES:
+            raise InvalidField(
+                "compacted.summary",
+                f"has {len(text.encode())} bytes, at most {MAX_SUMMARY_BYTES} are taken: it is"
+                " shown in every assembly",
+            )
+        if not 1 <= first <= last <= head.last_sequence:
+            raise InvalidField(
+                "compacted.first_sequence",
+                f"the range {first} to {last} is not within the session's sequences 1 to"
+                f" {head.last_sequence}",
+            )
+        await self.sessions.fresh(session, None)
+        made: list[SummaryRow] = []
+
+        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+            made.clear()
+            pass_ = prepare(session.view, _inward(session.view, first, last))
+            summary = SummaryResult(text, 0, "host")
+            row = row_of(pass_, summary, head, before_of(session.view), session.encoding.shaper)
+            if not shrinks(pass_.gain, row.tokens):
+                return PreparedChange(
+                    state, head
+                )  # law 12: known, but the messages themselves are the shorter text
+            made.append(row)
+            head, state = compacted_head(head, session, [row], state, force=False)
+            return PreparedChange(
+                state,
+                head,
+                summaries=[row],
+                numbers={"first": row.first_sequence, "last": row.last_sequence},
+                reload=True,
+            )
+
+        done = await self.editor.change(session, address, edit, request=request)
+        return done, made[0] if made and not done.repeated else None
 
 
 def _inward(view: View, first: int, last: int) -> CompactionStep:

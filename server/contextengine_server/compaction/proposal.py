@@ -8,42 +8,42 @@ not after anything reshaped the history that it covers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from enum import StrEnum
 
+import msgspec
 import orjson
+from msgspec import structs
 
 from contextengine_server.compaction.compaction_pass import before_of, row_of
-from contextengine_server.compaction.compactor import (
+from contextengine_server.compaction.compactor import Compactor, compacted_head
+from contextengine_server.compaction.request import (
     HELD,
     NO_SMALLER,
     Compacted,
-    Wanted,
-    announce,
-    compacted_head,
-    ground_of,
-    next_pass,
-    place,
-    summary_for,
+    CompactionRequest,
+    precondition_of,
 )
-from contextengine_server.context.held import Held
+from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine, NothingToDo
 from contextengine_server.errors import RowNotFound, Violation
-from contextengine_server.session.cache import Session
-from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.address import Address
 from contextengine_server.session.rows import summary_of
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.window import with_oldest
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, StoredReply, SummaryRow
 
 EXPIRES_MS = 10 * 60_000
 """How long a proposal may be taken: a harness decides within one of its turns."""
 
 
-class Answer(StrEnum):
+class Decision(StrEnum):
     """What became of a proposal, in the words of the wire."""
 
     COMMITTED = ""
@@ -52,8 +52,7 @@ class Answer(StrEnum):
     CHANGED = "the session changed"
 
 
-@dataclass(slots=True)
-class Proposal:
+class Proposal(msgspec.Struct):
     """What would be committed. Tokens in the reference encoding."""
 
     done: Compacted
@@ -64,64 +63,135 @@ class Proposal:
     expires_ms: int = 0
 
 
-async def propose(
-    core: SessionCore, address: Address, engine: Engine, wanted: Wanted, reach: int | None
-) -> Proposal:
-    """Works out a compaction without committing any of it. `reach`: how far back the view that it
-    answers must go. The caller holds the session's compaction lock. Raises EngineFailed."""
-    async with core.session(address.scope, None if engine.chunk is None else reach) as session:
-        head, ground = core.require(session), ground_of(session)
-        if session.state.view.scattered:
-            async with session.lock:
-                await core.fresh(session, None)
-        view = _apart(session.view)
-        before, tokens = before_of(view), view.view_tokens()
-        proposal = Proposal(Compacted("", tokens, tokens), view)
-        rows: list[SummaryRow] = []
-        reason = HELD if session.state.held and not wanted.force else ""
-        while not reason and len(rows) < wanted.passes:
-            made = next_pass(
-                core, engine, session, await _oldest(core, engine, view), wanted, len(rows)
-            )
-            if isinstance(made, NothingToDo):
-                reason = made.reason
-                break
-            summary = await summary_for(core, address, engine, made, wanted)
-            # All of them would be committed at once: under one revision, so that no later summary
-            # has the id of one that was taken back; and what was evicted by then is the same for
-            # each.
-            ahead = replace(
-                head, revision=head.revision + 1, generation=head.generation + len(rows)
-            )
-            row = row_of(made, summary, ahead, before, core.shaper, [one.id for one in rows])
-            if not shrinks(made.gain, row.tokens):
-                reason = NO_SMALLER
-                break
-            rows.append(row)
-            view.place(summary_of(row, core.shaper))
-        proposal.done.summaries += rows
-        proposal.done.after = view.view_tokens()
-        proposal.done.ended(reason)
-        if rows:
-            proposal.id, proposal.expires_ms = core.new_id(), core.clock_ms() + EXPIRES_MS
-            kept = {
-                "ground": astuple(ground),
-                "rows": [asdict(row) for row in rows],
-                "engine": engine.id,
-                "force": wanted.force,
-                "expires_ms": proposal.expires_ms,
-            }
-            await core.store.remember(
-                address.scope, StoredReply(_name(proposal.id), b"", orjson.dumps(kept))
-            )
-        return proposal
+class Proposals(msgspec.Struct, frozen=True):
+    """Compactions that are shown before they are made."""
 
+    sessions: Sessions
+    store: Store
+    compactor: Compactor
+    clock_ms: Callable[[], int]
+    new_id: Callable[[], str]
 
-async def _oldest(core: SessionCore, engine: Engine, view: View) -> View:
-    """The view with as much of the oldest uncovered history as the engine takes at a time."""
-    if engine.chunk is None or not view.base:
-        return view
-    return await with_oldest(core.store, view, core.shaper, engine.chunk)
+    async def propose(
+        self, address: Address, engine: Engine, wanted: CompactionRequest, reach: int | None
+    ) -> Proposal:
+        """Works out a compaction without committing any of it. `reach`: how far back the view that
+        it answers must go. The caller holds the session's compaction lock. Raises EngineFailed."""
+        async with self.sessions.open(
+            address.scope, None if engine.chunk is None else reach
+        ) as session:
+            head, ground = session.require(), precondition_of(session)
+            if session.state.view.scattered:
+                async with session.lock:
+                    await self.sessions.fresh(session, None)
+            view = _apart(session.view)
+            before, tokens = before_of(view), view.view_tokens()
+            proposal = Proposal(Compacted("", tokens, tokens), view)
+            rows: list[SummaryRow] = []
+            reason = HELD if session.state.held and not wanted.force else ""
+            while not reason and len(rows) < wanted.passes:
+                made = self.compactor.next_pass(
+                    engine, session, await self._oldest(engine, session, view), wanted, len(rows)
+                )
+                if isinstance(made, NothingToDo):
+                    reason = made.reason
+                    break
+                summary = await self.compactor.summary_for(
+                    address.scope, session.encoding, engine, made, wanted
+                )
+                # All of them would be committed at once: under one revision, so that no later
+                # summary has the id of one that was taken back; and what was evicted by then is the
+                # same for each.
+                ahead = replace(
+                    head, revision=head.revision + 1, generation=head.generation + len(rows)
+                )
+                row = row_of(
+                    made, summary, ahead, before, session.encoding.shaper, [one.id for one in rows]
+                )
+                if not shrinks(made.gain, row.tokens):
+                    reason = NO_SMALLER
+                    break
+                rows.append(row)
+                view.place(summary_of(row, session.encoding.shaper))
+            proposal.done.summaries += rows
+            proposal.done.after = view.view_tokens()
+            proposal.done.ended(reason)
+            if rows:
+                proposal.id, proposal.expires_ms = self.new_id(), self.clock_ms() + EXPIRES_MS
+                kept = {
+                    "ground": structs.astuple(ground),
+                    "rows": [asdict(row) for row in rows],
+                    "engine": engine.id,
+                    "force": wanted.force,
+                    "expires_ms": proposal.expires_ms,
+                }
+                await self.store.remember(
+                    address.scope, StoredReply(_name(proposal.id), b"", orjson.dumps(kept))
+                )
+            return proposal
+
+    async def _oldest(self, engine: Engine, session: Session, view: View) -> View:
+        """The view with as much of the oldest uncovered history as the engine takes at a time."""
+        if engine.chunk is None or not view.base:
+            return view
+        return await with_oldest(self.store, view, session.encoding.shaper, engine.chunk)
+
+    async def decide(self, session: Session, proposal_id: str, accept: bool) -> Decision:
+        """Takes or refuses a proposal, once: what was decided first stands. The session is locked.
+        Raises RowNotFound."""
+        known = await self.store.reply(session.scope, _name(proposal_id))
+        if known is None:
+            raise RowNotFound(
+                f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that"
+                " Compact answered",
+                violations=[Violation("proposal_id", "no such proposal")],
+                metadata={"field": "proposal_id"},
+            )
+        decided = await self.store.reply(session.scope, _name(proposal_id, decided=True))
+        if decided is not None:
+            return Decision(decided.reply.decode())
+        kept = orjson.loads(known.reply)
+        if not accept:
+            return await self._refused(session, proposal_id)
+        if self.clock_ms() >= kept["expires_ms"]:
+            return Decision.EXPIRED
+        tries = 0
+        while True:
+            if list(structs.astuple(precondition_of(session))) != kept["ground"]:
+                return Decision.CHANGED
+            head = replace(self.sessions.next_head(session), ended=session.require().ended)
+            rows = _rows(kept["rows"], head, session.view)
+            head, state = compacted_head(head, session, rows, session.state, kept["force"])
+            head = replace(head, state=state.encode())
+            try:
+                await self.sessions.commit(
+                    Commit(
+                        head=head,
+                        expected_revision=session.revision,
+                        summaries=rows,
+                        reply=StoredReply(
+                            _name(proposal_id, decided=True), b"", Decision.COMMITTED.encode()
+                        ),
+                    )
+                )
+            except DuplicateRequest as duplicate:
+                return Decision(duplicate.stored.reply.decode())
+            except RevisionConflict:
+                tries += 1
+                await self.sessions.lost_race(session, tries)
+                continue
+            session.advance(head, state)
+            self.compactor.place(session, rows)
+            for row in rows:
+                self.compactor.announce(session, kept["engine"], row)
+            return Decision.COMMITTED
+
+    async def _refused(self, session: Session, proposal_id: str) -> Decision:
+        """The first decision stands, also where another replica made it at the same time."""
+        name = _name(proposal_id, decided=True)
+        await self.store.remember(session.scope, StoredReply(name, b"", Decision.REFUSED.encode()))
+        decided = await self.store.reply(session.scope, name)
+        return Decision(decided.reply.decode()) if decided is not None else Decision.REFUSED
 
 
 def _apart(view: View) -> View:
@@ -132,69 +202,8 @@ def _apart(view: View) -> View:
         anchors=dict(view.anchors),
         summaries=list(view.summaries),
         leaves=list(view.leaves),
-        held=Held(list(view.held.front)),
+        evictions=EvictionHistory(list(view.evictions.front)),
     )
-
-
-async def decide(core: SessionCore, session: Session, proposal_id: str, accept: bool) -> Answer:
-    """Takes or refuses a proposal, once: what was decided first stands. The session is locked.
-    Raises RowNotFound."""
-    known = await core.store.reply(session.scope, _name(proposal_id))
-    if known is None:
-        raise RowNotFound(
-            f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that"
-            " Compact answered",
-            violations=[Violation("proposal_id", "no such proposal")],
-            metadata={"field": "proposal_id"},
-        )
-    decided = await core.store.reply(session.scope, _name(proposal_id, decided=True))
-    if decided is not None:
-        return Answer(decided.reply.decode())
-    kept = orjson.loads(known.reply)
-    if not accept:
-        return await _refused(core, session, proposal_id)
-    if core.clock_ms() >= kept["expires_ms"]:
-        return Answer.EXPIRED
-    tries = 0
-    while True:
-        if list(astuple(ground_of(session))) != kept["ground"]:
-            return Answer.CHANGED
-        head = replace(core.next_head(session), ended=core.require(session).ended)
-        rows = _rows(kept["rows"], head, session.view)
-        state = session.state.copy()
-        state.held = state.held and not kept["force"]
-        head = compacted_head(head, session, rows, state)
-        head = replace(head, state=state.encode())
-        try:
-            await core.commit(
-                Commit(
-                    head=head,
-                    expected_revision=session.revision,
-                    summaries=rows,
-                    reply=StoredReply(
-                        _name(proposal_id, decided=True), b"", Answer.COMMITTED.encode()
-                    ),
-                )
-            )
-        except DuplicateRequest as duplicate:
-            return Answer(duplicate.stored.reply.decode())
-        except RevisionConflict:
-            tries += 1
-            await core.lost_race(session, tries)
-            continue
-        session.advance(head, state)
-        place(core, session, rows)
-        for row in rows:
-            announce(core, session, kept["engine"], row)
-        return Answer.COMMITTED
-
-
-async def _refused(core: SessionCore, session: Session, proposal_id: str) -> Answer:
-    """The first decision stands, also where another replica made it at the same time."""
-    name = _name(proposal_id, decided=True)
-    await core.store.remember(session.scope, StoredReply(name, b"", Answer.REFUSED.encode()))
-    decided = await core.store.reply(session.scope, name)
-    return Answer(decided.reply.decode()) if decided is not None else Answer.REFUSED
 
 
 def _rows(kept: Sequence[dict[str, object]], head: SessionHead, view: View) -> list[SummaryRow]:

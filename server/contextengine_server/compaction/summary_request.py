@@ -8,8 +8,9 @@ secrets out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import msgspec
 import structlog
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -17,7 +18,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep, Engine, event_name
-from contextengine_server.session.core import SessionCore
+from contextengine_server.session.selection import Selection
 from contextengine_server.summarize import (
     Cause,
     SourceMessage,
@@ -25,6 +26,9 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.language import language_of, written_in
+from contextengine_server.summarize.request import Summarizer
+from contextengine_server.telemetry.events import Events
+from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.reading import texts_of
 
@@ -45,123 +49,134 @@ note that counts stands in. The first two are Comis's."""
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 
 
-def capacity_for(core: SessionCore, scope: Scope, engine: Engine, view: View) -> int | None:
-    """The tokens of messages that a summary of this session may be made of at once: what the window
-    of the model that is asked first leaves beside the prompt, the answer and the previous summary.
-    None: as many as wanted."""
-    request = SummaryRequest(
-        (),
-        0,
-        engine.summary_tokens,
-        tenant=scope.tenant,
-        agent=scope.agent,
-        session=scope.session,
-        policy=core.selection.policy(scope),
-    )
-    return core.summary_capacity(
-        request, max((summary.tokens for summary in view.summaries), default=0)
-    )
+class Summaries(msgspec.Struct):
+    """Asks the summarizers for the summaries of sessions."""
 
+    summarizer: Summarizer
+    selection: Selection
+    events: Events
+    meters: Meters
+    clock_ms: Callable[[], int]
+    model_capacity: Callable[[SummaryRequest, int], int | None]
 
-async def summarize(
-    core: SessionCore,
-    scope: Scope,
-    engine: Engine,
-    step: CompactionStep,
-    entries: Sequence[Entry],
-    gain: int,
-    focus: str,
-    *,
-    frame: int,
-    children: Sequence[Summary] = (),
-) -> SummaryResult:
-    """The summary of a compaction's step. Only cancellation is raised.
-
-    `entries` are the messages that it stands for; with `children`, summaries of lesser depth, it is
-    one deeper than the deepest of them. `gain` is the tokens that leave the view with it; `frame`
-    what it costs there besides its text.
-    """
-    request = summary_request(
-        core, scope, engine, step, entries, gain, focus, frame=frame, children=children
-    )
-    began_ms = core.clock_ms()
-    with CURRENT.get().span("summarize") as span:
-        with under(span):
-            result = await core.summarizer.summarize(request)
-        span.set("contextengine.summarizer", result.summarizer)
-        span.set("contextengine.summary.depth", request.depth)
-        span.set("contextengine.summary.source_tokens", request.source_tokens)
-        span.set("contextengine.summary.tokens", result.tokens)
-        span.set("contextengine.summary.fallback", result.fallback)
-    _tell(core, scope, engine, request, result, core.clock_ms() - began_ms)
-    return result
-
-
-def _tell(
-    core: SessionCore,
-    scope: Scope,
-    engine: Engine,
-    request: SummaryRequest,
-    result: SummaryResult,
-    duration_ms: int,
-) -> None:
-    """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it is
-    in another language."""
-    reasons = [_REASONS[cause] for cause in result.causes] + (
-        [EXHAUSTED] if result.fallback else []
-    )
-    for reason in reasons:
-        core.meters.degraded[reason].value += 1
-        core.events.emit(
-            event_name(engine.id, "degraded"),
-            *scope,
-            counts={"duration_ms": duration_ms, "depth": request.depth, "tokens": result.tokens},
-            attributes={"reason": reason, "summarizer": result.summarizer},
-        )
-    if reasons:
-        refused = [f"{name}: {why}" for name, why in result.refused]
-        log.warning(
-            "degraded",
+    def capacity(self, scope: Scope, engine: Engine, view: View) -> int | None:
+        """The tokens of messages that a summary of this session may be made of at once: what the
+        window of the model that is asked first leaves beside the prompt, the answer and the
+        previous summary. None: as many as wanted."""
+        request = SummaryRequest(
+            (),
+            0,
+            engine.summary_tokens,
+            tenant=scope.tenant,
+            agent=scope.agent,
             session=scope.session,
-            reasons=reasons,
-            by=result.summarizer,
-            refused=refused,
+            policy=self.selection.policy(scope),
         )
-    if not result.fallback and not written_in(result.text, request.language):
-        core.events.emit(
-            "context:summary_language_mismatch",
-            *scope,
-            attributes={"expected": request.language, "summarizer": result.summarizer},
+        return self.model_capacity(
+            request, max((summary.tokens for summary in view.summaries), default=0)
         )
 
+    async def write(
+        self,
+        scope: Scope,
+        engine: Engine,
+        step: CompactionStep,
+        entries: Sequence[Entry],
+        gain: int,
+        focus: str,
+        *,
+        frame: int,
+        children: Sequence[Summary] = (),
+    ) -> SummaryResult:
+        """The summary of a compaction's step. Only cancellation is raised.
 
-def summary_request(
-    core: SessionCore,
-    scope: Scope,
-    engine: Engine,
-    step: CompactionStep,
-    entries: Sequence[Entry],
-    gain: int,
-    focus: str,
-    *,
-    frame: int,
-    children: Sequence[Summary] = (),
-) -> SummaryRequest:
-    """What the summarizers are asked; see `summarize`."""
-    sources = [*map(source_summary, children), *map(source_message, entries)]
-    return SummaryRequest(
-        messages=tuple(sorted(sources, key=lambda source: source.sequence)),
-        source_tokens=max(1, gain - frame),
-        target_tokens=max(1, step.target_tokens - frame),
-        focus=focus[:MAX_FOCUS],
-        previous_summary=step.previous,
-        depth=max((child.depth + 1 for child in children), default=0),
-        language=_language(sources, step.previous),
-        tenant=scope.tenant,
-        agent=scope.agent,
-        session=scope.session,
-        policy=core.selection.policy(scope),
-    )
+        `entries` are the messages that it stands for; with `children`, summaries of lesser depth,
+        it is one deeper than the deepest of them. `gain` is the tokens that leave the view with it;
+        `frame` what it costs there besides its text.
+        """
+        request = self.request(
+            scope, engine, step, entries, gain, focus, frame=frame, children=children
+        )
+        began_ms = self.clock_ms()
+        with CURRENT.get().span("summarize") as span:
+            with under(span):
+                result = await self.summarizer.summarize(request)
+            span.set("contextengine.summarizer", result.summarizer)
+            span.set("contextengine.summary.depth", request.depth)
+            span.set("contextengine.summary.source_tokens", request.source_tokens)
+            span.set("contextengine.summary.tokens", result.tokens)
+            span.set("contextengine.summary.fallback", result.fallback)
+        self._report(scope, engine, request, result, self.clock_ms() - began_ms)
+        return result
+
+    def _report(
+        self,
+        scope: Scope,
+        engine: Engine,
+        request: SummaryRequest,
+        result: SummaryResult,
+        duration_ms: int,
+    ) -> None:
+        """Says where a summary is not what was hoped for: somebody else stood in, nobody did, or it
+        is in another language."""
+        reasons = [_REASONS[cause] for cause in result.causes] + (
+            [EXHAUSTED] if result.fallback else []
+        )
+        for reason in reasons:
+            self.meters.degraded[reason].value += 1
+            self.events.emit(
+                event_name(engine.id, "degraded"),
+                *scope,
+                counts={
+                    "duration_ms": duration_ms,
+                    "depth": request.depth,
+                    "tokens": result.tokens,
+                },
+                attributes={"reason": reason, "summarizer": result.summarizer},
+            )
+        if reasons:
+            refused = [f"{name}: {why}" for name, why in result.refused]
+            log.warning(
+                "degraded",
+                session=scope.session,
+                reasons=reasons,
+                by=result.summarizer,
+                refused=refused,
+            )
+        if not result.fallback and not written_in(result.text, request.language):
+            self.events.emit(
+                "context:summary_language_mismatch",
+                *scope,
+                attributes={"expected": request.language, "summarizer": result.summarizer},
+            )
+
+    def request(
+        self,
+        scope: Scope,
+        engine: Engine,
+        step: CompactionStep,
+        entries: Sequence[Entry],
+        gain: int,
+        focus: str,
+        *,
+        frame: int,
+        children: Sequence[Summary] = (),
+    ) -> SummaryRequest:
+        """What the summarizers are asked; see `summarize`."""
+        sources = [*map(source_summary, children), *map(source_message, entries)]
+        return SummaryRequest(
+            messages=tuple(sorted(sources, key=lambda source: source.sequence)),
+            source_tokens=max(1, gain - frame),
+            target_tokens=max(1, step.target_tokens - frame),
+            focus=focus[:MAX_FOCUS],
+            previous_summary=step.previous,
+            depth=max((child.depth + 1 for child in children), default=0),
+            language=_language(sources, step.previous),
+            tenant=scope.tenant,
+            agent=scope.agent,
+            session=scope.session,
+            policy=self.selection.policy(scope),
+        )
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:

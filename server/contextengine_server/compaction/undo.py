@@ -5,69 +5,87 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+from msgspec import structs
+
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import InvalidField
-from contextengine_server.session.cache import Session
-from contextengine_server.session.change import Changed, Draft, change
-from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.address import Address
+from contextengine_server.session.change import Changed, Editor, PreparedChange
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead
+from contextengine_server.telemetry.events import Events
 
 
-async def undo(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    generation: int,
-    expected_revision: int | None,
-) -> Changed:
-    """Makes `generation` the newest again. From then on nothing is compacted until that is forced.
-    The session is locked.
+class Undo(msgspec.Struct, frozen=True):
+    """Takes compactions back."""
 
-    Nothing was deleted: children of a summary are live as ever, and its messages too. Raises
-    InvalidField.
-    """
-    head = core.require(session)
-    if not 0 <= generation <= head.generation:
-        raise InvalidField(
-            "undo_to_generation",
-            f"is {generation}: the session is at generation {head.generation}: give 0 to"
-            f" {head.generation}",
-        )
-    await core.fresh(session, None)
+    sessions: Sessions
+    editor: Editor
+    events: Events
 
-    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft | None:
-        known = core.require(session)
-        if known.generation == generation:
-            return None
-        # What is inherited was made in another session, under revisions before this one's.
-        made = [s for s in session.live_summaries if s.created > known.parent_revision]
-        gone = [summary for summary in made if summary.generation > generation]
-        state.held, state.undo_mark = True, head.revision
-        state.undone += _with_notes(session.view, gone, head.revision)
-        return Draft(
-            state,
-            replace(
-                head, generation=generation, summary_count=len(session.live_summaries) - len(gone)
-            ),
-            retire_summaries=[summary.id for summary in gone],
-            numbers={"undone": len(gone)},
-            reload=True,
-        )
+    async def run(
+        self,
+        session: Session,
+        address: Address,
+        generation: int,
+        expected_revision: int | None,
+    ) -> Changed:
+        """Makes `generation` the newest again. From then on nothing is compacted until that is
+        forced. The session is locked.
 
-    done = await change(core, session, address, edit, expected_revision=expected_revision)
-    if done.numbers is not None:
-        core.events.emit(
-            "context:compaction_undone",
-            *session.scope,
-            revision=done.revision,
-            counts={"generation": generation, **done.numbers},
-        )
-    return done
+        Nothing was deleted: children of a summary are live as ever, and its messages too. Raises
+        InvalidField.
+        """
+        head = session.require()
+        if not 0 <= generation <= head.generation:
+            raise InvalidField(
+                "undo_to_generation",
+                f"is {generation}: the session is at generation {head.generation}: give 0 to"
+                f" {head.generation}",
+            )
+        await self.sessions.fresh(session, None)
+
+        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+            known = session.require()
+            if known.generation == generation:
+                return None
+            # What is inherited was made in another session, under revisions before this one's.
+            made = [s for s in session.live_summaries if s.created > known.parent_revision]
+            gone = [summary for summary in made if summary.generation > generation]
+            state = structs.replace(
+                state,
+                held=True,
+                undo_mark=head.revision,
+                undone=(*state.undone, *_with_notes(session.view, gone, head.revision)),
+            )
+            return PreparedChange(
+                state,
+                replace(
+                    head,
+                    generation=generation,
+                    summary_count=len(session.live_summaries) - len(gone),
+                ),
+                retire_summaries=[summary.id for summary in gone],
+                numbers={"undone": len(gone)},
+                reload=True,
+            )
+
+        done = await self.editor.change(session, address, edit, expected_revision=expected_revision)
+        if done.numbers is not None:
+            self.events.emit(
+                "context:compaction_undone",
+                *session.scope,
+                revision=done.revision,
+                counts={"generation": generation, **done.numbers},
+            )
+        return done
 
 
-def _with_notes(view: View, gone: list[Summary], revision: int) -> list[list[int]]:
+def _with_notes(view: View, gone: list[Summary], revision: int) -> list[tuple[int, int, int, int]]:
     """Of the summaries that go, those that messages of the view may be notes for."""
     notes = [entry.created for atom in view.atoms if atom.note for entry in atom.entries]
     newest = max(notes, default=0)
-    return [[*s.leaf[:3], revision] for s in gone if s.depth == 0 and s.created < newest]
+    return [(*s.leaf[:3], revision) for s in gone if s.depth == 0 and s.created < newest]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from .atom import Atom
+from .carried import FoldState
 from .message import Entry
-from .value import value
 
 
 class NeedsHistory(Exception):
@@ -19,8 +21,7 @@ class NeedsHistory(Exception):
         self.sequence = sequence
 
 
-@value
-class EntryFacts:
+class EntryFacts(msgspec.Struct, frozen=True):
     """What the store keeps of the fold for one message."""
 
     sequence: int
@@ -43,16 +44,10 @@ class Extension:
     """(sequence, delta): `start` of every older atom that begins above the sequence moves by
     delta."""
     total: int = 0
-    leading: int = 0
-    leading_open: bool = True
-    user_step: int = -1
-    user_peak: int = 0
-    late_mark: int = 0
-    scattered: int = 0
+    fold: FoldState = field(default_factory=FoldState)
+    """What the fold carries on to the next message."""
     pinned: list[int] = field(default_factory=list)
     """Steps that hold a pinned message now."""
-    abandoned: dict[str, list[int]] | None = None
-    """The new table of abandoned calls, where it changed."""
 
     @property
     def late(self) -> bool:

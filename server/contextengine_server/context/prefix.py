@@ -1,8 +1,8 @@
-"""Runs: what was joined for an epoch, so that an assembly after an append costs in proportion to
-what was appended.
+"""The prefix cache: what was joined for an epoch, so that an assembly after an append costs in
+proportion to what was appended.
 
 Within an epoch the earlier list is a prefix of the later (law 10), and of its steps only the newest
-may still change. A run holds the frames and hash chain of all but the newest step.
+may still change. A prefix holds the frames and hash chain of all but the newest step.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from contextengine_server.context.message import Slot
 from contextengine_server.context.plan import Plan, Segment, Summarized, segment_slots, shown_at
 from contextengine_server.context.view import View
 
-MAX_RUNS = 4
+MAX_PREFIXES = 4
 """Epochs of a session that are kept at a time: models or budgets that take turns."""
 
 
 @dataclass(slots=True)
-class Run:
+class Prefix:
     """The beginning of the lists of one epoch."""
 
     frames: list[bytes] = field(default_factory=list)
@@ -44,12 +44,12 @@ class Run:
 
 
 @dataclass(slots=True)
-class Joined:
-    """A whole list: a run, and what follows it."""
+class JoinedList:
+    """A whole list: a prefix, and what follows it."""
 
-    run: Run
+    prefix: Prefix
     count: int
-    """How many items of the run belong to the list."""
+    """How many items of the prefix belong to the list."""
     frames: list[bytes]
     """What follows them."""
     links: list[bytes]
@@ -66,11 +66,11 @@ class Joined:
     @property
     def context_hash(self) -> bytes:
         """Names the whole list."""
-        return self.links[-1] if self.links else self.run.links[self.count]
+        return self.links[-1] if self.links else self.prefix.links[self.count]
 
-    def held(self, known: bytes) -> int | None:
+    def length_of(self, known: bytes) -> int | None:
         """How many items the list named by `known` has, where this list begins with it."""
-        at = self.run.at.get(known)
+        at = self.prefix.at.get(known)
         if at is not None and at <= self.count:
             return at
         for index, link in enumerate(self.links):
@@ -82,61 +82,61 @@ class Joined:
         """The frames behind the first `count` items."""
         if count >= self.count:
             return self.frames[count - self.count :]
-        return [*self.run.frames[count : self.count], *self.frames]
+        return [*self.prefix.frames[count : self.count], *self.frames]
 
     def tokens_of(self, count: int) -> int:
         """The tokens of the first `count` items."""
         if count <= self.count:
-            return self.run.sums[count]
+            return self.prefix.sums[count]
         return self.sums[count - self.count - 1]
 
 
-class Runs:
+class PrefixCache:
     """The runs of a session, the least recently used leaves first."""
 
-    __slots__ = ("_runs",)
+    __slots__ = ("_prefixes",)
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._prefixes: OrderedDict[str, Prefix] = OrderedDict()
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._runs.clear()
+        self._prefixes.clear()
 
     @property
     def size(self) -> int:
         """Bytes held besides the frames themselves, about."""
-        return sum(250 * len(run.frames) for run in self._runs.values())
+        return sum(250 * len(prefix.frames) for prefix in self._prefixes.values())
 
-    def join(self, epoch: str, plan: Plan, view: View) -> Joined:
+    def join(self, epoch: str, plan: Plan, view: View) -> JoinedList:
         """The list of a plan, going on from what was joined for its epoch."""
-        run = self._runs.get(epoch)
-        begun = run is None
-        if run is None:
-            run = self._runs[epoch] = Run()
-            if len(self._runs) > MAX_RUNS:
-                self._runs.popitem(last=False)
+        prefix = self._prefixes.get(epoch)
+        begun = prefix is None
+        if prefix is None:
+            prefix = self._prefixes[epoch] = Prefix()
+            if len(self._prefixes) > MAX_PREFIXES:
+                self._prefixes.popitem(last=False)
         else:
-            self._runs.move_to_end(epoch)
+            self._prefixes.move_to_end(epoch)
         segments = plan.segments
         newest = view.steps - 1
         last = segments[-1] if segments else None
         if last is None or isinstance(last, Summarized) or last.last != newest:
             return _fresh(segments, view, begun)
         following: list[Slot] = []
-        for segment in _behind(segments, run.next_step):
+        for segment in _behind(segments, prefix.next_step):
             if isinstance(segment, Summarized):
-                run.add(segment.summary.slot)
+                prefix.add(segment.summary.slot)
                 continue
-            for step in range(max(segment.first, run.next_step), segment.last + 1):
+            for step in range(max(segment.first, prefix.next_step), segment.last + 1):
                 slots = shown_at(segment, view.atom(step))
                 if step == newest:
                     following = slots
                 else:
                     for slot in slots:
-                        run.add(slot)
-        run.next_step = max(run.next_step, newest)
-        return _follow(run, following, begun)
+                        prefix.add(slot)
+        prefix.next_step = max(prefix.next_step, newest)
+        return _follow(prefix, following, begun)
 
 
 def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
@@ -150,20 +150,20 @@ def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
     return segments
 
 
-def _fresh(segments: tuple[Segment, ...], view: View, begun: bool) -> Joined:
+def _fresh(segments: tuple[Segment, ...], view: View, begun: bool) -> JoinedList:
     """A list that does not end with the newest steps: joined from nothing."""
     return _follow(
-        Run(), [slot for segment in segments for slot in segment_slots(segment, view)], begun
+        Prefix(), [slot for segment in segments for slot in segment_slots(segment, view)], begun
     )
 
 
-def _follow(run: Run, slots: list[Slot], begun: bool) -> Joined:
+def _follow(prefix: Prefix, slots: list[Slot], begun: bool) -> JoinedList:
     frames, links, sums = [], [], []
-    link, total = run.links[-1], run.sums[-1]
+    link, total = prefix.links[-1], prefix.sums[-1]
     for slot in slots:
         link = chain(link, slot.hash)
         total += slot.tokens
         frames.append(slot.frame)
         links.append(link)
         sums.append(total)
-    return Joined(run, len(run.frames), frames, links, sums, begun)
+    return JoinedList(prefix, len(prefix.frames), frames, links, sums, begun)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from .atom import Atom
-from .held import Before, Held
+from .carried import FoldState
+from .eviction import CommitSnapshot, EvictionHistory
 from .message import Entry, Slot
 from .scope import Scope
 
@@ -39,7 +40,7 @@ class Summary:
     show: Callable[[], Slot]
     """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and
     there are many of them."""
-    before: Before = field(default_factory=Before)
+    before: CommitSnapshot = field(default_factory=CommitSnapshot)
     children: tuple[str, ...] = ()
     start_ms: int | None = None
     end_ms: int | None = None
@@ -83,15 +84,8 @@ class View:
     """The running token sum behind the newest atom."""
     last_sequence: int = 0
     message_count: int = 0
-    leading: int = 0
-    """How many atoms lead the view: steps 0 to `leading` - 1."""
-    leading_open: bool = True
-    """True until something other than a system or developer message came."""
-    user_step: int = -1
-    """The step of the newest atom that holds a user's message; -1: there is none."""
-    user_peak: int = 0
-    """The tokens of the largest atom that holds a user's message; only rises, so that what is kept
-    free for the newest one never gives room back."""
+    fold: FoldState = field(default_factory=FoldState)
+    """What the fold carries on to the next message."""
     anchors: dict[int, Atom] = field(default_factory=dict)
     """Atoms before `base` that every assembly may need, by step."""
     follows: dict[int, int] = field(default_factory=dict)
@@ -101,25 +95,47 @@ class View:
     large: list[int] = field(default_factory=list)
     """Steps in memory with a message that may be over a cap, rising; not of those before the window
     that must stay."""
-    abandoned: dict[str, list[int]] = field(default_factory=dict)
-    """First sequences of atoms with calls that were given a synthetic result, by call id,
-    rising."""
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
     leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(first sequence, last sequence, created revision, retired revision or 0) of every summary of
     depth 0 that is live, or was when a late result came for what it covered."""
-    held: Held = field(default_factory=Held)
+    evictions: EvictionHistory = field(default_factory=EvictionHistory)
     """What was evicted when the live summaries were committed, those below others included."""
-    late_mark: int = 0
-    """The sequence of the newest late result that took its place behind its call; 0: none."""
-    scattered: int = 0
-    """The sequence of the newest message with late results that stands in more than one place, or
-    beside what it shows itself; 0: none. The facts of a row tell one place."""
     rewind_mark: int = 0
     """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0
     """The revision of the newest reset; 0: none."""
+
+    @property
+    def leading(self) -> int:
+        """See FoldState.leading."""
+        return self.fold.leading
+
+    @property
+    def user_step(self) -> int:
+        """See FoldState.user_step."""
+        return self.fold.user_step
+
+    @property
+    def user_peak(self) -> int:
+        """See FoldState.user_peak."""
+        return self.fold.user_peak
+
+    @property
+    def late_mark(self) -> int:
+        """See FoldState.late_mark."""
+        return self.fold.late_mark
+
+    @property
+    def scattered(self) -> int:
+        """See FoldState.scattered."""
+        return self.fold.scattered
+
+    @property
+    def abandoned(self) -> dict[str, list[int]]:
+        """See FoldState.abandoned."""
+        return self.fold.abandoned
 
     @property
     def steps(self) -> int:
@@ -179,7 +195,7 @@ class View:
         self.summaries = [*self.summaries[:first], summary, *self.summaries[behind:]]
         if summary.depth == 0:
             self.leaves.append(summary.leaf)
-        self.held.add(summary.before)
+        self.evictions.add(summary.before)
 
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user

@@ -178,4 +178,4 @@ async def port_check(address: str) -> list[Check]:
     return [Check("server.port", OK, f"{address} can be bound")]
 
 
-Doctor = Callable[[], Awaitable[list[Check]]]
+Examine = Callable[[], Awaitable[list[Check]]]

@@ -13,19 +13,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
+import msgspec
 from google.protobuf.message import DecodeError
+from msgspec import structs
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, LostRace
 from contextengine_server.recall.auditing import stale_passages
-from contextengine_server.session.cache import Session
-from contextengine_server.session.change import Draft, change
-from contextengine_server.session.core import MAX_TRIES, Address, SessionCore, not_found
+from contextengine_server.session.address import Address, not_found
+from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.load import inherits, lineage_rows, lineage_summaries, load
 from contextengine_server.session.rows import facts_by_sequence
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
+from contextengine_server.telemetry.events import Events
 from contextengine_server.wire.reading import content_hash
 
 EVENT = "context:integrity"
@@ -77,122 +82,159 @@ class _Look:
     """None where messages cannot be read."""
 
 
-async def examine(core: SessionCore, address: Address, *, mend: bool = False) -> Report:
-    """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises
-    SessionNotFound."""
-    began = perf_counter()
-    look = await _look(core, address.scope)
-    if mend and any(issue.mendable for issue in look.report.issues):
-        # A session whose newest messages cannot be read cannot be written to either.
-        with suppress(CorruptRow, DecodeError):
-            async with core.session(address.scope, lock=True) as session:
-                look = await _look(core, address.scope)
-                await _mend(core, session, address, look)
-    report = look.report
-    core.events.emit(
-        EVENT,
-        *address.scope,
-        revision=look.head.revision,
-        counts={
-            "issues": len(report.issues),
-            "repairs_applied": sum(issue.mended for issue in report.issues),
-            "errors": sum(not issue.mendable for issue in report.issues),
-            "duration_ms": round((perf_counter() - began) * 1000),
-        },
-        attributes={"issue_types": ",".join(issue.kind for issue in report.issues)},
-    )
-    return report
+class Integrity(msgspec.Struct, frozen=True):
+    """Examines the rows of sessions, and repairs what follows from the messages."""
 
+    sessions: Sessions
+    store: Store
+    editor: Editor
+    events: Events
 
-async def _look(core: SessionCore, scope: Scope) -> _Look:
-    """Looks at a session as it is at one revision; at one that is written to meanwhile, again."""
-    for _ in range(MAX_TRIES):
-        head = await core.store.head(scope)
-        if head is None:
-            raise not_found(scope)
-        report = Report()
-        await _messages(core, head, report)
-        rows = await core.store.summaries(scope, retired=True)
-        report.summaries = len(rows)
-        inherited = await lineage_summaries(core.store, head) if inherits(head) else []
-        orphans = [row.id for row in rows if await _orphan(core, head, row)]
-        report.issues += _summaries(rows, inherited, orphans)
-        truth = await _truth(core, head)
-        if truth is not None:
-            report.issues += _counts(head, truth)
-        stale = await stale_passages(core.store, scope)
-        if stale:
-            found = f"the index does not hold {stale} messages or summaries as they are"
-            report.issues.append(Issue("search_index", found, mendable=True))
-        report.issues += _strays(await core.store.stray_replies(scope, head.revision))
-        if await core.store.head(scope) == head:
-            return _Look(head, report, orphans, truth)
-    raise LostRace(
-        f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
-    )
-
-
-async def _mend(core: SessionCore, session: Session, address: Address, look: _Look) -> None:
-    """Mends what a look found. The session is locked."""
-    truth, kinds = look.truth, {issue.kind for issue in look.report.issues if issue.mendable}
-
-    def edit(session: Session, new: SessionHead, state: SessionState) -> Draft:
-        if truth is None:
-            new = replace(new, summary_count=new.summary_count - len(look.orphans))
-            return Draft(state, new, retire_summaries=look.orphans, reload=True)
-        new = replace(
-            new,
-            message_count=truth.messages,
-            message_tokens=truth.tokens,
-            summary_count=truth.summaries - len(look.orphans),
+    async def examine(self, address: Address, *, mend: bool = False) -> Report:
+        """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises
+        SessionNotFound."""
+        began = perf_counter()
+        look = await self._look(address.scope)
+        if mend and any(issue.mendable for issue in look.report.issues):
+            # A session whose newest messages cannot be read cannot be written to either.
+            with suppress(CorruptRow, DecodeError):
+                async with self.sessions.open(address.scope, lock=True) as session:
+                    look = await self._look(address.scope)
+                    await self._mend(session, address, look)
+        report = look.report
+        self.events.emit(
+            EVENT,
+            *address.scope,
+            revision=look.head.revision,
+            counts={
+                "issues": len(report.issues),
+                "repairs_applied": sum(issue.mended for issue in report.issues),
+                "errors": sum(not issue.mendable for issue in report.issues),
+                "duration_ms": round((perf_counter() - began) * 1000),
+            },
+            attributes={"issue_types": ",".join(issue.kind for issue in report.issues)},
         )
-        return Draft(
-            truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True
+        return report
+
+    async def _look(self, scope: Scope) -> _Look:
+        """Looks at a session as it is at one revision; at one that is written to meanwhile,
+        again."""
+        for _ in range(MAX_TRIES):
+            head = await self.store.head(scope)
+            if head is None:
+                raise not_found(scope)
+            report = Report()
+            await self._messages(head, report)
+            rows = await self.store.summaries(scope, retired=True)
+            report.summaries = len(rows)
+            inherited = await lineage_summaries(self.store, head) if inherits(head) else []
+            orphans = [row.id for row in rows if await self._orphan(head, row)]
+            report.issues += _summaries(rows, inherited, orphans)
+            truth = await self._truth(head)
+            if truth is not None:
+                report.issues += _counts(head, truth)
+            stale = await stale_passages(self.store, scope)
+            if stale:
+                found = f"the index does not hold {stale} messages or summaries as they are"
+                report.issues.append(Issue("search_index", found, mendable=True))
+            report.issues += _strays(await self.store.stray_replies(scope, head.revision))
+            if await self.store.head(scope) == head:
+                return _Look(head, report, orphans, truth)
+        raise LostRace(
+            f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
         )
 
-    if kinds - {"search_index", "stray_answers"}:
-        await change(core, session, address, edit, expected_revision=look.head.revision)
-    if "search_index" in kinds:
-        await core.store.index.renew(address.scope)
-    if "stray_answers" in kinds:
-        await core.store.stray_replies(address.scope, look.head.revision, erase=True)
-    for issue in look.report.issues:
-        issue.mended = issue.mendable
+    async def _mend(self, session: Session, address: Address, look: _Look) -> None:
+        """Mends what a look found. The session is locked."""
+        truth, kinds = look.truth, {issue.kind for issue in look.report.issues if issue.mendable}
 
+        def edit(session: Session, new: SessionHead, state: SessionState) -> PreparedChange:
+            if truth is None:
+                new = replace(new, summary_count=new.summary_count - len(look.orphans))
+                return PreparedChange(state, new, retire_summaries=look.orphans, reload=True)
+            new = replace(
+                new,
+                message_count=truth.messages,
+                message_tokens=truth.tokens,
+                summary_count=truth.summaries - len(look.orphans),
+            )
+            return PreparedChange(
+                truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True
+            )
 
-async def left_over(core: SessionCore, scope: Scope, *, mend: bool = False) -> Report:
-    """Looks for what is left of a session that is not there (any more), and erases it where that is
-    wanted."""
-    report = Report(issues=list(_strays(await core.store.stray_replies(scope, -1, erase=mend))))
-    for issue in report.issues:
-        issue.mended = mend
-    return report
+        if kinds - {"search_index", "stray_answers"}:
+            await self.editor.change(session, address, edit, expected_revision=look.head.revision)
+        if "search_index" in kinds:
+            await self.store.index.renew(address.scope)
+        if "stray_answers" in kinds:
+            await self.store.stray_replies(address.scope, look.head.revision, erase=True)
+        for issue in look.report.issues:
+            issue.mended = issue.mendable
+
+    async def left_over(self, scope: Scope, *, mend: bool = False) -> Report:
+        """Looks for what is left of a session that is not there (any more), and erases it where
+        that is wanted."""
+        report = Report(issues=list(_strays(await self.store.stray_replies(scope, -1, erase=mend))))
+        for issue in report.issues:
+            issue.mended = mend
+        return report
+
+    async def _messages(self, head: SessionHead, report: Report) -> None:
+        """Whether every sequence has its message, and every message is what its hash names."""
+        first = head.parent_sequence + 1 if head.parent_session else 1
+        wrong: list[int] = []
+        missing: list[int] = []
+        for start in range(first, head.last_sequence + 1, _AT_ONCE):
+            end = min(start + _AT_ONCE - 1, head.last_sequence)
+            rows = await self.store.messages(head.scope, start, end, retired=True)
+            report.messages += len(rows)
+            there = {row.sequence for row in rows}
+            missing += [sequence for sequence in range(start, end + 1) if sequence not in there]
+            wrong += await asyncio.to_thread(_changed, rows)
+        if missing:
+            found = f"{_some(missing)} of {head.last_sequence} sequences have no message"
+            report.issues.append(Issue("missing_sequence", found))
+        if wrong:
+            found = f"{_some(wrong)} of {report.messages} messages are not what their hash names"
+            report.issues.append(Issue("message_hash", found))
+
+    async def _orphan(self, head: SessionHead, row: SummaryRow) -> bool:
+        """True for a live summary over a range in which the session has no message of its own."""
+        own = head.parent_sequence + 1 if head.parent_session else 1
+        if row.retired_revision or row.last_sequence < own:
+            return False
+        return not await self.store.messages(
+            head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
+        )
+
+    async def _truth(self, head: SessionHead) -> _Truth | None:
+        """Folds all rows of the view anew; None where one cannot be read."""
+        state = SessionState.decode(head.state)
+        try:
+            encoding = await self.sessions.encodings.of(state.encoding)
+            view, summaries = await load(self.store, head, state, encoding.shaper, None)
+        except (CorruptRow, DecodeError):
+            return None
+        rows = await lineage_rows(self.store, head)
+        stored = {
+            row.sequence: Facts(row.sequence, row.step, row.start, row.late_of)
+            for scope, row in rows
+            if scope == head.scope
+        }
+        facts = [
+            one
+            for sequence, one in facts_by_sequence(view).items()
+            if sequence in stored and stored[sequence] != one
+        ]
+        if facts:
+            state = structs.replace(state, view=facts_of(view, state.view))
+        return _Truth(len(rows), view.total, len(summaries), facts, state)
 
 
 def _strays(count: int) -> Iterator[Issue]:
     if count:
         found = f"{count} answers to requests belong to no revision of the session"
         yield Issue("stray_answers", found, mendable=True)
-
-
-async def _messages(core: SessionCore, head: SessionHead, report: Report) -> None:
-    """Whether every sequence has its message, and every message is what its hash names."""
-    first = head.parent_sequence + 1 if head.parent_session else 1
-    wrong: list[int] = []
-    missing: list[int] = []
-    for start in range(first, head.last_sequence + 1, _AT_ONCE):
-        end = min(start + _AT_ONCE - 1, head.last_sequence)
-        rows = await core.store.messages(head.scope, start, end, retired=True)
-        report.messages += len(rows)
-        there = {row.sequence for row in rows}
-        missing += [sequence for sequence in range(start, end + 1) if sequence not in there]
-        wrong += await asyncio.to_thread(_changed, rows)
-    if missing:
-        found = f"{_some(missing)} of {head.last_sequence} sequences have no message"
-        report.issues.append(Issue("missing_sequence", found))
-    if wrong:
-        found = f"{_some(wrong)} of {report.messages} messages are not what their hash names"
-        report.issues.append(Issue("message_hash", found))
 
 
 def _changed(rows: Sequence[MessageRow]) -> list[int]:
@@ -204,16 +246,6 @@ def _hash_of(row: MessageRow) -> bytes:
         return content_hash(pb.Message.FromString(row.body))
     except DecodeError:
         return b""
-
-
-async def _orphan(core: SessionCore, head: SessionHead, row: SummaryRow) -> bool:
-    """True for a live summary over a range in which the session has no message of its own."""
-    own = head.parent_sequence + 1 if head.parent_session else 1
-    if row.retired_revision or row.last_sequence < own:
-        return False
-    return not await core.store.messages(
-        head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
-    )
 
 
 def _summaries(
@@ -262,29 +294,6 @@ def _counts(head: SessionHead, truth: _Truth) -> Iterator[Issue]:
             " shown"
         )
         yield Issue("stale_facts", found, mendable=True)
-
-
-async def _truth(core: SessionCore, head: SessionHead) -> _Truth | None:
-    """Folds all rows of the view anew; None where one cannot be read."""
-    state = SessionState.decode(head.state)
-    try:
-        view, summaries = await load(core.store, head, state, core.shaper, None)
-    except (CorruptRow, DecodeError):
-        return None
-    rows = await lineage_rows(core.store, head)
-    stored = {
-        row.sequence: Facts(row.sequence, row.step, row.start, row.late_of)
-        for scope, row in rows
-        if scope == head.scope
-    }
-    facts = [
-        one
-        for sequence, one in facts_by_sequence(view).items()
-        if sequence in stored and stored[sequence] != one
-    ]
-    if facts:
-        state.view = facts_of(view, state.view)
-    return _Truth(len(rows), view.total, len(summaries), facts, state)
 
 
 def _some(named: Sequence[object]) -> str:

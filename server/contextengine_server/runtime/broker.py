@@ -141,12 +141,13 @@ class Harnesses:
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
         terms: Terms | None = None,
+        draining: Callable[[], bool] = lambda: False,
     ) -> None:
         self._jobs = jobs
         self._clock_ms = clock_ms
         self._new_id = new_id
         self.terms = terms or Terms()
-        self.draining: Callable[[], bool] = lambda: False
+        self._draining = draining
         """True while the server ends: work that is given up then is wanted again after the
         restart."""
         self._streams: dict[str, dict[str, Attached]] = {}
@@ -305,7 +306,7 @@ class Harnesses:
             self._waiting.pop(key, None)
             # While the server ends the job stays: the same work is asked for again after the
             # restart.
-            if wanted and not self.draining():
+            if wanted and not self._draining():
                 await self._withdraw(work.tenant, job.id, why)
 
     async def _offer(self, work: Work) -> ModelJob:

@@ -9,15 +9,15 @@ ours that come back are passed over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
 from contextengine_server.wire.reading import Incoming
 
 
-@dataclass(slots=True, frozen=True)
-class Alignment:
+class Alignment(msgspec.Struct, frozen=True):
     """Where a list meets the stored view."""
 
     start: int

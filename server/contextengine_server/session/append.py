@@ -8,18 +8,25 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import structs
 
 from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry
-from contextengine_server.context.value import value
 from contextengine_server.errors import MessageConflict, RequestIdReused, TooLarge, Violation
-from contextengine_server.session.cache import ENTRY_OVERHEAD, Session
-from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.address import Address
+from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.rows import changed_facts, row_of
+from contextengine_server.session.session import ENTRY_OVERHEAD, Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState, facts_after
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, StoredReply
+from contextengine_server.telemetry.events import Events
+from contextengine_server.telemetry.meters import Meters
+from contextengine_server.wire.entries import arrived
 from contextengine_server.wire.reading import Incoming
 
 
@@ -31,8 +38,7 @@ class Disposition(IntEnum):
     CONFLICT = 3
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What became of one message."""
 
     index: int
@@ -55,8 +61,7 @@ class Written:
     created: bool = False
 
 
-@value
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request that is answered once, by its id."""
 
     id: str
@@ -82,12 +87,11 @@ def request_of(
     return Request(f"{rpc}:{request_id}", whole.digest(), field)
 
 
-Edit = Callable[[SessionHead, SessionState], SessionHead]
-"""Changes a copy of the state, and answers the head to commit with it."""
+Edit = Callable[[SessionHead, SessionState], tuple[SessionHead, SessionState]]
+"""The head and the state to commit, of those that would be committed without it."""
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True):
     """What a batch would do to the session as it is now."""
 
     stored: list[Stored]
@@ -95,194 +99,198 @@ class _Plan:
     change: Extension | None
 
 
-async def append(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    incoming: Sequence[Incoming],
-    *,
-    field_name: str = "messages",
-    first_index: int = 0,
-    refuse_conflicts: bool,
-    request: Request | None = None,
-    edit: Edit | None = None,
-    over: int | None = None,
-) -> Written:
-    """Stores messages under the session's lock, which the caller holds. Tokens are counted already.
+class Appender(msgspec.Struct, frozen=True):
+    """Stores messages in sessions."""
 
-    `first_index`: where in the request's list `incoming` begins. `edit` changes the session's head
-    and state in the same commit, which is then made even where no message is new. `over` is the
-    stored revision where `session` is ahead of it: a session that is only made with this commit.
-    """
-    tries = 0
-    while True:
-        session.mark_own(incoming)
-        try:
-            plan = _plan(core, session, incoming, field_name, first_index, refuse_conflicts)
-            if not plan.entries and edit is None and not address.bind:
-                known = (
-                    await core.store.reply(session.scope, request.id)
-                    if request is not None
-                    else None
+    sessions: Sessions
+    store: Store
+    events: Events
+    meters: Meters
+    cache: SessionCache
+    max_messages: int
+
+    async def append(
+        self,
+        session: Session,
+        address: Address,
+        incoming: Sequence[Incoming],
+        *,
+        field_name: str = "messages",
+        first_index: int = 0,
+        refuse_conflicts: bool,
+        request: Request | None = None,
+        edit: Edit | None = None,
+        over: int | None = None,
+    ) -> Written:
+        """Stores messages under the session's lock, which the caller holds. Tokens are counted
+        already.
+
+        `first_index`: where in the request's list `incoming` begins. `edit` changes the session's
+        head and state in the same commit, which is then made even where no message is new. `over`
+        is the stored revision where `session` is ahead of it: a session that is only made with this
+        commit.
+        """
+        tries = 0
+        while True:
+            session.mark_own(incoming)
+            try:
+                plan = self._plan(session, incoming, field_name, first_index, refuse_conflicts)
+                if not plan.entries and edit is None and not address.bind:
+                    known = (
+                        await self.store.reply(session.scope, request.id)
+                        if request is not None
+                        else None
+                    )
+                    if known is not None and request is not None:
+                        return _repeat(known, request)
+                    return Written(plan.stored, session.revision)
+                return await self._commit(session, address, plan, request, edit, over)
+            except NeedsHistory as need:
+                await self.sessions.fresh(session, None, since=need.sequence)
+            except DuplicateHostIds as duplicate:
+                rows = await self.store.messages_by_host_id(session.scope, duplicate.ids)
+                session.note_rows(rows)
+            except DuplicateRequest as duplicate_request:
+                assert request is not None
+                return _repeat(duplicate_request.stored, request)
+            except RevisionConflict:
+                if over is not None:
+                    raise
+                tries += 1
+                await self.sessions.lost_race(session, tries)
+
+    def _plan(
+        self,
+        session: Session,
+        incoming: Sequence[Incoming],
+        field_name: str,
+        first_index: int,
+        refuse_conflicts: bool,
+    ) -> _Plan:
+        stored: list[Stored] = []
+        entries: list[Entry] = []
+        fresh: dict[str, Entry] = {}
+        sequence = session.head.last_sequence if session.head is not None else 0
+        revision = session.revision + 1
+        for index, message in enumerate(incoming, first_index):
+            if message.own:
+                stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
+                continue
+            known = session.ids.get(message.id) if message.id else None
+            if known is None and message.id in fresh:
+                before = fresh[message.id]
+                known = (before.sequence, before.hash, before.tokens)
+            if known is not None:
+                same = known[1] == message.hash
+                if not same and refuse_conflicts:
+                    raise _conflict(field_name, index, message, known[1])
+                disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
+                stored.append(
+                    Stored(
+                        index,
+                        message.id,
+                        known[0],
+                        disposition,
+                        known[1],
+                        known[2],
+                        b"" if same else message.hash,
+                    )
                 )
-                if known is not None and request is not None:
-                    return _repeat(known, request)
-                return Written(plan.stored, session.revision)
-            return await _commit(core, session, address, plan, request, edit, over)
-        except NeedsHistory as need:
-            await core.fresh(session, None, since=need.sequence)
-        except DuplicateHostIds as duplicate:
-            rows = await core.store.messages_by_host_id(session.scope, duplicate.ids)
-            session.ids.update(
-                {row.host_id: (row.sequence, row.content_hash, row.tokens) for row in rows}
-            )
-        except DuplicateRequest as duplicate_request:
-            assert request is not None
-            return _repeat(duplicate_request.stored, request)
-        except RevisionConflict:
-            if over is not None:
-                raise
-            tries += 1
-            await core.lost_race(session, tries)
-
-
-def _plan(
-    core: SessionCore,
-    session: Session,
-    incoming: Sequence[Incoming],
-    field_name: str,
-    first_index: int,
-    refuse_conflicts: bool,
-) -> _Plan:
-    stored: list[Stored] = []
-    entries: list[Entry] = []
-    fresh: dict[str, Entry] = {}
-    sequence = session.head.last_sequence if session.head is not None else 0
-    revision = session.revision + 1
-    for index, message in enumerate(incoming, first_index):
-        if message.own:
-            stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
-            continue
-        known = session.ids.get(message.id) if message.id else None
-        if known is None and message.id in fresh:
-            before = fresh[message.id]
-            known = (before.sequence, before.hash, before.tokens)
-        if known is not None:
-            same = known[1] == message.hash
-            if not same and refuse_conflicts:
-                raise _conflict(field_name, index, message, known[1])
-            disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
+                continue
+            sequence += 1
+            entry = arrived(message, sequence, revision)
+            entries.append(entry)
+            if message.id:
+                fresh[message.id] = entry
             stored.append(
                 Stored(
-                    index,
-                    message.id,
-                    known[0],
-                    disposition,
-                    known[1],
-                    known[2],
-                    b"" if same else message.hash,
+                    index, message.id, sequence, Disposition.STORED, message.hash, message.tokens
                 )
             )
-            continue
-        sequence += 1
-        entry = Entry(
-            sequence,
-            message.id,
-            message.traits,
-            message.tokens,
-            message.hash,
-            message.body,
-            revision,
-            message.time_ms,
+        limit = self.max_messages
+        if entries and session.view.message_count + len(entries) > limit:
+            raise TooLarge(
+                f"the session would have more than {limit} messages: rotate to a new session"
+                " (session_key with a new session_id)",
+                metadata={"limit": str(limit)},
+            )
+        return _Plan(
+            stored,
+            entries,
+            extend(session.view, entries, session.encoding.shaper) if entries else None,
         )
-        entries.append(entry)
-        if message.id:
-            fresh[message.id] = entry
-        stored.append(
-            Stored(index, message.id, sequence, Disposition.STORED, message.hash, message.tokens)
-        )
-    limit = core.limits.max_session_messages
-    if entries and session.view.message_count + len(entries) > limit:
-        raise TooLarge(
-            f"the session would have more than {limit} messages: rotate to a new session"
-            " (session_key with a new session_id)",
-            metadata={"limit": str(limit)},
-        )
-    return _Plan(stored, entries, extend(session.view, entries, core.shaper) if entries else None)
 
-
-async def _commit(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    plan: _Plan,
-    request: Request | None,
-    edit: Edit | None,
-    over: int | None,
-) -> Written:
-    created = not (session.revision if over is None else over)
-    change = plan.change
-    # An edit changes parts of the state in place; else only the view's facts are others.
-    state = session.state.copy() if edit is not None else session.state.sharing()
-    moved: dict[str, Any] = {}
-    if change is not None:
-        state.view = facts_after(session.view, change, state.view)
-        if change.late:
-            state.view.reopened = session.revision + 1
-        moved = {
-            "last_sequence": plan.entries[-1].sequence,
-            "message_count": session.view.message_count + len(plan.entries),
-            "message_tokens": change.total,
-        }
-    if edit is None:
-        moved["state"] = state.encode()
-    head = core.next_head(session, address, **moved)
-    if edit is not None:
-        head = edit(head, state)
-        head = replace(head, state=state.encode())
-    written = Written(plan.stored, head.revision, created=created)
-    await core.commit(
-        Commit(
-            head=head,
-            expected_revision=session.revision if over is None else over,
-            messages=(
-                [row_of(entry, change) for entry in plan.entries] if change is not None else ()
-            ),
-            facts=(
-                changed_facts(change, [entry.sequence for entry in plan.entries])
-                if change is not None
-                else ()
-            ),
-            shifts=change.shifts if change is not None else (),
-            reply=(
-                StoredReply(request.id, request.digest, _encode(written))
-                if request is not None
-                else None
-            ),
-            bind_key=address.bind,
+    async def _commit(
+        self,
+        session: Session,
+        address: Address,
+        plan: _Plan,
+        request: Request | None,
+        edit: Edit | None,
+        over: int | None,
+    ) -> Written:
+        created = not (session.revision if over is None else over)
+        change = plan.change
+        state = session.state
+        moved: dict[str, Any] = {}
+        if change is not None:
+            facts = facts_after(session.view, change, state.view)
+            if change.late:
+                facts = structs.replace(facts, reopened=session.revision + 1)
+            state = structs.replace(state, view=facts)
+            moved = {
+                "last_sequence": plan.entries[-1].sequence,
+                "message_count": session.view.message_count + len(plan.entries),
+                "message_tokens": change.total,
+            }
+        if edit is None:
+            moved["state"] = state.encode()
+        head = self.sessions.next_head(session, address, **moved)
+        if edit is not None:
+            head, state = edit(head, state)
+            head = replace(head, state=state.encode())
+        written = Written(plan.stored, head.revision, created=created)
+        await self.sessions.commit(
+            Commit(
+                head=head,
+                expected_revision=session.revision if over is None else over,
+                messages=(
+                    [row_of(entry, change) for entry in plan.entries] if change is not None else ()
+                ),
+                facts=(
+                    changed_facts(change, [entry.sequence for entry in plan.entries])
+                    if change is not None
+                    else ()
+                ),
+                shifts=change.shifts if change is not None else (),
+                reply=(
+                    StoredReply(request.id, request.digest, _encode(written))
+                    if request is not None
+                    else None
+                ),
+                bind_key=address.bind,
+            )
         )
-    )
-    if change is not None:
-        apply(session.view, change)
-        session.ids.update({e.id: (e.sequence, e.hash, e.tokens) for e in plan.entries if e.id})
-        core.warm.grown(
-            session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries)
-        )
-    session.advance(head, state)
-    _announce(core, session, written)
-    return written
+        if change is not None:
+            apply(session.view, change)
+            session.note_ids(plan.entries)
+            self.cache.grown(
+                session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries)
+            )
+        session.advance(head, state)
+        self._announce(session, written)
+        return written
 
-
-def _announce(core: SessionCore, session: Session, written: Written) -> None:
-    scope = session.scope
-    if written.created:
-        core.events.emit("session:created", *scope, revision=written.revision)
-    stored = [item for item in written.stored if item.disposition == Disposition.STORED]
-    if stored:
-        core.meters.messages.value += len(stored)
-        core.meters.tokens_in.value += sum(item.tokens for item in stored)
-        counts = {"messages": len(stored), "tokens": sum(item.tokens for item in stored)}
-        core.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
+    def _announce(self, session: Session, written: Written) -> None:
+        scope = session.scope
+        if written.created:
+            self.events.emit("session:created", *scope, revision=written.revision)
+        stored = [item for item in written.stored if item.disposition == Disposition.STORED]
+        if stored:
+            self.meters.messages.value += len(stored)
+            self.meters.tokens_in.value += sum(item.tokens for item in stored)
+            counts = {"messages": len(stored), "tokens": sum(item.tokens for item in stored)}
+            self.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
 
 
 def _conflict(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from contextengine_server.context.budget import Budget
 from contextengine_server.context.plan import Plan
-from contextengine_server.context.prefix import Joined
+from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
+from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Stored
 from contextengine_server.session.budget import BudgetSpec, Target
-from contextengine_server.session.core import Ref
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.reading import Incoming
@@ -30,8 +31,15 @@ class EngineBroken(Exception):
         self.how = how
 
 
-@dataclass(slots=True)
-class AssembleCall:
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt to be counted as a message of its own."""
+
+    texts: tuple[str, ...]
+    fixed_tokens: int
+    """What is estimated otherwise: framing, images, files."""
+
+
+class AssembleCall(msgspec.Struct, frozen=True):
     """What an assembly is wanted for, read from the request. Prompt tokens are in the reference
     encoding."""
 
@@ -41,31 +49,37 @@ class AssembleCall:
     live: Sequence[Incoming] | None = None
     store_new: bool = False
     request_id: str = ""
-    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    budget: BudgetSpec = BudgetSpec()
     model: str = ""
     provider: str = ""
+    prompt: Prompt | None = None
+    """This turn's prompt, where it is sent along."""
     prompt_tokens: int = 0
+    """What the prompt comes to, once its texts are counted."""
     current_message_id: str = ""
     measured: int | None = None
     at_least_revision: int = 0
     whole: bool = False
     """Hold the whole view (explain)."""
     trace: Trace = NO_TRACE
-    aim: Target | None = None
-    """The model that the budget is for, once the session is held."""
-    granted: Budget | None = None
-    """What the budget comes to, once the session is held."""
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """What a call may take, once its session is held."""
+
+    target: Target
+    """The model that the budget is for."""
+    budget: Budget
     broken: EngineBroken | None = None
     """How the engine failed before it was asked for a plan."""
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(msgspec.Struct, frozen=True):
     """An assembly, ready to be encoded. Tokens in the reference encoding unless said otherwise."""
 
     view: View
     plan: Plan
-    joined: Joined
+    joined: JoinedList
     tokens: int
     budget: Budget
     cell: int
@@ -81,7 +95,7 @@ class Assembly:
     target: Target
     outcome: int
     outcome_reason: str
-    stored: list[Stored]
+    stored: Sequence[Stored]
     due: bool
     """True where the engine wants a compaction."""
     available: int

@@ -3,32 +3,50 @@ reference encoding."""
 
 from __future__ import annotations
 
-from contextengine_server.context.budget import Budget, ImpossibleBudget, window_budget
-from contextengine_server.context.value import value
+import msgspec
+from msgspec.structs import replace
+
+from contextengine_server.context.budget import (
+    DEFAULT_WINDOW,
+    Budget,
+    BudgetRules,
+    ImpossibleBudget,
+    window_budget,
+)
 from contextengine_server.errors import BudgetImpossible, InvalidField, Violation
-from contextengine_server.session.cache import Session
-from contextengine_server.session.core import Defaults
+from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.session import Session
 from contextengine_server.tokens import profile
 
 
-@value
-class BudgetSpec:
-    """What a request says. Texts are counted by the time they get here: tokens are in the reference
-    encoding where `*_counted`, else in the model's."""
+class BudgetDefaults(msgspec.Struct, frozen=True):
+    """What holds for budgets where a request says nothing. Windows are in the model's tokens."""
+
+    window: int = DEFAULT_WINDOW
+    window_cap: int | None = None
+    rules: BudgetRules = BudgetRules()
+
+
+class BudgetSpec(msgspec.Struct, frozen=True):
+    """What a request says. Tokens are the model's, but for `*_counted`, which are in the reference
+    encoding."""
 
     message_tokens: int | None = None
     window: int | None = None
     system_prompt: int = 0
+    system_texts: tuple[str, ...] = ()
+    """The system prompt, where it is to be counted."""
     system_counted: int = 0
     tools: int = 0
+    tool_texts: tuple[str, ...] = ()
+    """The definitions of tools, where they are to be counted."""
     tools_counted: int = 0
     output_reserve: int | None = None
     safety_margin: int | None = None
     rot_buffer: int | None = None
 
 
-@value
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The model that a budget is for."""
 
     model: str
@@ -39,6 +57,17 @@ class Target:
     """Known of the model; 0: nothing."""
     served: int = 0
     """The window that its provider was seen to serve; 0: not seen."""
+
+
+async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
+    """What a request says, with its texts counted."""
+    if not spec.system_texts and not spec.tool_texts:
+        return spec
+    return replace(
+        spec,
+        system_counted=await encoding.texts(spec.system_texts),
+        tools_counted=await encoding.texts(spec.tool_texts),
+    )
 
 
 def target(session: Session, model: str, provider: str) -> Target:
@@ -62,7 +91,9 @@ def target(session: Session, model: str, provider: str) -> Target:
     )
 
 
-def budget_of(spec: BudgetSpec, aim: Target, defaults: Defaults, field: str = "budget") -> Budget:
+def budget_of(
+    spec: BudgetSpec, aim: Target, defaults: BudgetDefaults, field: str = "budget"
+) -> Budget:
     """The algebra over what was given. Raises InvalidField, BudgetImpossible."""
     for name in (
         "message_tokens",
@@ -105,7 +136,7 @@ def budget_of(spec: BudgetSpec, aim: Target, defaults: Defaults, field: str = "b
         ) from error
 
 
-def _window(spec: BudgetSpec, aim: Target, defaults: Defaults) -> tuple[int, str, bool]:
+def _window(spec: BudgetSpec, aim: Target, defaults: BudgetDefaults) -> tuple[int, str, bool]:
     """The smallest of what was given, the configured cap and what the provider was seen to
     serve."""
     if spec.window is not None:
@@ -121,3 +152,10 @@ def _window(spec: BudgetSpec, aim: Target, defaults: Defaults) -> tuple[int, str
     if aim.served and aim.served < window:
         window, source = aim.served, "served"
     return window, source, assumed
+
+
+def available_of(session: Session, defaults: BudgetDefaults, spec: BudgetSpec | None = None) -> int:
+    """What a budget leaves for messages, in the reference encoding; by default the session's own
+    window. Raises InvalidField, BudgetImpossible."""
+    aim = target(session, "", "")
+    return max(1, budget_of(spec or BudgetSpec(), aim, defaults).reference)

@@ -4,21 +4,24 @@ again and tried again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import msgspec
 import orjson
 
 from contextengine_server.errors import RevisionMismatch, Violation
+from contextengine_server.session.address import Address
 from contextengine_server.session.append import Request, checked
-from contextengine_server.session.cache import Session
-from contextengine_server.session.core import Address, SessionCore
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Facts, SessionHead, StoredReply, SummaryRow
+from contextengine_server.telemetry.events import Events
 
 
-@dataclass(slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """What became of a change."""
 
     revision: int
@@ -26,8 +29,7 @@ class Changed:
     numbers: dict[str, int] | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Draft:
+class PreparedChange(msgspec.Struct, frozen=True):
     """A change being prepared: what the commit holds besides the head."""
 
     state: SessionState
@@ -41,73 +43,82 @@ class Draft:
     """True where the view must be read again after the commit."""
 
 
-async def change(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    edit: Callable[[Session, SessionHead, SessionState], Draft | None],
-    *,
-    request: Request | None = None,
-    expected_revision: int | None = None,
-) -> Changed:
-    """Makes one change under the session's lock, which the caller holds. `edit` answers None where
-    there is nothing to do."""
-    tries = 0
-    while True:
-        if request is not None and session.head is not None:
-            known = await core.store.reply(session.scope, request.id)
-            if known is not None:
-                return _repeat(known, request)
-        if expected_revision is not None and expected_revision != session.revision:
-            raise RevisionMismatch(
-                f"expected_revision: {expected_revision} was expected, the session is at"
-                f" {session.revision}: read it again",
-                violations=[
-                    Violation("expected_revision", f"the session is at {session.revision}")
-                ],
-                metadata={"expected": str(expected_revision), "actual": str(session.revision)},
-            )
-        created = session.head is None
-        head = core.next_head(session, address)
-        draft = edit(session, head, session.state.copy())
-        if draft is None:
-            return Changed(session.revision)
-        new = replace(draft.head, state=draft.state.encode())
-        numbers = draft.numbers or {}
-        reply = None
-        if request is not None:
-            reply = StoredReply(
-                request.id,
-                request.digest,
-                orjson.dumps({"revision": new.revision, "numbers": numbers}),
-            )
-        try:
-            await core.commit(
-                Commit(
-                    head=new,
-                    expected_revision=session.revision,
-                    retire_after=draft.retire_after,
-                    retire_summaries=draft.retire_summaries,
-                    summaries=draft.summaries,
-                    facts=draft.facts,
-                    reply=reply,
-                    bind_key=address.bind,
+class Editor(msgspec.Struct, frozen=True):
+    """Makes changes of sessions that are not messages."""
+
+    sessions: Sessions
+    store: Store
+    events: Events
+
+    async def change(
+        self,
+        session: Session,
+        address: Address,
+        edit: Callable[[Session, SessionHead, SessionState], PreparedChange | None],
+        *,
+        request: Request | None = None,
+        expected_revision: int | None = None,
+    ) -> Changed:
+        """Makes one change under the session's lock, which the caller holds. `edit` answers None
+        where there is nothing to do."""
+        tries = 0
+        while True:
+            if request is not None and session.head is not None:
+                known = await self.store.reply(session.scope, request.id)
+                if known is not None:
+                    return _repeat(known, request)
+            if expected_revision is not None and expected_revision != session.revision:
+                raise RevisionMismatch(
+                    f"expected_revision: {expected_revision} was expected, the session is at"
+                    f" {session.revision}: read it again",
+                    violations=[
+                        Violation("expected_revision", f"the session is at {session.revision}")
+                    ],
+                    metadata={"expected": str(expected_revision), "actual": str(session.revision)},
                 )
-            )
-        except DuplicateRequest as duplicate:
-            assert request is not None
-            return _repeat(duplicate.stored, request)
-        except RevisionConflict:
-            tries += 1
-            await core.lost_race(session, tries)
-            continue
-        if draft.reload:
-            await core.reload(session, await core.store.head(session.scope), session.reach)
-        else:
-            session.advance(new, draft.state)
-        if created:
-            core.events.emit("session:created", *session.scope, revision=new.revision)
-        return Changed(new.revision, numbers=numbers)
+            created = session.head is None
+            head = self.sessions.next_head(session, address)
+            draft = edit(session, head, session.state)
+            if draft is None:
+                return Changed(session.revision)
+            new = replace(draft.head, state=draft.state.encode())
+            numbers = draft.numbers or {}
+            reply = None
+            if request is not None:
+                reply = StoredReply(
+                    request.id,
+                    request.digest,
+                    orjson.dumps({"revision": new.revision, "numbers": numbers}),
+                )
+            try:
+                await self.sessions.commit(
+                    Commit(
+                        head=new,
+                        expected_revision=session.revision,
+                        retire_after=draft.retire_after,
+                        retire_summaries=draft.retire_summaries,
+                        summaries=draft.summaries,
+                        facts=draft.facts,
+                        reply=reply,
+                        bind_key=address.bind,
+                    )
+                )
+            except DuplicateRequest as duplicate:
+                assert request is not None
+                return _repeat(duplicate.stored, request)
+            except RevisionConflict:
+                tries += 1
+                await self.sessions.lost_race(session, tries)
+                continue
+            if draft.reload:
+                await self.sessions.reload(
+                    session, await self.store.head(session.scope), session.reach
+                )
+            else:
+                session.advance(new, draft.state)
+            if created:
+                self.events.emit("session:created", *session.scope, revision=new.revision)
+            return Changed(new.revision, numbers=numbers)
 
 
 def _repeat(known: StoredReply, request: Request) -> Changed:

@@ -11,8 +11,10 @@ not: it goes into the epoch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import blake2b
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.context.fold import apply, extend, extended, interpose
 from contextengine_server.context.message import Entry, Slot
@@ -21,13 +23,13 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.layout import everything
 from contextengine_server.session.alignment import Alignment
-from contextengine_server.session.cache import Session
+from contextengine_server.session.session import Session
+from contextengine_server.wire.entries import arrived
 from contextengine_server.wire.reading import Incoming
 from contextengine_server.wire.shaping import WireShaper
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """Names how a list begins as far as the stored session does not. Empty where the stored session
     says it all."""
 
@@ -57,7 +59,7 @@ def followed(
     """The stored view and, behind it, what the list has that is not stored. Raises NeedsHistory."""
     sequence, start = session.view.last_sequence + 1, alignment.start
     entries = [
-        _entry(message, sequence + offset, start + offset, session.revision + 1)
+        arrived(message, sequence + offset, session.revision + 1, start + offset)
         for offset, message in enumerate(live[start:])
         if not message.own
     ]
@@ -123,7 +125,7 @@ def listed(
                 apply(view, interpose(view, slot, sequence, shaper))
                 shown.append(slot)
         elif not message.own:
-            entry = entry or _entry(message, sequence, index, revision)
+            entry = entry or arrived(message, sequence, revision, index)
             apply(view, extend(view, [entry], shaper))
             shown.append(entry)
     settled = list(shown)
@@ -166,17 +168,3 @@ def _digest(parts: Iterable[bytes]) -> str:
     for part in parts:
         whole.update(len(part).to_bytes(4, "big") + part)
     return whole.hexdigest()
-
-
-def _entry(message: Incoming, sequence: int, live_index: int, revision: int) -> Entry:
-    return Entry(
-        sequence,
-        message.id,
-        message.traits,
-        message.tokens,
-        message.hash,
-        message.body,
-        revision,
-        message.time_ms,
-        live_index,
-    )

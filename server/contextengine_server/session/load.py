@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from contextengine_server.context.eviction import history_of
 from contextengine_server.context.fold import NeedsHistory, apply, extend
-from contextengine_server.context.held import held_by
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
-from contextengine_server.session.rows import entry_of, summary_of
+from contextengine_server.session.rows import summary_of
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
+from contextengine_server.wire.entries import stored
 from contextengine_server.wire.shaping import WireShaper
 
 _PASSED_OVER = 16
@@ -77,10 +78,7 @@ async def _load(
         try:
             # A late result that is shown before the window is left out.
             _fold(view, shown_in(view, rows, first.sequence), shaper)
-            view.leading, view.leading_open = facts.leading, facts.leading_open
-            view.user_step, view.user_peak = facts.user_step, facts.user_peak
-            view.abandoned = {key: list(firsts) for key, firsts in facts.abandoned.items()}
-            view.late_mark, view.scattered = facts.late_mark, facts.scattered
+            view.fold = facts
             await _anchor(store, head, state, view, first.sequence, shaper)
             assert reach is not None
             in_window = sum(tokens for _, _, tokens in view.uncovered(view.window_start))
@@ -97,7 +95,7 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
     view.summaries = top_level(live)
     view.leaves = [summary.leaf for summary in live if summary.depth == 0]
     view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
-    view.held = held_by(summary.before for summary in live)
+    view.evictions = history_of(summary.before for summary in live)
 
 
 async def lineage_rows(
@@ -156,7 +154,7 @@ def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
     counted: the fold, which moves spans with every late result, must not move them again."""
     summaries, view.summaries = view.summaries, []
     if rows:
-        apply(view, extend(view, [entry_of(row) for row in rows], shaper))
+        apply(view, extend(view, [stored(row) for row in rows], shaper))
     view.summaries = summaries
 
 

@@ -3,14 +3,14 @@ force only with a compaction or UpdateModel."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace as changed
 
-from contextengine_server.session.append import Request
-from contextengine_server.session.cache import Session
-from contextengine_server.session.change import Changed, Draft, change
-from contextengine_server.session.core import Address, SessionCore
-from contextengine_server.session.state import SessionState
+import msgspec
+from msgspec.structs import replace
+
+from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead
+from contextengine_server.telemetry.meters import Meters
 from contextengine_server.tokens import calibrate, profile
 
 
@@ -21,43 +21,21 @@ def set_model(
     provider: str,
     window: int | None,
     max_output: int | None,
-) -> SessionHead:
-    """The head with another model; the factor that usage taught comes into force, or the new
-    model's own."""
+) -> tuple[SessionHead, SessionState]:
+    """The head and the state with another model; the factor that usage taught comes into force, or
+    the new model's own."""
+    facts = state.model
     if model and model != head.model:
         known = profile(model)
-        head = replace(head, model=model, provider=provider or known.provider)
-        state.model.window = known.window or 0
-        state.model.max_output = known.max_output or 0
-        state.model.factor = state.model.learned = known.factor
-        state.model.served_window = 0
+        head = changed(head, model=model, provider=provider or known.provider)
+        facts = ModelFacts(known.window or 0, known.max_output or 0, known.factor, known.factor)
     elif provider:
-        head = replace(head, provider=provider)
+        head = changed(head, provider=provider)
     if window is not None:
-        state.model.window = window
+        facts = replace(facts, window=window)
     if max_output is not None:
-        state.model.max_output = max_output
-    return head
-
-
-async def update_model(
-    core: SessionCore,
-    session: Session,
-    address: Address,
-    model: str,
-    provider: str,
-    window: int | None,
-    max_output: int | None,
-    request: Request | None,
-) -> Changed:
-    """Sets the session's model. What usage taught comes into force."""
-
-    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
-        head = set_model(head, state, model, provider, window, max_output)
-        state.model.factor = state.model.learned
-        return Draft(state, head)
-
-    return await change(core, session, address, edit, request=request)
+        facts = replace(facts, max_output=max_output)
+    return head, replace(state, model=facts)
 
 
 SUMMED = (
@@ -72,8 +50,7 @@ MOST = 2**63 - 1
 """Sums stop here: the wire's integers hold no more."""
 
 
-@dataclass(slots=True, frozen=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """What the provider billed, or refused. Tokens are the model's."""
 
     input_tokens: int = 0
@@ -97,42 +74,30 @@ class Report:
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-async def report_usage(
-    core: SessionCore, session: Session, address: Address, report: Report, request: Request | None
-) -> Changed:
-    """Counts what was billed and learns from it; nothing of it changes an assembly before a
-    compaction or UpdateModel."""
-
-    def edit(session: Session, head: SessionHead, state: SessionState) -> Draft:
-        note_usage(state, report)
-        return Draft(state, head)
-
-    done = await change(core, session, address, edit, request=request)
-    if not done.repeated:
-        meter_usage(core, report)
-    return done
-
-
-def meter_usage(core: SessionCore, report: Report) -> None:
+def meter_usage(meters: Meters, report: Report) -> None:
     """Counts what was billed, once it is stored."""
-    for name, counter in core.meters.reported.items():
+    for name, counter in meters.reported.items():
         counter.value += getattr(report, name)
 
 
-def note_usage(state: SessionState, report: Report) -> None:
-    """Adds a report to what was billed, and learns from it."""
-    usage = state.usage
+def noting(state: SessionState, report: Report) -> SessionState:
+    """The state with a report added to what was billed, and what it teaches."""
+    usage, model = state.usage, state.model
     if report.billed:
-        for name in SUMMED:
-            setattr(usage, name, min(getattr(usage, name) + getattr(report, name), MOST))
-        usage.reports += 1
-        usage.last_prompt = report.prompt_tokens
-        usage.last_completion = report.output_tokens
-        usage.last_total = report.total_tokens or report.prompt_tokens + report.output_tokens
-        if report.sent:
-            state.model.learned = calibrate(state.model.learned, report.sent, report.prompt_tokens)
-    if report.overflow_limit:
-        known = state.model.served_window
-        state.model.served_window = (
-            min(known, report.overflow_limit) if known else report.overflow_limit
+        sums = {name: min(getattr(usage, name) + getattr(report, name), MOST) for name in SUMMED}
+        usage = replace(
+            usage,
+            **sums,
+            reports=usage.reports + 1,
+            last_prompt=report.prompt_tokens,
+            last_completion=report.output_tokens,
+            last_total=report.total_tokens or report.prompt_tokens + report.output_tokens,
         )
+        if report.sent:
+            learned = calibrate(model.learned, report.sent, report.prompt_tokens)
+            model = replace(model, learned=learned)
+    if report.overflow_limit:
+        known = model.served_window
+        limit = min(known, report.overflow_limit) if known else report.overflow_limit
+        model = replace(model, served_window=limit)
+    return replace(state, usage=usage, model=model)

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 from contextengine_server.context.view import View
 from contextengine_server.errors import RowNotFound, Violation
-from contextengine_server.session.cache import Session
-from contextengine_server.session.core import SessionCore
+from contextengine_server.session.session import Session
 from contextengine_server.session.window import anchor_of
+from contextengine_server.store.protocols import Store
 
 
-async def keeping(core: SessionCore, session: Session, view: View, message_id: str) -> View:
+async def keeping(store: Store, session: Session, view: View, message_id: str) -> View:
     """The view with the atom of this message among those that must stay. Raises RowNotFound."""
     known = session.ids.get(message_id)
     sequence = known[0] if known is not None else 0
     if not sequence:
-        rows = await core.store.messages_by_host_id(session.scope, [message_id])
+        rows = await store.messages_by_host_id(session.scope, [message_id])
         if not rows:
             raise not_stored(message_id)
         sequence = rows[0].sequence
     atom = view.holding(sequence) or await anchor_of(
-        core.store, session.scope, sequence, core.shaper
+        store, session.scope, sequence, session.encoding.shaper
     )
     if atom is None or atom.step == view.user_step or atom.step in view.pinned:
         return view

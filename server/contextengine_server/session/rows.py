@@ -5,38 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import Extension, apply, extend
-from contextengine_server.context.held import Before
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import Facts, MessageRow, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.reading import read_traits
 from contextengine_server.wire.shaping import WireShaper
-
-
-def entry_of(row: MessageRow) -> Entry:
-    """A stored message as the core holds it."""
-    try:
-        traits = read_traits(pb.Message.FromString(row.body))
-    except ValueError as error:
-        raise CorruptRow(
-            f"message {row.sequence} cannot be read: restore the database from a backup"
-        ) from error
-    return Entry(
-        row.sequence,
-        row.host_id,
-        traits,
-        row.tokens,
-        row.content_hash,
-        row.body,
-        row.created_revision,
-        row.time_ms,
-    )
 
 
 def row_of(entry: Entry, change: Extension) -> MessageRow:
@@ -118,7 +96,7 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         generation=row.generation,
         tokens=row.tokens,
         show=_Shown(row, shaper),
-        before=Before(row.before_view, row.before_total, row.before_fixed, row.before_peak),
+        before=CommitSnapshot(row.before_view, row.before_total, row.before_fixed, row.before_peak),
         children=row.children,
         start_ms=row.start_ms,
         end_ms=row.end_ms,

@@ -3,7 +3,7 @@ agent or the session."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,18 +12,19 @@ import orjson
 from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.config.schema import merge
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.value import value
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
+from contextengine_server.errors import EngineFailed
 from contextengine_server.session.policies import Options, Policies
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
 from contextengine_server.summarize import SummaryPolicy
+from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT
 
 
-@value
-class Selected:
+class Selected(msgspec.Struct, frozen=True):
     """An engine and who chose it: `configuration`, `tenant`, `agent` or `session`."""
 
     engine: Engine
@@ -33,8 +34,7 @@ class Selected:
     """The id that was chosen, where another engine stands in for it."""
 
 
-@value
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """What was chosen for a scope: an engine's id and its options, each with who chose it."""
 
     engine_id: str
@@ -55,8 +55,7 @@ class Assigned(msgspec.Struct, frozen=True):
     """What governs summaries, whichever engine serves."""
 
 
-@dataclass(slots=True)
-class Failure:
+class Failure(msgspec.Struct):
     """The first failure of an engine; later ones are counted."""
 
     engine_id: str
@@ -76,23 +75,43 @@ class Selection:
     def __init__(
         self,
         registry: Registry,
+        policies: Policies,
         store: Store,
         default: str,
-        policies: Policies,
+        events: Events,
+        clock_ms: Callable[[], int],
         *,
         falls_back: bool = False,
     ) -> None:
         self.registry = registry
-        self.default = default
         self.policies = policies
+        self.default = default
         self.falls_back = falls_back
-        """Another engine stands in for one that fails; else the failure is answered."""
+        """True where another engine stands in for one that fails (`on_engine_failure`)."""
+        self._events, self._clock_ms = events, clock_ms
         self.failures: dict[str, Failure] = {}
         self._store = store
         self._assigned: dict[str, Assignments] = {}
         self._stale: set[str] = set()
         self._version = 0
         self._plain: Selected | None = None
+
+    async def engine_for(self, scope: Scope) -> Selected:
+        """The engine that serves a scope, or the one that stands in for it. Raises UnknownEngine,
+        EngineFailed."""
+        try:
+            return await self.select(scope)
+        except InvalidEngine as error:
+            choice = await self.choose(scope)
+            self.failed(scope, choice.engine_id, "load", str(error))
+            if not self.falls_back:
+                raise EngineFailed(
+                    f"{error}: assign another engine or set on_engine_failure",
+                    metadata={"engine": choice.engine_id, "operation": "load"},
+                ) from error
+            return Selected(
+                self.fallback(), choice.source, choice.options_source, chosen=choice.engine_id
+            )
 
     async def select(self, scope: Scope) -> Selected:
         """The engine for a scope. Raises UnknownEngine, InvalidEngine: resolution fails closed."""
@@ -185,14 +204,19 @@ class Selection:
         """The engine that stands in for one that failed."""
         return self.registry.fallback()
 
-    def failed(self, engine_id: str, operation: str, reason: str, time_ms: int) -> Failure:
-        """Records a failure: the first wins."""
+    def failed(self, scope: Scope, engine_id: str, operation: str, reason: str) -> None:
+        """Records an engine's failure: the first is kept, later ones are counted, each is an
+        event."""
         known = self.failures.get(engine_id)
         if known is not None:
             known.count += 1
-            return known
-        self.failures[engine_id] = Failure(engine_id, operation, reason, time_ms)
-        return self.failures[engine_id]
+        else:
+            self.failures[engine_id] = Failure(engine_id, operation, reason, self._clock_ms())
+        self._events.emit(
+            "engine:failed",
+            *scope,
+            attributes={"engine": engine_id, "operation": operation, "how": reason},
+        )
 
 
 def _levels(scope: Scope, assigned: Assignments) -> list[tuple[str, Assigned]]:

@@ -3,38 +3,29 @@ window alone, and what the host, the provider and the operator said."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
-from typing import Any, TypeVar
+import msgspec
+from msgspec.structs import replace
 
-import orjson
-
+from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import Extension
 from contextengine_server.context.view import View
+from contextengine_server.errors import CorruptRow
 
 MAX_REFUSED = 16
+"""Inputs of compactions that are remembered as not worth another try."""
 
-F = TypeVar("F")
 
-
-@dataclass(slots=True)
-class ViewFacts:
-    """What a window needs to know of the history before it."""
+class ViewFacts(FoldState, frozen=True):
+    """What a window needs to know of the history before it: what the fold carries, and where the
+    atoms stand that every assembly needs."""
 
     steps: int = 0
     first_sequence: int = 0
     """The first live message's sequence; 0: none."""
-    leading: int = 0
     leading_last: int = 0
     """The last sequence of the leading messages; 0: none."""
-    leading_open: bool = True
-    user_step: int = -1
     user_first: int = 0
     """The first sequence of the atom that holds the newest user message; 0: none."""
-    user_peak: int = 0
-    abandoned: dict[str, list[int]] = field(default_factory=dict)
-    late_mark: int = 0
-    scattered: int = 0
     rewind_mark: int = 0
     reset_mark: int = 0
     reopened: int = 0
@@ -42,8 +33,7 @@ class ViewFacts:
     none."""
 
 
-@dataclass(slots=True)
-class ModelFacts:
+class ModelFacts(msgspec.Struct, frozen=True):
     """The model that the session runs on, and what its provider taught. Windows are in the model's
     tokens."""
 
@@ -58,9 +48,12 @@ class ModelFacts:
     served_window: int = 0
     """The smallest limit that the provider was seen to enforce; 0: none seen."""
 
+    def taught(self) -> ModelFacts:
+        """With what usage taught in force."""
+        return replace(self, factor=self.learned)
 
-@dataclass(slots=True)
-class UsageFacts:
+
+class UsageFacts(msgspec.Struct, frozen=True):
     """What was billed. Sums over all reports, and the last report."""
 
     input_tokens: int = 0
@@ -75,99 +68,58 @@ class UsageFacts:
     last_total: int = 0
 
 
-@dataclass(slots=True)
-class SessionState:
-    """Everything of a session's head that only the session core reads."""
+class SessionState(msgspec.Struct, frozen=True):
+    """Everything of a session's head that only the session's own rooms read."""
 
     encoding: str = "o200k_base"
-    view: ViewFacts = field(default_factory=ViewFacts)
-    model: ModelFacts = field(default_factory=ModelFacts)
-    usage: UsageFacts = field(default_factory=UsageFacts)
+    """What its messages are counted in, for good."""
+    view: ViewFacts = ViewFacts()
+    model: ModelFacts = ModelFacts()
+    usage: UsageFacts = UsageFacts()
     host: str = ""
     """The host as it introduced itself: an encoded HostInfo, as hexadecimal digits."""
-    capabilities: list[str] = field(default_factory=list)
+    capabilities: tuple[str, ...] = ()
     compactions: int = 0
     held: bool = False
     """True after an undo: compaction waits until one is forced."""
     undo_mark: int = 0
     """The revision of the newest undo; 0: none."""
-    undone: list[list[int]] = field(default_factory=list)
+    undone: tuple[tuple[int, int, int, int], ...] = ()
     """Summaries of depth 0 that were taken back after a late result had come for what they cover,
     as in View.leaves: that result stays the note that it was stored as."""
-    refused: list[str] = field(default_factory=list)
+    refused: tuple[str, ...] = ()
     """Inputs of compactions that would not have shrunk the view (law 12), newest last."""
     native_compactions: int = 0
     detached: int = 0
     """The revision of the first reset: from it on nothing is inherited from the session that this
     one continues; 0: none."""
-
     depth: int = 0
     """How deep the session is below one that nobody spawned; 0: it is no child."""
 
-    _rest: bytes = b""
-    """All but `view`, encoded: a step changes the view's facts alone. Empty where it must be
-    encoded again."""
-
     def encode(self) -> bytes:
         """As JSON."""
-        if not self._rest:
-            parts = {
-                part.name: getattr(self, part.name) for part in fields(self) if part.name in _RARE
-            }
-            self._rest = orjson.dumps(parts)
-        return b'{"view":%b,%b' % (orjson.dumps(self.view), self._rest[1:])
+        return _ENCODER.encode(self)
 
     @classmethod
     def decode(cls, data: bytes) -> SessionState:
         """From JSON; fields that are not there take their defaults, those that are unknown are left
-        alone."""
-        raw: dict[str, Any] = orjson.loads(data) if data else {}
-        state = cls()
-        for part in fields(cls):
-            if part.name not in raw or part.name == "_rest":
-                continue
-            value = raw[part.name]
-            known = getattr(state, part.name)
-            if isinstance(value, dict) and isinstance(known, ViewFacts | ModelFacts | UsageFacts):
-                names = {f.name for f in fields(known)}
-                value = replace(
-                    known, **{name: item for name, item in value.items() if name in names}
-                )
-            setattr(state, part.name, value)
-        return state
+        alone. Raises CorruptRow."""
+        try:
+            return _DECODER.decode(data) if data else cls()
+        except msgspec.MsgspecError as error:
+            raise CorruptRow(
+                f"the state of a session cannot be read ({error}): restore the database from a"
+                " backup"
+            ) from error
 
-    def copy(self) -> SessionState:
-        """A copy to change, so that memory changes only after the commit."""
-        copy = _copy(self)
-        copy._rest = b""
-        copy.view, copy.model, copy.usage = _copy(self.view), _copy(self.model), _copy(self.usage)
-        copy.capabilities, copy.refused = list(self.capabilities), list(self.refused)
-        copy.undone = list(self.undone)
-        return copy
-
-    def sharing(self) -> SessionState:
-        """A copy whose parts are this state's: for a change that puts other parts in place of
-        them."""
-        return _copy(self)
-
-    def refuse(self, key: str) -> None:
-        """Remembers an input that is not to be tried again."""
-        self.refused = [*(known for known in self.refused if known != key), key][-MAX_REFUSED:]
+    def refusing(self, key: str) -> SessionState:
+        """With an input that is not to be tried again."""
+        kept = (*(known for known in self.refused if known != key), key)[-MAX_REFUSED:]
+        return replace(self, refused=kept)
 
 
-def _copy(facts: F) -> F:
-    """A shallow copy of a dataclass; `replace` would take five times as long, at every commit."""
-    kind: type[Any] = type(facts)
-    copy: F = kind(*_VALUES[kind](facts))
-    return copy
-
-
-_RARE = frozenset(part.name for part in fields(SessionState)) - {"view", "_rest"}
-
-_VALUES = {
-    kind: attrgetter(*(field.name for field in fields(kind)))
-    for kind in (SessionState, ViewFacts, ModelFacts, UsageFacts)
-}
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(SessionState)
 
 
 def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
@@ -179,38 +131,43 @@ def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
             return atoms[step].first
         return view.atom(step).first if view.holds(step) else before
 
-    first = known.first_sequence
+    carried, first = change.fold, known.first_sequence
     if not view.steps and change.added:
         first = change.added[0].first
-    facts = _copy(known)
-    facts.steps = view.steps + len(change.added)
-    facts.first_sequence = first
-    facts.leading = change.leading
-    facts.leading_last = first_of(change.leading - 1, known.leading_last) if change.leading else 0
-    facts.leading_open = change.leading_open
-    facts.user_step = change.user_step
-    facts.user_first = first_of(change.user_step, known.user_first) if change.user_step >= 0 else 0
-    facts.user_peak = change.user_peak
-    facts.abandoned = known.abandoned if change.abandoned is None else change.abandoned
-    facts.late_mark, facts.scattered = change.late_mark, change.scattered
-    return facts
+    return ViewFacts(
+        carried.leading,
+        carried.leading_open,
+        carried.user_step,
+        carried.user_peak,
+        carried.abandoned,
+        carried.late_mark,
+        carried.scattered,
+        steps=view.steps + len(change.added),
+        first_sequence=first,
+        leading_last=first_of(carried.leading - 1, known.leading_last) if carried.leading else 0,
+        user_first=first_of(carried.user_step, known.user_first) if carried.user_step >= 0 else 0,
+        rewind_mark=known.rewind_mark,
+        reset_mark=known.reset_mark,
+        reopened=known.reopened,
+    )
 
 
 def facts_of(view: View, known: ViewFacts) -> ViewFacts:
     """The facts of a view that was folded as a whole."""
-    return replace(
-        known,
+    carried = view.fold
+    return ViewFacts(
+        carried.leading,
+        carried.leading_open,
+        carried.user_step,
+        carried.user_peak,
+        carried.abandoned,
+        carried.late_mark,
+        carried.scattered,
         steps=view.steps,
         first_sequence=view.atoms[0].first if view.atoms else 0,
-        leading=view.leading,
-        leading_last=view.atom(view.leading - 1).first if view.leading else 0,
-        leading_open=view.leading_open,
-        user_step=view.user_step,
-        user_first=view.atom(view.user_step).first if view.user_step >= 0 else 0,
-        user_peak=view.user_peak,
-        abandoned=view.abandoned,
-        late_mark=view.late_mark,
-        scattered=view.scattered,
+        leading_last=view.atom(carried.leading - 1).first if carried.leading else 0,
+        user_first=view.atom(carried.user_step).first if carried.user_step >= 0 else 0,
         rewind_mark=view.rewind_mark,
         reset_mark=view.reset_mark,
+        reopened=known.reopened,
     )

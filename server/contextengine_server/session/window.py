@@ -8,15 +8,18 @@ wherever it lies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import replace as changed
+
+from msgspec.structs import replace
 
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import NeedsHistory, seal
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
-from contextengine_server.session.rows import entry_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
+from contextengine_server.wire.entries import stored
 from contextengine_server.wire.shaping import WireShaper
 
 
@@ -30,7 +33,7 @@ def single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | N
     begin = next((row for row in rows if row.start is not None), None)
     if begin is None or begin.step is None or begin.start is None:
         return None
-    view = View(scope=scope, base=begin.step, total=begin.start, leading_open=False)
+    view = View(scope=scope, base=begin.step, total=begin.start, fold=FoldState(leading_open=False))
     in_place = [row for row in rows if row.late_of is None]
     # Of what came late, notes stand elsewhere.
     late = [row for row in rows if row.late_of is not None and row.step == begin.step]
@@ -44,7 +47,7 @@ async def with_oldest(store: Store, view: View, shaper: WireShaper, tokens: int)
 
     What it costs is in proportion to the tokens, wherever the window begins.
     """
-    copy = replace(view, anchors=dict(view.anchors), follows=dict(view.follows))
+    copy = changed(view, anchors=dict(view.anchors), follows=dict(view.follows))
     for start, end in _gaps(view):
         if tokens <= 0:
             break
@@ -96,7 +99,11 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
             if r.sequence > behind.sequence and r.step is not None and r.step < behind.step
         ]
     part = View(
-        scope=view.scope, base=first.step, total=first.start, leading_open=False, leaves=view.leaves
+        scope=view.scope,
+        base=first.step,
+        total=first.start,
+        fold=FoldState(leading_open=False),
+        leaves=view.leaves,
     )
     _fold_part(part, shown_in(part, rows, first.sequence), late, shaper)
     for atom in part.atoms:
@@ -112,13 +119,15 @@ def shown_in(part: View, rows: Sequence[MessageRow], first: int) -> list[Message
     """Of the rows from a sequence on those that the part shows: not the late results that are shown
     before it. One that it shows as a note finds its call by `late_of`."""
     shown = []
+    abandoned: dict[str, list[int]] = {}
     for row in rows:
         if row.late_of is not None and row.late_of < first:
             if row.step is None or row.step < part.base:
                 continue
-            for _, call_id in entry_of(row).traits.results:
-                part.abandoned.setdefault(call_id, []).append(row.late_of)
+            for _, call_id in stored(row).traits.results:
+                abandoned.setdefault(call_id, []).append(row.late_of)
         shown.append(row)
+    part.fold = replace(part.fold, abandoned=abandoned)
     return shown
 
 
@@ -126,8 +135,8 @@ def _fold_part(
     part: View, rows: Sequence[MessageRow], late: Sequence[MessageRow], shaper: WireShaper
 ) -> None:
     """Folds a part that ended long ago, and the results for its calls that came after it."""
-    there = [(entry_of(row), row.late_of) for row in late if row.late_of is not None]
-    seal(part, [entry_of(row) for row in rows], there, shaper)
+    there = [(stored(row), row.late_of) for row in late if row.late_of is not None]
+    seal(part, [stored(row) for row in rows], there, shaper)
 
 
 def refuse_scattered(view: View, atom: Atom) -> None:

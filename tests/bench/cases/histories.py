@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from contextengine_server.app import running
-from contextengine_server.commands.assemble import assemble as assemble_in_process
 from contextengine_server.config.loading import load_settings
+from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly import AssembleCall
 from contextengine_server.session.budget import BudgetSpec
-from contextengine_server.session.core import Ref
 
 from ..bench import Bench, median, p50
 from ..house import BenchError, Process
@@ -207,10 +206,9 @@ def _rows_read(database: Path, count: int) -> int:
                 "summaries",
             ):
                 setattr(app.store, name, counting(getattr(app.store, name)))
-            await assemble_in_process(
-                app.core,
-                AssembleCall("default", Ref(AGENT, _name(count)), budget=BudgetSpec(BUDGET)),
-            )
+            call = AssembleCall("default", Ref(AGENT, _name(count)), budget=BudgetSpec(BUDGET))
+            address = await app.core.addresses.find("default", call.ref)
+            await app.core.assembler.assemble(call, address)
         return rows
 
     return asyncio.run(counted())

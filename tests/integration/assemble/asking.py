@@ -16,7 +16,7 @@ from contextengine import assistant, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine.formats import read_transcript
 from contextengine_server.context.scope import Scope
-from contextengine_server.session.core import Ref
+from contextengine_server.session.address import Ref
 from contextengine_server.store.rows import Debt
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living
@@ -89,7 +89,7 @@ async def assign(house: House, session: t.SessionRef, engine: str = "", **option
 async def scope_of(house: House, session: t.SessionRef) -> Scope:
     """The session as the service knows it."""
     return (
-        await house.app.core.address("default", Ref(session.agent_id, session.session_id))
+        await house.app.core.addresses.find("default", Ref(session.agent_id, session.session_id))
     ).scope
 
 
@@ -103,7 +103,8 @@ async def quiet(house: House, session: t.SessionRef) -> None:
 @asynccontextmanager
 async def held_back(house: House, session: t.SessionRef) -> AsyncIterator[None]:
     """Background work on a session waits, so that what is owed can be seen."""
-    async with house.app.core.session(await scope_of(house, session)) as warm, warm.compaction:
+    scope = await scope_of(house, session)
+    async with house.app.core.sessions.open(scope) as warm, warm.compaction:
         yield
 
 

@@ -4,16 +4,14 @@ the answer."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
 
 from contextengine import types as t
-from contextengine_server.commands.assemble import assemble
-from contextengine_server.commands.reply_cache import CACHE_SHARE, Answers
+from contextengine_server.commands.turn.reply_cache import CACHE_SHARE, ReplyCache
+from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly import AssembleCall
 from contextengine_server.session.budget import BudgetSpec
-from contextengine_server.session.core import Ref
 from tests.integration.harness import House, budget, ref
 
 from .asking import ask_bytes, assign, live, quiet, say, store, talk, window
@@ -95,10 +93,10 @@ async def test_a_list_that_is_stored_is_stored_once_for_each_time_it_comes(house
 async def test_what_is_kept_is_bounded(house: House) -> None:
     await store(house, ref("s1"), talk(30, 60))
     core = house.app.core
-    core.limits = replace(core.limits, cache_bytes=20_000 * CACHE_SHARE)
-    answers = Answers(core)
+    answers = ReplyCache(core.store, core.selection, 20_000 * CACHE_SHARE)
     call = AssembleCall("default", Ref("agent", "s1"), budget=BudgetSpec(5_000))
-    assembly = await assemble(core, call)
+    address = await core.addresses.find("default", call.ref)
+    assembly = await core.assembler.assemble(call, address)
     stands_on = assembly.view.incarnation, assembly.view.revision
     for number in range(50):
         question = "default", number.to_bytes(2, "big")

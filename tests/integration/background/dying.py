@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from contextengine_server.app import App, running
-from contextengine_server.compaction import compactor
+from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.config.loading import load_settings
 from contextengine_server.store.rows import Commit
 from contextengine_server.summarize.request import SummaryRequest, SummaryResult
@@ -33,7 +33,8 @@ def die() -> NoReturn:
 
 def arm(app: App, point: str, number: int) -> None:
     """Lays the deadly step over the service: it is taken in the `number`-th pass."""
-    plan, summarizer, write = compactor.next_pass, app.core.summarizer, app.store.commit
+    plan, write = Compactor.next_pass, app.store.commit
+    summarizer = app.core.summaries.summarizer
     counts = dict.fromkeys(POINTS, 0)
 
     def reached(here: str) -> bool:
@@ -72,8 +73,8 @@ def arm(app: App, point: str, number: int) -> None:
             die()
         return None
 
-    compactor.next_pass = next_pass  # type: ignore[assignment]
-    app.core.summarizer = Deadly()
+    Compactor.next_pass = next_pass  # type: ignore[method-assign, assignment]
+    app.core.summaries.summarizer = Deadly()
     app.store.commit = commit  # type: ignore[method-assign, assignment]
 
 

@@ -295,7 +295,7 @@ async def test_what_the_harness_measured_is_known_to_the_job(alone: House) -> No
 async def test_a_job_is_bounded_by_its_deadline(alone: House) -> None:
     """What it made by then stays, and it goes on; where it made nothing it is tried again later."""
     core, background = alone.app.core, alone.app.background
-    core.summarizer = SummarizerChain([], core.counter.count_text)
+    core.summaries.summarizer = SummarizerChain([], core.encodings.default.count)
     await assign(alone, ref(), leafChunkTokens=1_000, leafTargetTokens=200)
     tokens = await long(alone, ref(), turns=40)
     background.deadline_s = 0.5
@@ -317,7 +317,7 @@ async def test_a_job_is_bounded_by_its_deadline(alone: House) -> None:
         await asyncio.sleep(0.02)
     [job] = (await alone.client.get_status(ref())).jobs
     assert job.last_error == ""
-    core.summarizer = slow.inner
+    core.summaries.summarizer = slow.inner
     assert (await settled(alone, ref())).view_tokens <= 0.75 * tokens
     gated = Gated(alone)
     await store(alone, ref(), talk(20, 100, "n"))

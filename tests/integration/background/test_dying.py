@@ -54,7 +54,7 @@ async def test_a_kill_leaves_the_view_before_or_the_view_after(tmp_path: Path, p
         # The lease dies with its time; then the rest is done, and what was committed stays as it
         # was.
         clock.advance(2 * LEASE_MS / 1000)
-        house.app.core.wake_background()
+        house.app.core.queue.woken.set()
         status = await settled(house, ref())
         assert status.view_tokens <= 0.75 * 8_000
         after = await house.export(ref())

@@ -21,9 +21,9 @@ class Counting:
     name = "counting"
 
     def __init__(self, house: House) -> None:
-        self.inner: Summarizer = house.app.core.summarizer
+        self.inner: Summarizer = house.app.core.summaries.summarizer
         self.asked: list[SummaryRequest] = []
-        house.app.core.summarizer = self
+        house.app.core.summaries.summarizer = self
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         self.asked.append(request)

@@ -43,9 +43,9 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def own_summarizer(shared: House) -> Iterator[None]:
     """The service's own summarizer is back when the test is over; a restart brings it by itself."""
-    core, before = shared.app.core, shared.app.core.summarizer
+    core, before = shared.app.core, shared.app.core.summaries.summarizer
     yield
-    core.summarizer = before
+    core.summaries.summarizer = before
 
 
 async def compact(house: House, session: t.SessionRef, **fields: Any) -> t.CompactResponse:
@@ -349,7 +349,7 @@ async def test_a_summary_that_would_not_shrink_the_view(
     # Another question about the same messages is another input.
     await compact(shared, session, focus="something else", **asked)
     assert len(wordy.asked) == 1
-    shared.app.core.summarizer = wordy.inner
+    shared.app.core.summaries.summarizer = wordy.inner
     await store(shared, session, talk(5, 100, "n"))
     assert (await compact(shared, session, **asked)).compacted
 
@@ -358,7 +358,8 @@ async def test_where_no_summarizer_succeeds_a_note_counts(
     shared: House, session: t.SessionRef, engine: str, own_summarizer: None
 ) -> None:
     tokens = await long(shared, session, engine)
-    shared.app.core.summarizer = SummarizerChain([Failing()], shared.app.core.counter.count_text)
+    core = shared.app.core
+    core.summaries.summarizer = SummarizerChain([Failing()], core.encodings.default.count)
     done = await compact(shared, session, force=True, budget=budget(tokens // 2))
     assert done.compacted
     assert {(s.summarizer, s.fallback) for s in done.summaries} == {("count-only", True)}
@@ -374,8 +375,8 @@ async def test_a_failing_summarizer_is_asked_in_its_turn(
 ) -> None:
     tokens = await long(shared, session, "dag")
     own = Counting(shared)
-    shared.app.core.summarizer = SummarizerChain(
-        [Failing(), own], shared.app.core.counter.count_text
+    shared.app.core.summaries.summarizer = SummarizerChain(
+        [Failing(), own], shared.app.core.encodings.default.count
     )
     done = await compact(shared, session, force=True, budget=budget(tokens // 2))
     assert {(s.summarizer, s.fallback) for s in done.summaries} == {("extractive", False)}

@@ -49,9 +49,9 @@ EVERYTHING = budget(1_000_000)
 
 @pytest.fixture(autouse=True)
 def own_summarizer(shared: House) -> Iterator[None]:
-    core, before = shared.app.core, shared.app.core.summarizer
+    core, before = shared.app.core, shared.app.core.summaries.summarizer
     yield
-    core.summarizer = before
+    core.summaries.summarizer = before
 
 
 class Saying:
@@ -73,9 +73,9 @@ class Saying:
 def speaks(house: House, say: Callable[[SummaryRequest], str]) -> Saying:
     """From now on every summary is asked of a model that says this; behind it stands the note that
     counts alone."""
-    count = house.app.core.counter.count_text
+    count = house.app.core.encodings.default.count
     model = Saying(say, count)
-    house.app.core.summarizer = SummarizerChain([EscalatingSummarizer(model)], count)
+    house.app.core.summaries.summarizer = SummarizerChain([EscalatingSummarizer(model)], count)
     return model
 
 
@@ -251,7 +251,7 @@ async def test_lossless_claw_28_what_is_no_summary_is_never_stored_as_one(
 async def test_lossless_claw_53_far_over_the_target_it_is_cut_and_says_so(
     shared: House, session: t.SessionRef, word: str
 ) -> None:
-    count = shared.app.core.counter.count_text
+    count = shared.app.core.encodings.default.count
     model = speaks(shared, lambda request: word * (request.source_tokens // count(word) // 2))
     done = await compacted(shared, session, leafTargetTokens=300, condensedMinFanout=2)
     [text] = await texts_made(shared, session)
@@ -272,7 +272,7 @@ async def test_lossless_claw_53_cjk_is_counted_as_it_costs(
     assert done.summaries[0].fallback
     speaks(shared, lambda request: "用户要求修复登录错误。" * 3)
     other = await compacted(shared, ref(f"{session.session_id} small"))
-    count = shared.app.core.counter.count_text
+    count = shared.app.core.encodings.default.count
     assert other.summaries[0].tokens > count("用户要求修复登录错误。" * 3) > 20
 
 

@@ -40,9 +40,9 @@ SMALL = {
 
 @pytest.fixture
 def counting(shared: House) -> Iterator[Counting]:
-    core, before = shared.app.core, shared.app.core.summarizer
+    core, before = shared.app.core, shared.app.core.summaries.summarizer
     yield Counting(shared)
-    core.summarizer = before
+    core.summaries.summarizer = before
 
 
 async def folded(house: House, session: t.SessionRef, turns: int = 60) -> t.CompactResponse:

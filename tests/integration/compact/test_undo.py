@@ -38,9 +38,9 @@ EVERYTHING = budget(100_000)
 
 @pytest.fixture
 def own_summarizer(shared: House) -> Iterator[None]:
-    core, before = shared.app.core, shared.app.core.summarizer
+    core, before = shared.app.core, shared.app.core.summaries.summarizer
     yield
-    core.summarizer = before
+    core.summaries.summarizer = before
 
 
 async def undo(

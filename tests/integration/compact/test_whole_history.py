@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contextengine import types as t
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,
@@ -54,7 +55,7 @@ async def compacted(
     await quiet(house, session)
     await house.restart()
     core = house.app.core
-    core.summarizer = SummarizerChain([], core.counter.count_text)
+    core.summaries.summarizer = SummarizerChain([], core.encodings.default.count)
     reads = Reads(house)
     done = await house.client.compact(session, force=True, budget=SIZE)
     return done, reads.rows
@@ -67,7 +68,7 @@ async def test_what_is_read_and_held(shared: House, session: t.SessionRef) -> No
     # Each message once for its leaf, and the window anew now and then.
     assert twice < 3 * 600
     assert twice < 2.5 * once
-    warm = shared.app.core.warm.held(await scope_of(shared, session))
+    warm = shared.app.core.cache.find(await scope_of(shared, session))
     assert warm is not None
     assert len(warm.view.atoms) < 50
     assert len(warm.view.anchors) < 20
@@ -79,17 +80,17 @@ async def test_what_is_read_and_held(shared: House, session: t.SessionRef) -> No
 
 
 async def test_a_budget_that_grows_by_little_reads_nothing_again(
-    shared: House, session: t.SessionRef
+    shared: House, session: t.SessionRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await compacted(shared, session, 100)
-    core, read = shared.app.core, []
-    reload = core.reload
+    read: list[Any] = []
+    reload = Sessions.reload
 
     async def counted(*arguments: Any) -> None:
         read.append(arguments)
         await reload(*arguments)
 
-    core.reload = counted  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(Sessions, "reload", counted)
     await ask(shared, session, budget=budget(2_000))
     assert read
     read.clear()

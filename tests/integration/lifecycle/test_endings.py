@@ -171,7 +171,7 @@ async def test_dispose_only_frees_memory(house: House) -> None:
     await say(house, "one")
     before = await house.client.assemble(ref())
     assert (await house.client.dispose_session(ref())).disposed
-    assert len(house.app.core.warm) == 0
+    assert len(house.app.core.cache) == 0
     assert not (await house.client.dispose_session(ref())).disposed
     assert await house.client.assemble(ref()) == before
 
@@ -186,7 +186,7 @@ async def test_asking_for_sessions_that_are_not_there_holds_no_memory(house: Hou
         with pytest.raises(ContextEngineError):
             await house.client.get_status(ref(f"none-{index}"))
         await house.client.assemble(ref(f"none-{index}"))
-    assert len(house.app.core.warm) == 0
+    assert len(house.app.core.cache) == 0
 
 
 # Idle sessions

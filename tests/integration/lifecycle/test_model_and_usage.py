@@ -4,6 +4,7 @@ billed."""
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, user
@@ -88,8 +89,9 @@ async def test_sums_stop_where_the_wire_ends(house: House) -> None:
     await house.client.ingest(ref(), user("x"))
     most = t.Usage(input_tokens=2**53, cost_micro_usd=2**53)
     await house.client.report_usage(ref(), usage=most)
-    state = house.app.core.warm.all()[0].state
-    state.usage.input_tokens = state.usage.cost_micro_usd = 2**63 - 2
+    warm = house.app.core.cache.all()[0]
+    usage = replace(warm.state.usage, input_tokens=2**63 - 2, cost_micro_usd=2**63 - 2)
+    warm.state = replace(warm.state, usage=usage)
     await house.client.report_usage(ref(), usage=most)
     await house.restart()
     total = (await house.client.get_status(ref())).total_usage

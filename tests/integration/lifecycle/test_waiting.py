@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from contextengine import ContextEngineError, user
-from contextengine_server.session import core
+from contextengine_server.session import sessions
 from tests.integration.harness import House, budget, problem, ref
 
 
 async def test_what_never_comes_is_not_waited_for_without_end(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "MAX_WAIT_S", 0.2)
+    monkeypatch.setattr(sessions, "MAX_WAIT_S", 0.2)
     await house.client.ingest(ref(), user("one"))
     with pytest.raises(ContextEngineError) as caught:
         await house.client.assemble(ref(), budget=budget(100), at_least_revision=10**9)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user

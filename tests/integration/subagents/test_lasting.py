@@ -8,7 +8,7 @@ import pytest
 
 from contextengine import types as t
 from contextengine.messages import user
-from contextengine_server.commands import spawns
+from contextengine_server.session import children
 from tests.integration.harness import BOB, Clock, House
 from tests.integration.sessions_service.test_watching import watching
 
@@ -99,7 +99,7 @@ async def test_a_child_that_never_comes_is_taken_back_by_the_service(
     prepared = await family.fork("one", ttl=60)
     assert prepared.expire_time.ToMilliseconds() == clock.ms + 60_000
     clock.advance(59.9)
-    await spawns.expire(clocked.app.core)
+    await clocked.app.core.children.expire()
     assert await family.there()
     clock.advance(0.1)
     await gone(family)
@@ -142,12 +142,12 @@ async def test_a_child_that_lives_is_not_taken_back(clocked: House, clock: Clock
         introduced, spawn_token=second.spawn_token, host=t.HostInfo(host_id="h")
     )
     clock.advance(59)
-    await spawns.expire(clocked.app.core)
+    await clocked.app.core.children.expire()
     assert await family.shown(writing) == ["one", "two"]
     assert await family.shown(introduced) == ["one"]
     await clocked.client.bootstrap(writing, spawn_token=first.spawn_token)
     clock.advance(61)
-    await spawns.expire(clocked.app.core)
+    await clocked.app.core.children.expire()
     assert await refused(clocked.client.bootstrap(writing, spawn_token=first.spawn_token)) == OVER
     assert await family.shown(writing) == ["one", "two"], (
         "the token is over, what was stored is not"
@@ -158,7 +158,7 @@ async def test_a_child_that_lives_is_not_taken_back(clocked: House, clock: Clock
 async def test_a_token_is_over_at_its_time_even_if_nobody_swept(
     clocked: House, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spawns, "SWEEP_S", 3600)
+    monkeypatch.setattr(children, "SWEEP_S", 3600)
     await clocked.restart()
     await asyncio.sleep(0.05)
     family = Family(clocked, "unswept")

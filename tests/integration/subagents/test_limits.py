@@ -11,7 +11,6 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import user
-from contextengine_server.commands import spawns
 from tests.integration.harness import Clock, House
 from tests.integration.harness import house as living
 
@@ -179,7 +178,7 @@ async def test_the_end_of_its_time_races_the_childs_start(clocked: House, clock:
             for _ in range(turns * 3):
                 await asyncio.sleep(0)
             clock.advance(0.001)
-            await spawns.expire(core)
+            await core.children.expire()
 
         said, _ = await asyncio.gather(
             refused(

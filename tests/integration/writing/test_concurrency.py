@@ -145,11 +145,11 @@ async def test_all_claim_the_same_id_for_other_content(house: House) -> None:
 
 
 async def test_the_cache_is_evicted_between_calls(house: House) -> None:
-    house.app.core.warm.capacity = 0
+    house.app.core.cache.capacity = 0
     writers = [write(house, n, ref(), house.client) for n in range(8)]
     others = [write(house, n, ref("s2"), house.client) for n in range(8)]
     await asyncio.gather(*writers, *others)
-    assert len(house.app.core.warm) == 0
+    assert len(house.app.core.cache) == 0
     await check(house, ref(), 8)
     await check(house, ref("s2"), 8)
 
@@ -242,7 +242,7 @@ async def test_writers_among_changes_of_other_kinds(house: House, evicting: bool
     """Appends, usage, models, ends and native compactions at once: all of them are there in the
     end."""
     if evicting:
-        house.app.core.warm.capacity = 0
+        house.app.core.cache.capacity = 0
     await house.client.ingest(ref(), user("first"))
     native = t.RecordHostChangeRequest.NativeCompaction()
     changes = [

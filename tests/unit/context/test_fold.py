@@ -7,6 +7,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, extend, extended
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
@@ -235,8 +236,8 @@ def test_a_message_with_late_results_for_several_atoms_is_of_the_newest() -> Non
 def test_history_that_is_not_in_memory_is_asked_for() -> None:
     whole = view_of("a+x u a a")
     window = View(
-        whole.scope, base=2, atoms=whole.atoms[2:], total=whole.total, last_sequence=4, user_step=1,
-        abandoned=dict(whole.abandoned),
+        whole.scope, base=2, atoms=whole.atoms[2:], total=whole.total, last_sequence=4,
+        fold=FoldState(user_step=1, abandoned=dict(whole.abandoned)),
     )  # fmt: skip
     late = entries_of([Row(5, rows("t-x")[0].message, 10)])
     with pytest.raises(NeedsHistory) as missing:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contextengine_server.context.budget import grid, next_block
-from contextengine_server.context.held import Before
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import Summary, View
 
@@ -75,15 +75,15 @@ def _reserve(peak: int, cell: int) -> int:
     return min(peak, cell // USER_SHARE)
 
 
-def _now(view: View) -> Before:
-    return Before(0, view.total, view.fixed_tokens(), view.user_peak)
+def _now(view: View) -> CommitSnapshot:
+    return CommitSnapshot(0, view.total, view.fixed_tokens(), view.user_peak)
 
 
 def _held(view: View, cell: int, room: int) -> int:
     """Which running sum the cut had reached when summaries were committed, those that are folded by
     now included: what was evicted by then and is not covered by now stays evicted, although the
     summaries have made room."""
-    before = view.held.at(room, cell // USER_SHARE)
+    before = view.evictions.at(room, cell // USER_SHARE)
     return 0 if before is None else _grid(view, cell, room, before)
 
 
@@ -97,7 +97,7 @@ def _fits(view: View, cell: int, room: int, reached: int) -> bool:
     return tokens <= room
 
 
-def _grid(view: View, cell: int, room: int, then: Before, reached: int = 0) -> int:
+def _grid(view: View, cell: int, room: int, then: CommitSnapshot, reached: int = 0) -> int:
     """The running sum from which on raw history is shown with every summary, in the view as it was
     then; at least `reached`."""
     stays, known = {*view.pinned, view.user_step} - {-1, *range(view.leading)}, -1

@@ -8,13 +8,14 @@ from the second time on.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass
+import msgspec
+from cachetools import LRUCache
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.assembly import Assembly
-from contextengine_server.session.core import SessionCore
+from contextengine_server.session.selection import Selection
+from contextengine_server.store.protocols import Store
 
 MAX_QUESTIONS = 4_096
 MAX_QUESTION_BYTES = 4_096
@@ -27,8 +28,7 @@ Question = tuple[str, bytes]
 """The tenant, and the request as it came."""
 
 
-@dataclass(slots=True)
-class Answer:
+class KeptReply(msgspec.Struct, frozen=True):
     """What a question was answered with, and what it stands on."""
 
     scope: Scope
@@ -43,25 +43,29 @@ class Answer:
     """Empty until the question has come twice."""
 
 
-class Answers:
+class ReplyCache:
     """The newest questions, and the replies to those that came twice."""
 
-    def __init__(self, core: SessionCore) -> None:
-        self._core = core
-        self._known: OrderedDict[Question, Answer] = OrderedDict()
-        self._room = core.limits.cache_bytes // CACHE_SHARE
-        self._bytes = 0
+    def __init__(self, store: Store, selection: Selection, cache_bytes: int) -> None:
+        self._store, self._selection = store, selection
+        room = cache_bytes // CACHE_SHARE
+        self._share = max(1, room // MAX_QUESTIONS)
+        """What every question takes at least, so that their number is bounded as well."""
+        self._known: LRUCache[Question, KeptReply] = LRUCache(room, self._size)
 
-    async def again(self, question: Question) -> Answer | None:
-        """The answer, where this was asked before and nothing has changed since."""
+    def _size(self, kept: KeptReply) -> int:
+        return max(len(kept.reply), self._share)
+
+    async def again(self, question: Question) -> KeptReply | None:
+        """The reply, where this was asked before and nothing has changed since."""
         known = self._known.get(question)
         if known is None or not known.reply:
             return None
-        head = await self._core.store.head(known.scope)
+        head = await self._store.head(known.scope)
         if head is None or (head.revision, head.incarnation) != (known.revision, known.incarnation):
             return None
         # Another engine or other options are no revision of the session.
-        if (await self._core.select(known.scope)).engine is not known.engine:
+        if (await self._selection.engine_for(known.scope)).engine is not known.engine:
             return None
         return known
 
@@ -76,31 +80,23 @@ class Answers:
         """Remembers that this was asked, and, where it was before, the reply. `stands_on`: the
         session's incarnation and revision when it was assembled; the view may have moved on
         since."""
-        scope, before = assembly.view.scope, self._known.pop(question, None)
+        scope, before = assembly.view.scope, self._known.get(question)
         if len(question[1]) > MAX_QUESTION_BYTES or not scope.complete:
             return
-        incarnation, revision = stands_on
-        answer = Answer(
+        again = before is not None and (before.incarnation, before.revision) == stands_on
+        kept = KeptReply(
             scope,
-            incarnation,
-            revision,
+            *stands_on,
             assembly.selected.engine,
             assembly.outcome,
             assembly.tokens,
             reused,
+            reply if again else b"",
         )
-        if before is not None:
-            self._bytes -= len(before.reply)
-            if (before.incarnation, before.revision) == stands_on:
-                answer.reply = reply
-                self._bytes += len(reply)
-        self._known[question] = answer
-        while len(self._known) > MAX_QUESTIONS or self._bytes > self._room:
-            self._bytes -= len(self._known.popitem(last=False)[1].reply)
+        if self._size(kept) <= self._known.maxsize:
+            self._known[question] = kept
 
     def forget(self, scope: Scope) -> None:
         """Lets go of what was answered about a session."""
-        for question in [
-            question for question, known in self._known.items() if known.scope == scope
-        ]:
-            self._bytes -= len(self._known.pop(question).reply)
+        for question in [asked for asked, kept in self._known.items() if kept.scope == scope]:
+            del self._known[question]

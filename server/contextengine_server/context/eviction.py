@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 
-@dataclass(slots=True, frozen=True)
-class Before:
+class CommitSnapshot(msgspec.Struct, frozen=True):
     """The view just before a summary's commit: what was evicted then, at any budget, is worked out
     from it again."""
 
@@ -38,18 +40,18 @@ class Before:
         return self.view + (min(self.peak, share) if self.view != self.total else 0)
 
 
-def _emptiness(before: Before) -> int:
+def _emptiness(before: CommitSnapshot) -> int:
     return -before.view
 
 
 @dataclass(slots=True)
-class Held:
+class EvictionHistory:
     """The outermost of all commits: the fuller the view was, the less far its cut reached."""
 
-    front: list[Before] = field(default_factory=list)
+    front: list[CommitSnapshot] = field(default_factory=list)
     """The view's tokens falling, the reach rising."""
 
-    def add(self, before: Before) -> None:
+    def add(self, before: CommitSnapshot) -> None:
         """Takes in one more commit."""
         at = bisect_left(self.front, -before.view, key=_emptiness)
         same = at < len(self.front) and self.front[at].view == before.view
@@ -64,7 +66,7 @@ class Held:
             behind += 1
         self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
 
-    def at(self, room: int, share: int = 0) -> Before | None:
+    def at(self, room: int, share: int = 0) -> CommitSnapshot | None:
         """The commit that decides where there is room for so many tokens, `share` of them at most
         kept free for the newest user message; None where nothing had been evicted."""
         index = bisect_left(self.front, share - room, key=_emptiness)
@@ -72,9 +74,9 @@ class Held:
         return next((before for before in behind if before.filled(share) > room), None)
 
 
-def held_by(commits: Iterable[Before]) -> Held:
+def history_of(commits: Iterable[CommitSnapshot]) -> EvictionHistory:
     """The outermost of these commits."""
-    held = Held()
+    history = EvictionHistory()
     for before in commits:
-        held.add(before)
-    return held
+        history.add(before)
+    return history

@@ -9,7 +9,7 @@ cut, compaction, model …), and when a list is not as it should be.
 from __future__ import annotations
 
 from contextengine_server.session.assembly import DEGRADED, FITS, OVER_BUDGET, Assembly
-from contextengine_server.session.core import SessionCore
+from contextengine_server.telemetry.events import Events
 
 BUDGET_COMPUTED = "context:budget_computed"
 EVICTED = "context:evicted"
@@ -18,14 +18,14 @@ EVICTED = "context:evicted"
 _VERDICTS = {FITS: "fits", OVER_BUDGET: "over_budget", DEGRADED: "degraded"}
 
 
-def announce(core: SessionCore, assembly: Assembly) -> None:
+def announce(events: Events, assembly: Assembly) -> None:
     """Tells of an assembly that begins anew, or does not fit. Tokens of the window and its parts
     are the model's, others are in the reference encoding."""
     view, budget = assembly.view, assembly.budget
     if not view.scope.complete or (assembly.outcome == FITS and not assembly.joined.begun):
         return
     evicted = max(0, view.view_tokens() - assembly.tokens)
-    core.events.emit(
+    events.emit(
         BUDGET_COMPUTED,
         *view.scope,
         revision=view.revision,
@@ -46,7 +46,7 @@ def announce(core: SessionCore, assembly: Assembly) -> None:
         },
     )
     if evicted and assembly.joined.begun:
-        core.events.emit(
+        events.emit(
             EVICTED,
             *view.scope,
             revision=view.revision,

@@ -1,0 +1,109 @@
+"""The part of service ContextEngine that is about a session as a whole."""
+
+from __future__ import annotations
+
+from contextengine_proto.v1 import lifecycle_pb2 as life
+from contextengine_server.api import replies
+from contextengine_server.api.call import Call
+from contextengine_server.api.reading import not_negative, ref_of, request_in, required
+from contextengine_server.api.status import status_reply
+from contextengine_server.commands.context_engine import ContextEngineCommands
+from contextengine_server.commands.lifecycle.record_host_change import (
+    HostChange,
+    HostCompacted,
+    NativeCompacted,
+    Rewound,
+)
+from contextengine_server.errors import InvalidField
+from contextengine_server.session.append import request_of
+
+
+class LifecycleCalls:
+    """How a session is, what its host did to it, and how it ends."""
+
+    commands: ContextEngineCommands
+
+    async def record_host_change(
+        self, request: life.RecordHostChangeRequest, call: Call
+    ) -> life.RecordHostChangeResponse:
+        """Says what the harness did to its own transcript."""
+        name = required(request.change_id, "change_id", "it makes the change safe to send twice")
+        change, digest = _host_change(request)
+        asked = request_of(name, "RecordHostChange", (), digest, "change_id")
+        assert asked is not None
+        done = await self.commands.record_host_change.run(
+            call.caller.tenant, ref_of(request.session), change, asked
+        )
+        return life.RecordHostChangeResponse(
+            recorded=not done.changed.repeated,
+            revision=done.changed.revision,
+            retired_count=(done.changed.numbers or {}).get("retired", 0),
+            summary=replies.summary(done.summary) if done.summary is not None else None,
+        )
+
+    async def maintain(self, request: life.MaintainRequest, call: Call) -> life.MaintainResponse:
+        """Answers the transcript rewrites that the engine would like; no shipped engine wants
+        any."""
+        selected = await self.commands.maintain.run(call.caller.tenant, ref_of(request.session))
+        return life.MaintainResponse(
+            changed=False, reason=f"{selected.engine.id} rewrites no transcripts"
+        )
+
+    async def get_status(
+        self, request: life.GetStatusRequest, call: Call
+    ) -> life.GetStatusResponse:
+        """Answers how a session is."""
+        at_least = not_negative(request.at_least_revision, "at_least_revision")
+        status = await self.commands.get_status.run(
+            call.caller.tenant, ref_of(request.session), at_least
+        )
+        return status_reply(status)
+
+    async def reset_session(
+        self, request: life.ResetSessionRequest, call: Call
+    ) -> life.ResetSessionResponse:
+        """Empties a session's view."""
+        asked = request_in(request, "ResetSession")
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        done = await self.commands.reset_session.run(
+            call.caller.tenant, ref_of(request.session), asked, expected
+        )
+        return life.ResetSessionResponse(
+            revision=done.revision, retired_count=(done.numbers or {}).get("retired", 0)
+        )
+
+    async def end_session(
+        self, request: life.EndSessionRequest, call: Call
+    ) -> life.EndSessionResponse:
+        """Ends a conversation for now."""
+        asked = request_in(request, "EndSession")
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        done = await self.commands.end_session.run(
+            call.caller.tenant, ref_of(request.session), asked, expected
+        )
+        return life.EndSessionResponse(
+            revision=done.revision, ended=bool((done.numbers or {}).get("ended"))
+        )
+
+    async def dispose_session(
+        self, request: life.DisposeSessionRequest, call: Call
+    ) -> life.DisposeSessionResponse:
+        """Frees what is held in memory."""
+        disposed = await self.commands.dispose_session.run(
+            call.caller.tenant, ref_of(request.session)
+        )
+        return life.DisposeSessionResponse(disposed=disposed)
+
+
+def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, bytes]:
+    """What the host did, and its digest as part of the request's identity."""
+    kind = request.WhichOneof("change")
+    if kind is None:
+        raise InvalidField("change", "is required: rewind, compacted or native_compacted")
+    digest = kind.encode() + getattr(request, kind).SerializeToString(deterministic=True)
+    if kind == "rewind":
+        return Rewound(request.rewind.after_sequence), digest
+    if kind == "native_compacted":
+        return NativeCompacted(), digest
+    change = request.compacted
+    return HostCompacted(change.first_sequence, change.last_sequence, change.summary), digest

@@ -1,0 +1,283 @@
+"""Compact: the stored view is compacted, handed to the host to compact, proposed, or put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.jobs import COMPACTS
+from contextengine_server.compaction.proposal import Proposal, Proposals
+from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.compaction.request import (
+    DEFERRED,
+    Compacted,
+    CompactionRequest,
+    describe,
+)
+from contextengine_server.compaction.undo import Undo
+from contextengine_server.context.budget import cell
+from contextengine_server.context.message import Slot
+from contextengine_server.context.plan import segment_slots
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.errors import RevisionMismatch, Violation
+from contextengine_server.session.address import Address, Addresses, Ref
+from contextengine_server.session.append import Request, checked
+from contextengine_server.session.budget import (
+    BudgetDefaults,
+    BudgetSpec,
+    available_of,
+    counted_spec,
+)
+from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.selection import Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import SessionHead, StoredReply
+from contextengine_server.telemetry.tracing import Trace, under
+
+INSTRUCTIONS = (
+    "Summarize the messages of the range for the agent that will go on with the task: goal,"
+    " constraints and preferences, progress, key decisions, next steps, and exact identifiers"
+    " (paths, ids, hashes, numbers) that it will need."
+)
+"""What a host that compacts by itself is told to do."""
+
+
+class CompactCall(msgspec.Struct, frozen=True):
+    """What is asked for."""
+
+    budget: BudgetSpec = BudgetSpec()
+    force: bool = False
+    to_threshold: bool = False
+    measured: int | None = None
+    """The view's tokens as the harness measured them, in the model's tokens."""
+    focus: str = ""
+    propose_only: bool = False
+    return_list: bool = False
+    """With a proposal: the list as it would be."""
+    no_wait: bool = False
+    undo_to_generation: int | None = None
+    expected_revision: int | None = None
+    request: Request | None = None
+
+
+class Delegation(msgspec.Struct, frozen=True):
+    """What the host is to summarize. Tokens are the model's."""
+
+    first_sequence: int
+    last_sequence: int
+    instructions: str
+    target_tokens: int
+
+
+class CompactDone(msgspec.Struct, frozen=True):
+    """What became of it. Tokens in the reference encoding, but for a delegation's."""
+
+    done: Compacted
+    factor: float
+    """The model's tokens per token of the reference encoding."""
+    generation: int
+    revision: int
+    first_kept_sequence: int = 0
+    proposal: Proposal | None = None
+    shown: Sequence[Slot] = ()
+    delegation: Delegation | None = None
+    elsewhere: bool = False
+    """True where nothing ran here: it is not known what the view will come to."""
+
+
+Encode = Callable[[CompactDone], bytes]
+"""The reply as it is kept for the same request."""
+
+
+class Compact(msgspec.Struct, frozen=True):
+    """Compacts sessions when asked to."""
+
+    addresses: Addresses
+    sessions: Sessions
+    store: Store
+    selection: Selection
+    budgets: BudgetDefaults
+    compactor: Compactor
+    proposals: Proposals
+    undo: Undo
+    queue: CompactionQueue
+
+    async def run(
+        self, tenant: str, ref: Ref, call: CompactCall, encode: Encode, trace: Trace
+    ) -> bytes:
+        """The reply, encoded: the same request again gets the same. Raises SessionNotFound,
+        RevisionMismatch, EngineFailed and what is wrong with the budget."""
+        address = await self.addresses.find(tenant, ref)
+        known = await self._known(address.scope, call.request)
+        if known is not None:
+            return known
+        if call.undo_to_generation is not None:
+            done = await self._undo(address, call, call.undo_to_generation)
+            return await self._remember(address.scope, call.request, encode(done))
+        encoding = await self.sessions.encoding_of(address.scope)
+        spec = await counted_spec(call.budget, encoding)
+        engine = (await self.selection.engine_for(address.scope)).engine
+        async with self.sessions.open(address.scope) as session:
+            _require_revision(call, session.require())
+            factor = session.state.model.factor
+            wanted = CompactionRequest(
+                available=available_of(session, self.budgets, spec),
+                force=call.force,
+                to_threshold=call.to_threshold,
+                measured=None if call.measured is None else round(call.measured / factor),
+                focus=call.focus,
+            )
+            if not engine.owns_compaction and COMPACTS in session.state.capabilities:
+                return encode(await self._delegate(address, engine, wanted, factor))
+            if call.propose_only:
+                done = await self._propose(session, address, engine, call, wanted, trace)
+                return await self._remember(address.scope, call.request, encode(done))
+            if call.no_wait:
+                await self.queue.add(
+                    address.scope, wanted.available, trace.traceparent(), asked=wanted
+                )
+                return encode(_nothing(session, DEFERRED))
+            return await self._compact(session, address, engine, call, wanted, encode, trace)
+
+    async def _compact(
+        self,
+        session: Session,
+        address: Address,
+        engine: Engine,
+        call: CompactCall,
+        wanted: CompactionRequest,
+        encode: Encode,
+        trace: Trace,
+    ) -> bytes:
+        """Compacts here. A call that comes while another compacts takes what that made for its
+        own."""
+        joining, factor = session.compaction.locked(), session.state.model.factor
+        generation, tokens = session.require().generation, session.view.view_tokens()
+        async with session.compaction:
+            known = await self._known(address.scope, call.request) if joining else None
+            if known is not None:
+                return known
+            made = [one for one in session.live_summaries if one.generation > generation]
+            if made and self.compactor.reached(engine, session.encoding, session.view, wanted):
+                done = Compacted("", tokens, session.view.view_tokens())
+            else:
+                _require_revision(call, session.require())
+                with trace.span("compact") as span, under(span):
+                    done = await self.compactor.compact(address, engine, wanted)
+                    describe(span, done)
+            if made:
+                done = Compacted("", tokens, done.after, [*made, *done.summaries])
+            reply = encode(await self._done(session, done, factor))
+            return await self._remember(address.scope, call.request, reply)
+
+    async def _propose(
+        self,
+        session: Session,
+        address: Address,
+        engine: Engine,
+        call: CompactCall,
+        wanted: CompactionRequest,
+        trace: Trace,
+    ) -> CompactDone:
+        """What would be done, and by what name it can be taken."""
+        reach = engine.reach(cell(wanted.available))
+        async with session.compaction:
+            with trace.span("compact") as span, under(span):
+                proposal = await self.proposals.propose(address, engine, wanted, reach)
+                describe(span, proposal.done)
+        shown: Sequence[Slot] = ()
+        if call.return_list:
+            shown = _list(engine, session.encoding, proposal.view, wanted)
+        done = await self._done(session, proposal.done, session.state.model.factor)
+        return msgspec.structs.replace(done, proposal=proposal, shown=shown)
+
+    async def _delegate(
+        self, address: Address, engine: Engine, wanted: CompactionRequest, factor: float
+    ) -> CompactDone:
+        """The host compacts: which range, into what."""
+        async with self.sessions.open(address.scope, None) as session:
+            view = session.view
+            step = self.compactor.next_step(
+                engine, view, wanted, forced=wanted.force, session=session
+            )
+            if not isinstance(step, CompactionStep):
+                return _nothing(session, step.reason)
+            behind = view.atom(step.last + 1).first if step.last + 1 < view.steps else None
+            focus = f" Keep in sight: {wanted.focus}" if wanted.focus else ""
+            delegation = Delegation(
+                view.atom(step.first).first,
+                behind - 1 if behind is not None else view.last_sequence,
+                INSTRUCTIONS + focus,
+                round(step.target_tokens * factor),
+            )
+            done = _nothing(session, "delegated")
+            return msgspec.structs.replace(done, delegation=delegation)
+
+    async def _undo(self, address: Address, call: CompactCall, generation: int) -> CompactDone:
+        """Takes compactions back, and says what the view is without them."""
+        async with self.sessions.open(address.scope, lock=True) as session:
+            session.require()
+            before, factor = session.view.view_tokens(), session.state.model.factor
+            await self.undo.run(session, address, generation, call.expected_revision)
+            return await self._done(
+                session, Compacted("undone", before, session.view.view_tokens()), factor
+            )
+
+    async def _done(self, session: Session, done: Compacted, factor: float) -> CompactDone:
+        """`factor`: the one that was in force when the call came."""
+        head = session.require()
+        first = await self._first_kept(session)
+        return CompactDone(done, factor, head.generation, session.revision, first)
+
+    async def _first_kept(self, session: Session) -> int:
+        """The first sequence behind the summaries; 0 where nothing follows them."""
+        view = session.view
+        if not view.summaries:
+            follows = view.steps > view.leading and view.holds(view.leading)
+            return view.atom(view.leading).first if follows else 0
+        row = await self.store.atom_from(session.scope, view.summaries[-1].span_end)
+        return row.sequence if row is not None else 0
+
+    async def _known(self, scope: Scope, request: Request | None) -> bytes | None:
+        """What the same request was answered. Raises RequestIdReused."""
+        if request is None:
+            return None
+        known = await self.store.reply(scope, request.id)
+        return checked(known, request).reply if known is not None else None
+
+    async def _remember(self, scope: Scope, request: Request | None, reply: bytes) -> bytes:
+        if request is not None:
+            await self.store.remember(scope, StoredReply(request.id, request.digest, reply))
+        return reply
+
+
+def _nothing(session: Session, reason: str) -> CompactDone:
+    tokens, factor = session.view.view_tokens(), session.state.model.factor
+    generation = session.head.generation if session.head is not None else 0
+    done = Compacted(reason, tokens, tokens)
+    return CompactDone(done, factor, generation, session.revision, elsewhere=True)
+
+
+def _list(
+    engine: Engine, encoding: Encoding, view: View, wanted: CompactionRequest
+) -> Sequence[Slot]:
+    """What an assembly over a view would show."""
+    said = encoding.text_tokens(engine.addition(view.summaries))
+    plan = engine.plan(view, cell(max(0, wanted.available - said)))
+    return [slot for segment in plan.segments for slot in segment_slots(segment, view)]
+
+
+def _require_revision(call: CompactCall, head: SessionHead) -> None:
+    if call.expected_revision is not None and call.expected_revision != head.revision:
+        raise RevisionMismatch(
+            f"expected_revision: {call.expected_revision} was expected, the session is at"
+            f" {head.revision}: read it again",
+            violations=[Violation("expected_revision", f"the session is at {head.revision}")],
+            metadata={"expected": str(call.expected_revision), "actual": str(head.revision)},
+        )

@@ -1,0 +1,66 @@
+"""Assign: an operator chooses an engine, or options, for a tenant, an agent or a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from contextengine_server.config.policy import PolicySettings
+from contextengine_server.context.scope import Scope
+from contextengine_server.engines.registration import InvalidEngine
+from contextengine_server.errors import EngineFailed, InvalidField
+from contextengine_server.session.policies import Options
+from contextengine_server.session.selection import Selected, Selection
+from contextengine_server.telemetry.events import Events
+
+
+class Assign(msgspec.Struct, frozen=True):
+    """Keeps operators' choices."""
+
+    selection: Selection
+    events: Events
+    models: Sequence[str]
+    """The endpoints that options may name, and `runtime` where harnesses are asked."""
+
+    async def run(
+        self, scope: Scope, engine_id: str, options: Mapping[str, Any], *, clear: bool
+    ) -> Selected:
+        """What serves the scope from now on. No engine id: the one that would serve anyway gets the
+        options. Raises UnknownEngine, InvalidField, EngineFailed; nothing is kept then."""
+        registry, target, parted = self.selection.registry, engine_id, Options({}, {})
+        if not clear:
+            chosen = await self.selection.choose(scope, inherited=True)
+            target = engine_id or chosen.engine_id
+            parted = self.selection.policies.parted(options, registry.model(target))
+            try:
+                registry.engine(target, registry.options(target, parted.engine))
+            except InvalidEngine as error:
+                raise EngineFailed(
+                    str(error), metadata={"engine": target, "operation": "load"}
+                ) from error
+            parted = replace(parted, engine=registry.named(target, parted.engine))
+            self._check_models(parted)
+        await self.selection.assign(scope, engine_id, target, parted)
+        selected = await self.selection.engine_for(scope)
+        self.events.emit(
+            "engine:assigned",
+            *scope,
+            attributes={"engine": selected.engine.id, "source": selected.source},
+        )
+        return selected
+
+    def _check_models(self, options: Options) -> None:
+        """Refuses a model that nobody could ask: summaries would fall through to the next in the
+        chain without a word."""
+        for option, model in PolicySettings.model_validate(options.policy).models_named():
+            option = options.given.get(option, option)
+            name = model.partition(":")[0]
+            if name not in self.models:
+                raise InvalidField(
+                    "options_json",
+                    f"{option}: names {name!r}, which is no configured endpoint: name one of"
+                    f" {', '.join(self.models) or '(none)'}, or add it to summarizer.endpoints",
+                )

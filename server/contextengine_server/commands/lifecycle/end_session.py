@@ -1,0 +1,28 @@
+"""EndSession: a conversation is over for now."""
+
+from __future__ import annotations
+
+import msgspec
+
+from contextengine_server.session.address import Addresses, Ref
+from contextengine_server.session.append import Request
+from contextengine_server.session.change import Changed
+from contextengine_server.session.lifecycle import Lifecycle
+from contextengine_server.session.sessions import Sessions
+
+
+class EndSession(msgspec.Struct, frozen=True):
+    """Ends conversations; a later write opens one again."""
+
+    addresses: Addresses
+    sessions: Sessions
+    lifecycle: Lifecycle
+
+    async def run(
+        self, tenant: str, ref: Ref, request: Request | None, expected_revision: int | None
+    ) -> Changed:
+        """Raises SessionNotFound, RevisionMismatch."""
+        address = await self.addresses.find(tenant, ref)
+        async with self.sessions.open(address.scope, lock=True) as session:
+            session.require()
+            return await self.lifecycle.end(session, address, request, expected_revision)

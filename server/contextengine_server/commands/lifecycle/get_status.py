@@ -1,0 +1,137 @@
+"""GetStatus: how a session is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from contextengine_server.context.budget import Budget
+from contextengine_server.context.scope import Scope
+from contextengine_server.errors import BudgetImpossible
+from contextengine_server.session.address import Addresses, Ref
+from contextengine_server.session.budget import (
+    BudgetDefaults,
+    BudgetSpec,
+    Target,
+    budget_of,
+    target,
+)
+from contextengine_server.session.selection import Failure, Selected, Selection
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Debt, SessionHead, Spawn
+from contextengine_server.summarize import SummaryPolicy
+from contextengine_server.summarize.guarding import GuardStates, GuardStatus
+
+
+class ViewStatus(msgspec.Struct, frozen=True):
+    """What is held of a session's view. Tokens in the reference encoding."""
+
+    tokens: int
+    steps: int
+    window_from_step: int
+    pending_calls: int
+    abandoned_calls: int
+    max_depth: int
+
+
+class SummarizerState(msgspec.Struct, frozen=True):
+    """Who writes a session's summaries, and how much of them is left."""
+
+    policy: SummaryPolicy
+    guards: GuardStatus
+    attached: int
+    open_jobs: int
+
+
+class SessionStatus(msgspec.Struct, frozen=True):
+    """Everything that hosts and operators ask of a session."""
+
+    scope: Scope
+    selected: Selected
+    failure: Failure | None
+    head: SessionHead
+    state: SessionState
+    view: ViewStatus
+    target: Target
+    budget: Budget | None
+    """None: its window leaves nothing."""
+    method: str
+    current_for_key: bool
+    live_children: int
+    spawn: Spawn | None
+    summarizers: SummarizerState
+    jobs: Sequence[Debt]
+    now_ms: int
+
+
+class GetStatus(msgspec.Struct, frozen=True):
+    """Looks at sessions."""
+
+    addresses: Addresses
+    sessions: Sessions
+    store: Store
+    selection: Selection
+    budgets: BudgetDefaults
+    guards: GuardStates
+    attached: Callable[[str], int]
+    """How many harnesses of a tenant lend their models now."""
+
+    async def run(self, tenant: str, ref: Ref, at_least_revision: int) -> SessionStatus:
+        """The session as it is, once it is at least at this revision. Raises SessionNotFound,
+        DeadlinePassed."""
+        scope = (await self.addresses.find(tenant, ref)).scope
+        await self.sessions.reached(scope, at_least_revision)
+        selected = await self.selection.engine_for(scope)
+        jobs = await self.store.debts(scope)
+        async with self.sessions.open(scope) as session:
+            head, state, view = session.require(), session.state, session.view
+            newest = view.atoms[-1] if view.atoms else None
+            seen = ViewStatus(
+                tokens=view.view_tokens(),
+                steps=view.steps,
+                window_from_step=view.base,
+                pending_calls=len(newest.open) if newest is not None and newest.pending else 0,
+                abandoned_calls=sum(map(len, view.abandoned.values())),
+                max_depth=max((s.depth for s in session.live_summaries), default=0),
+            )
+            aim = target(session, "", "")
+            method = session.encoding.counter.method
+        current = head.session_key and await self.store.current_session(
+            scope.tenant, scope.agent, head.session_key
+        )
+        return SessionStatus(
+            scope=scope,
+            selected=selected,
+            failure=self.selection.failures.get(selected.chosen or selected.engine.id),
+            head=head,
+            state=state,
+            view=seen,
+            target=aim,
+            budget=self._budget(aim),
+            method=method,
+            current_for_key=bool(head.session_key) and current == scope.session,
+            live_children=await self.store.spawns.live_children(scope),
+            spawn=await self.store.spawns.newest_of(scope),
+            summarizers=await self._summarizers(scope),
+            jobs=jobs,
+            now_ms=self.sessions.clock_ms(),
+        )
+
+    def _budget(self, aim: Target) -> Budget | None:
+        try:
+            return budget_of(BudgetSpec(), aim, self.budgets)
+        except BudgetImpossible:
+            return None
+
+    async def _summarizers(self, scope: Scope) -> SummarizerState:
+        policy = self.selection.policy(scope)
+        guards = await self.guards.state(scope.tenant)
+        return SummarizerState(
+            policy,
+            guards.status(policy, self.sessions.clock_ms()),
+            self.attached(scope.tenant),
+            await self.store.model_leases.open_count(scope.tenant),
+        )

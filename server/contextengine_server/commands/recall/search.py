@@ -1,0 +1,52 @@
+"""Search: messages and summaries, those that are no longer shown included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.searching import Page, Query, indexed, search
+from contextengine_server.session.address import Ref
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.telemetry.tracing import CURRENT
+
+from .grant import RecallGrants
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """What was found, and in which session it was asked for."""
+
+    scope: Scope
+    page: Page
+
+
+class Search(msgspec.Struct, frozen=True):
+    """Searches sessions, and their parents where a grant opens these."""
+
+    sessions: Sessions
+    grants: RecallGrants
+    archive: Ground
+
+    async def run(
+        self, tenant: str, ref: Ref, query: Query, at_least_revision: int, spawn_token: str
+    ) -> Searched:
+        """A page of hits, once the session is at least at this revision. Raises SessionNotFound,
+        DeadlinePassed, BudgetSpent and what is wrong with the query."""
+        address = await self.grants.addresses.find(tenant, ref)
+        await self.sessions.reached(address.scope, at_least_revision)
+        reach = await self.grants.reach_of(address, spawn_token)
+        grant, head = reach.grant, reach.head
+        if at_least_revision:
+            revision = head.revision if grant is not None else at_least_revision
+            await indexed(self.archive, head, revision)
+        if grant is not None:
+            query = replace(query, retired=False)
+        with CURRENT.get().span("search"):
+            page = await search(self.archive, head, query)
+        if grant is not None:
+            tokens = [await self.archive.count(hit.snippet) for hit in page.hits]
+            await self.grants.spend(grant, sum(tokens))
+        return Searched(address.scope, page)

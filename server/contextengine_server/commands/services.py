@@ -1,0 +1,45 @@
+"""What the other services can be asked, a command for each of their calls."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .engines.assign import Assign
+from .engines.doctor import Doctor
+from .engines.list import GetEngine, ListEngines
+from .recall.expand import Expand
+from .recall.inspect import Inspect
+from .recall.search import Search
+from .sessions.delete import Delete
+from .sessions.export import Export
+from .sessions.import_ import Import
+from .sessions.list import GetSession, ListSessions
+from .sessions.watch import Watch
+
+
+class RecallCommands(msgspec.Struct, frozen=True):
+    """Service Recall."""
+
+    search: Search
+    inspect: Inspect
+    expand: Expand
+
+
+class SessionsCommands(msgspec.Struct, frozen=True):
+    """Service Sessions."""
+
+    list: ListSessions
+    get: GetSession
+    import_: Import
+    export: Export
+    delete: Delete
+    watch: Watch
+
+
+class EnginesCommands(msgspec.Struct, frozen=True):
+    """Service Engines."""
+
+    list: ListEngines
+    get: GetEngine
+    assign: Assign
+    doctor: Doctor

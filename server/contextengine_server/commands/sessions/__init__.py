@@ -1,0 +1,1 @@
+"""The calls of operators on sessions: list, move, erase, watch."""

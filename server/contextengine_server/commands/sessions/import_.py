@@ -1,0 +1,66 @@
+"""Import: a whole session is stored, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.errors import SessionExists
+from contextengine_server.session.address import Addresses, Ref
+from contextengine_server.session.append import Appender, Disposition
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.store.rows import SessionHead
+from contextengine_server.wire.reading import Incoming
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What became of the messages."""
+
+    head: SessionHead
+    stored: int
+    duplicates: int
+
+
+class Import(msgspec.Struct, frozen=True):
+    """Stores sessions that were kept elsewhere."""
+
+    addresses: Addresses
+    sessions: Sessions
+    appender: Appender
+
+    async def check(self, tenant: str, ref: Ref) -> None:
+        """Raises InvalidField for a session that cannot be, before its messages are read."""
+        await self.addresses.find(tenant, ref)
+
+    async def run(
+        self, tenant: str, ref: Ref, said: Introduction, messages: Sequence[Incoming]
+    ) -> Imported:
+        """Stores a whole session; the same again changes nothing. Raises SessionExists where the
+        session holds other messages."""
+        address = await self.addresses.find(tenant, ref)
+        count = len(messages)
+        encoding = await self.sessions.encoding_of(address.scope)
+        await encoding.messages(messages)
+        async with self.sessions.open(address.scope, None, lock=True) as session:
+            if session.head is not None and session.view.last_sequence:
+                known = [entry.hash for entry in session.view.entries()]
+                if known != [message.hash for message in messages]:
+                    raise SessionExists(
+                        f"session {address.scope.session!r} holds other messages: import under"
+                        " another id or delete it first",
+                        metadata={"session_id": address.scope.session, "messages": str(len(known))},
+                    )
+                messages = ()
+            news = said.news(session, self.sessions.next_head(session))
+            written = await self.appender.append(
+                session,
+                address,
+                messages,
+                field_name="message",
+                refuse_conflicts=True,
+                edit=said.edit if news else None,
+            )
+            stored = sum(one.disposition == Disposition.STORED for one in written.stored)
+            return Imported(session.require(), stored, count - stored)

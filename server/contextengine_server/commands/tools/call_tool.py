@@ -1,0 +1,89 @@
+"""CallTool: a tool runs for the model."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import msgspec
+
+from contextengine_server.commands.recall.expand import page_tokens
+from contextengine_server.commands.recall.grant import Reach, RecallGrants
+from contextengine_server.engines.contract import Engine, event_name
+from contextengine_server.errors import BudgetSpent
+from contextengine_server.recall.expanding import MAX_DEPTH, MIN_TOKENS
+from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.tools import Answer, refusal, run
+from contextengine_server.session.address import Ref, not_found
+from contextengine_server.session.selection import Selection
+from contextengine_server.store.protocols import Store
+from contextengine_server.telemetry.events import Events
+from contextengine_server.telemetry.tracing import CURRENT
+
+
+class ToolAnswered(msgspec.Struct, frozen=True):
+    """What a tool answered, and what that costs."""
+
+    answer: Answer
+    tokens: int
+
+
+class CallTool(msgspec.Struct, frozen=True):
+    """Runs tools."""
+
+    grants: RecallGrants
+    selection: Selection
+    store: Store
+    archive: Ground
+    events: Events
+
+    async def run(
+        self, tenant: str, ref: Ref, name: str, arguments: bytes, spawn_token: str
+    ) -> ToolAnswered:
+        """What the model did wrong is answered as JSON, not as a failed call. Raises
+        SessionNotFound and what is wrong with the spawn token."""
+        began = perf_counter()
+        address = await self.grants.addresses.find(tenant, ref)
+        engine = (await self.selection.engine_for(address.scope)).engine
+        try:
+            with CURRENT.get().span("tool"):
+                reach = await self.grants.reach_of(address, spawn_token)
+                done = await self._answer(reach, engine, name, arguments)
+        except BudgetSpent as error:
+            # The model asked for more than its host granted it: it should hear of it and go on.
+            answer = refusal("grant_spent", error.text, "")
+            done = ToolAnswered(answer, await self.archive.count(answer.json.decode()))
+        if not done.answer.is_error:
+            head = await self.store.head(address.scope)
+            if head is None:
+                raise not_found(address.scope)
+            self.events.emit(
+                event_name(engine.id, "expanded"),
+                *address.scope,
+                revision=head.revision,
+                counts={
+                    "recovered": done.answer.recovered,
+                    "duration_ms": round((perf_counter() - began) * 1000),
+                },
+                attributes={"tool": name},
+            )
+        return done
+
+    async def _answer(
+        self, reach: Reach, engine: Engine, name: str, arguments: bytes
+    ) -> ToolAnswered:
+        """What the tool answers, and its tokens. Raises BudgetSpent where a spawn token does not
+        reach so far."""
+        head, grant = reach.head, reach.grant
+        most = await page_tokens(self.selection, head)
+        tools = engine.tools.names
+        room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
+        while True:
+            answer = await run(self.archive, head, name, arguments, tools, room, depth)
+            tokens = await self.archive.count(answer.json.decode())
+            if grant is None or tokens <= grant.left or room <= MIN_TOKENS or name == "ctx_search":
+                break
+            # The JSON around the texts is paid for too.
+            room = max(MIN_TOKENS, room * grant.left * 9 // (tokens * 10))
+        if grant is not None and not answer.is_error:
+            await self.grants.spend(grant, tokens)
+        return ToolAnswered(answer, tokens)

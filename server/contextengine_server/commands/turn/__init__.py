@@ -1,0 +1,1 @@
+"""The calls of a turn: messages in, context out, what it cost."""

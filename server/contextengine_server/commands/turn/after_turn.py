@@ -1,0 +1,133 @@
+"""The end of a turn (contract §2, AfterTurn): its messages, its usage, exactly once where a key is
+given, and the question whether a compaction is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.jobs import PASSES
+from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.compaction.request import CompactionRequest, describe
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.address import Addresses, Ref
+from contextengine_server.session.append import Appender, Request, Written
+from contextengine_server.session.budget import (
+    BudgetDefaults,
+    BudgetSpec,
+    available_of,
+    counted_spec,
+)
+from contextengine_server.session.model import Report, meter_usage, noting
+from contextengine_server.session.selection import Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.rows import SessionHead
+from contextengine_server.telemetry.meters import Meters
+from contextengine_server.telemetry.tracing import CURRENT, under
+from contextengine_server.wire.reading import Incoming
+
+log = structlog.get_logger("contextengine.after_turn")
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What a turn added."""
+
+    messages: Sequence[Incoming]
+    first_index: int = 0
+    """Where in the request's list they begin."""
+    key: str = ""
+    """Makes the call exactly-once whatever it carries; empty: not asked for."""
+    request: Request | None = None
+    report: Report | None = None
+    budget: BudgetSpec = BudgetSpec()
+    measured: int | None = None
+    """The next prompt's tokens as the harness measured them, in the model's tokens."""
+    cause: str = ""
+
+
+class TurnDone(msgspec.Struct, frozen=True):
+    """What became of the turn."""
+
+    written: Written
+    queued: bool
+
+
+class AfterTurn(msgspec.Struct, frozen=True):
+    """Ends a turn."""
+
+    addresses: Addresses
+    sessions: Sessions
+    selection: Selection
+    appender: Appender
+    meters: Meters
+    budgets: BudgetDefaults
+    queue: CompactionQueue
+    compactor: Compactor
+
+    async def run(self, tenant: str, ref: Ref, turn: Turn) -> TurnDone:
+        """Stores the turn and queues a compaction where one is due; with `deferCompaction: false`
+        it runs here."""
+        address = await self.addresses.find(tenant, ref)
+        scope = address.scope
+        encoding = await self.sessions.encoding_of(scope)
+        await encoding.messages(turn.messages)
+        budget = await counted_spec(turn.budget, encoding)
+        engine = (await self.selection.engine_for(scope)).engine
+        report = turn.report
+
+        def note(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
+            return head, state if report is None else noting(state, report)
+
+        request = turn.request
+        if turn.key:
+            # The key alone decides: whatever comes under it a second time changes nothing.
+            request = Request(f"turn:{turn.key}", b"")
+        async with self.sessions.open(scope, lock=True) as session:
+            # First, since a budget that cannot be is refused before anything is stored.
+            available = available_of(session, self.budgets, budget)
+            written = await self.appender.append(
+                session,
+                address,
+                turn.messages,
+                first_index=turn.first_index,
+                refuse_conflicts=False,
+                request=request,
+                # A key is spent even by a turn that brings nothing new.
+                edit=note if report is not None or turn.key else None,
+            )
+            if written.repeated or session.head is None:
+                return TurnDone(written, queued=False)
+            if report is not None:
+                meter_usage(self.meters, report)
+            factor = session.state.model.factor
+            measured = None if turn.measured is None else round(turn.measured / factor)
+            due = self._due(engine, session, available, measured)
+        if not due:
+            return TurnDone(written, queued=False)
+        if engine.defers:
+            queued = await self.queue.add(scope, available, turn.cause, measured=measured)
+            return TurnDone(written, queued)
+        async with self.sessions.open(scope) as session, session.compaction:
+            wanted = CompactionRequest(
+                available, to_threshold=True, measured=measured, passes=PASSES
+            )
+            with CURRENT.get().span("compact") as span, under(span):
+                describe(span, await self.compactor.compact(address, engine, wanted))
+            written.revision = session.revision
+        return TurnDone(written, queued=False)
+
+    def _due(self, engine: Engine, session: Session, available: int, measured: int | None) -> bool:
+        """Whether a compaction is due. What the turn brought is stored: that the engine fails is
+        said where it is asked for something."""
+        try:
+            return not session.state.held and engine.due(session.view, available, measured)
+        except Exception as error:
+            log.exception("engine failed", engine=engine.id, operation="after turn")
+            how = type(error).__name__
+            self.selection.failed(session.scope, engine.id, "after turn", how)
+            return False

@@ -1,0 +1,80 @@
+"""Assemble: the context for one model call."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.session.address import Addresses
+from contextengine_server.session.assembler import Assembler
+from contextengine_server.session.assembly import AssembleCall, Assembly
+from contextengine_server.session.plan import in_reference
+from contextengine_server.telemetry.events import Events
+from contextengine_server.telemetry.meters import Meters
+from contextengine_server.telemetry.tracing import Trace
+
+from .assembly_events import announce
+from .reply_cache import Question, ReplyCache
+
+
+class ReplyWriter(Protocol):
+    """Writes an assembly in the form that the caller reads."""
+
+    def write(self, assembly: Assembly) -> tuple[bytes, int]:
+        """The reply, and how many of its tokens the caller holds. Waits for nothing: a commit of
+        the session would change the view under the reply."""
+
+    async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
+        """The reply with what takes longer."""
+
+
+class Assemble(msgspec.Struct, frozen=True):
+    """Answers the context for model calls."""
+
+    addresses: Addresses
+    assembler: Assembler
+    replies: ReplyCache
+    queue: CompactionQueue
+    events: Events
+    meters: Meters
+
+    async def again(self, question: Question, trace: Trace) -> bytes | None:
+        """The reply, where the same was asked before and nothing has changed since."""
+        known = await self.replies.again(question)
+        if known is None:
+            return None
+        trace.set("contextengine.reply.repeated", True)
+        self._count(known.outcome, known.tokens, known.reused, again=True)
+        return known.reply
+
+    async def run(self, call: AssembleCall, question: Question, writer: ReplyWriter) -> bytes:
+        """Assembles, writes the reply, tells those who watch, and queues a compaction where the
+        engine wants one."""
+        ref = call.ref
+        address = await self.addresses.find(call.tenant, ref) if ref.agent else None
+        assembly = await self.assembler.assemble(call, address)
+        reply, reused = writer.write(assembly)
+        announce(self.events, assembly)
+        view = assembly.view
+        stands_on = view.incarnation, view.revision
+        reply = await writer.complete(reply, assembly)
+        # A session key may name another session the next time, without a change of this one.
+        if not (assembly.stored or assembly.outcome_reason or call.whole or ref.key):
+            self.replies.keep(question, assembly, stands_on, reply, reused)
+        self._count(assembly.outcome, assembly.tokens, reused)
+        if assembly.due and view.scope.complete:
+            await self.queue.add(
+                view.scope,
+                assembly.available,
+                call.trace.traceparent(),
+                measured=in_reference(call.measured, assembly.budget),
+            )
+        return reply
+
+    def _count(self, outcome: int, tokens: int, reused: int, *, again: bool = False) -> None:
+        if again:  # an assembly that was made is counted where it is
+            self.meters.assembled[outcome].value += 1
+        self.meters.tokens_sent.value += tokens
+        self.meters.tokens_reused.value += reused

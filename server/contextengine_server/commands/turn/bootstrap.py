@@ -1,0 +1,211 @@
+"""Bootstrap: a host and a session are introduced to each other; a session goes on where another one
+stood (contract §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+from msgspec import structs
+
+from contextengine_server.engines.contract import Engine
+from contextengine_server.errors import InvalidField, SpawnEnded
+from contextengine_server.session.address import Address, Addresses, Ref, not_found
+from contextengine_server.session.append import Appender, Request, Stored
+from contextengine_server.session.change import Editor, PreparedChange
+from contextengine_server.session.children import ChildSessions
+from contextengine_server.session.inherit import ParentSession, continue_from, continues
+from contextengine_server.session.load import load
+from contextengine_server.session.model import set_model
+from contextengine_server.session.selection import Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import SessionHead
+from contextengine_server.wire.reading import Incoming
+
+
+class HostFacts(msgspec.Struct, frozen=True):
+    """The host as it introduced itself."""
+
+    encoded: bytes
+    capabilities: tuple[str, ...]
+
+
+class Introduction(msgspec.Struct, frozen=True):
+    """What is said of a session besides its messages. None and empty: nothing."""
+
+    host: HostFacts | None = None
+    model: str = ""
+    provider: str = ""
+    window: int | None = None
+    continues: Ref | None = None
+    spawned: bool = False
+    """True where the session is a child that was prepared, and so is there."""
+
+    def edit(self, head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
+        """Notes the host and the model. Raises SpawnEnded where the prepared session is gone."""
+        if self.spawned and head.revision == 1:
+            raise SpawnEnded(
+                "spawn_token: the child was taken back: prepare another",
+                metadata={"why": "rolled_back"},
+            )
+        if self.host is not None:
+            state = structs.replace(
+                state, host=self.host.encoded.hex(), capabilities=self.host.capabilities
+            )
+        return set_model(head, state, self.model, self.provider, self.window, None)
+
+    def news(self, session: Session, next_head: SessionHead) -> bool:
+        """True where anything said is not known of the session, or the session is new."""
+        return _news(session, *self.edit(next_head, session.state))
+
+
+class Introduced(msgspec.Struct, frozen=True):
+    """What became of it."""
+
+    address: Address
+    engine: Engine
+    head: SessionHead
+    encoding: str
+    created: bool
+    stored: Sequence[Stored]
+
+
+class Bootstrap(msgspec.Struct, frozen=True):
+    """Introduces a host and a session to each other."""
+
+    addresses: Addresses
+    sessions: Sessions
+    store: Store
+    selection: Selection
+    appender: Appender
+    editor: Editor
+    spawns: ChildSessions
+
+    async def run(
+        self,
+        tenant: str,
+        ref: Ref,
+        said: Introduction,
+        history: Sequence[Incoming] = (),
+        request: Request | None = None,
+        spawn_token: str = "",
+    ) -> Introduced:
+        """Creates the session where it does not exist, notes what is said and stores the history,
+        in one commit. Nothing is committed where nothing is new."""
+        address = await self.addresses.find(tenant, ref)
+        engine = (await self.selection.engine_for(address.scope)).engine
+        if spawn_token:
+            await self.spawns.start(address, spawn_token)
+        parent = await self._parent(address, said.continues) if said.continues is not None else None
+        encoding = await self.sessions.encoding_of(
+            address.scope if parent is None else parent.head.scope
+        )
+        await encoding.messages(history)
+        async with self.sessions.open(address.scope, lock=True) as session:
+            created = session.head is None
+            stored = await self._introduce(session, address, said, parent, history, request)
+            head = session.require()
+            return Introduced(address, engine, head, session.state.encoding, created, stored)
+
+    async def _introduce(
+        self,
+        session: Session,
+        address: Address,
+        said: Introduction,
+        parent: ParentSession | None,
+        history: Sequence[Incoming],
+        request: Request | None,
+    ) -> Sequence[Stored]:
+        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+            head, state = said.edit(head, state)
+            if parent is not None:
+                head, state = continue_from(session, head, state, parent)
+            if not address.bind and not _news(session, head, state):
+                return None
+            return PreparedChange(state, head, reload=parent is not None)
+
+        if not history:
+            await self.editor.change(session, address, edit)
+            return ()
+        if parent is not None and not continues(session, parent):
+            return await self._continue_with(session, address, said, parent, history, request)
+        news = said.news(session, self.sessions.next_head(session))
+        written = await self.appender.append(
+            session,
+            address,
+            history,
+            field_name="history",
+            refuse_conflicts=False,
+            request=request,
+            edit=said.edit if news else None,
+        )
+        return written.stored
+
+    async def _continue_with(
+        self,
+        session: Session,
+        address: Address,
+        said: Introduction,
+        parent: ParentSession,
+        history: Sequence[Incoming],
+        request: Request | None,
+    ) -> Sequence[Stored]:
+        """Stores history behind what is inherited. It is folded onto the inherited view, so that
+        one commit does both."""
+        head = self.sessions.next_head(session, address)
+        head, state = continue_from(session, *said.edit(head, session.state), parent)
+        encoding = await self.sessions.encodings.of(state.encoding)
+        view, summaries = await load(self.store, head, state, encoding.shaper, None)
+        ahead = Session(session.scope, encoding)
+        ahead.place(
+            replace(head, revision=head.revision - 1), state, view, summaries, None, encoding
+        )
+        ahead.size = 0
+        written = await self.appender.append(
+            ahead,
+            address,
+            history,
+            field_name="history",
+            refuse_conflicts=False,
+            request=request,
+            edit=_as_it_is,
+            over=session.revision,
+        )
+        self.sessions.cache.grown(ahead, 0)
+        await self.sessions.fresh(session, 0)
+        return written.stored
+
+    async def _parent(self, address: Address, named: Ref) -> ParentSession:
+        if named.agent and named.agent != address.scope.agent:
+            raise InvalidField(
+                "continues.agent_id", "must be the session's own agent: memory never crosses agents"
+            )
+        ref = structs.replace(named, agent=address.scope.agent)
+        scope = (await self.addresses.find(address.scope.tenant, ref)).scope
+        if scope == address.scope:
+            raise InvalidField(
+                "continues", "names the session itself: name the one that came before"
+            )
+        head = await self.store.head(scope)
+        if head is None:
+            raise not_found(scope)
+        return ParentSession(head, SessionState.decode(head.state))
+
+
+def _as_it_is(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
+    return head, state
+
+
+def _news(session: Session, head: SessionHead, state: SessionState) -> bool:
+    """True where the head or the state would be others than they are."""
+    known = session.head
+    return (
+        known is None
+        or state != session.state
+        or (head.model, head.provider, head.parent_session)
+        != (known.model, known.provider, known.parent_session)
+    )

@@ -1,0 +1,78 @@
+"""Compactions that are owed: recorded in the store, and worked off in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import orjson
+
+from contextengine_server.compaction.request import CompactionRequest
+from contextengine_server.compaction.summary_request import MAX_FOCUS
+from contextengine_server.context.scope import Scope
+from contextengine_server.session.cache import SessionCache
+from contextengine_server.session.session import PendingCompaction
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Debt
+from contextengine_server.telemetry.tracing import CURRENT
+
+COMPACT = "compact"
+ASKED = "compact:asked"
+"""A compaction that a host asked for and does not wait for, besides one that a threshold made
+due."""
+
+
+class CompactionQueue(msgspec.Struct, frozen=True):
+    """Compactions that are owed."""
+
+    store: Store
+    cache: SessionCache
+    clock_ms: Callable[[], int]
+    woken: asyncio.Event
+
+    async def add(
+        self,
+        scope: Scope,
+        available: int,
+        cause: str = "",
+        *,
+        measured: int | None = None,
+        asked: CompactionRequest | None = None,
+    ) -> bool:
+        """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker.
+        `measured`: the tokens that the harness measured, which made it due. `asked`: a host asked
+        for this.
+
+        False where none is: one was tried in vain, and nothing has changed since.
+        """
+        session = self.cache.find(scope)
+        payload: dict[str, object] = {"available": available, "measured": measured}
+        if asked is not None:
+            payload |= {
+                "force": asked.force,
+                "to_threshold": asked.to_threshold,
+                "measured": asked.measured,
+                "focus": asked.focus[:MAX_FOCUS],
+                "generation": (
+                    session.head.generation
+                    if session is not None and session.head is not None
+                    else None
+                ),
+            }
+        elif session is not None and session.head is not None:
+            generation, total = session.head.generation, session.view.total
+            if session.pending is not None and session.pending.stands(generation, total, available):
+                return session.pending.waiting
+            session.pending = PendingCompaction(generation, total, available)
+        kind = COMPACT if asked is None else ASKED
+        debt = Debt(scope, kind, self.clock_ms(), cause=cause, payload=orjson.dumps(payload))
+        try:
+            await self.store.add_debt(debt)
+        except BaseException:
+            if session is not None:
+                session.pending = None
+            raise
+        CURRENT.get().set("contextengine.compaction.queued", True)
+        self.woken.set()
+        return True

@@ -1,0 +1,80 @@
+"""A compaction that is asked for, what it stands on, and what it did."""
+
+from __future__ import annotations
+
+import msgspec
+
+from contextengine_server.context.view import Summary
+from contextengine_server.session.session import Session
+from contextengine_server.store.rows import SummaryRow
+from contextengine_server.telemetry.tracing import Trace
+
+MAX_PASSES = 5_000
+"""Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks
+the view, so it ends before."""
+
+NO_SMALLER = "nothing to compact: a summary would not be smaller"
+HELD = "nothing to compact: a compaction was undone, and none is made until one is forced"
+DEFERRED = "deferred to background"
+
+
+class CompactionRequest(msgspec.Struct, frozen=True):
+    """What a compaction should reach. Tokens in the reference encoding."""
+
+    available: int
+    force: bool = False
+    to_threshold: bool = False
+    measured: int | None = None
+    focus: str = ""
+    passes: int = MAX_PASSES
+
+
+class Compacted(msgspec.Struct):
+    """What a compaction did. Tokens in the reference encoding."""
+
+    reason: str
+    before: int
+    after: int
+    summaries: list[SummaryRow | Summary] = []
+
+    @property
+    def compacted(self) -> bool:
+        """True where the view is smaller now."""
+        return bool(self.summaries)
+
+    def ended(self, reason: str) -> Compacted:
+        """Nothing more is done; the reason counts where nothing was."""
+        self.reason = "" if self.summaries else reason
+        return self
+
+
+class Precondition(msgspec.Struct, frozen=True):
+    """What must still stand at the commit: nothing that reshapes older history happened."""
+
+    incarnation: str
+    reset: int
+    rewound: int
+    late: int
+    undone: int
+    generation: int
+
+
+def precondition_of(session: Session) -> Precondition:
+    """What a compaction that is planned now stands on."""
+    view, head = session.view, session.head
+    generation = head.generation if head is not None else 0
+    return Precondition(
+        view.incarnation,
+        view.reset_mark,
+        view.rewind_mark,
+        view.late_mark,
+        session.state.undo_mark,
+        generation,
+    )
+
+
+def describe(span: Trace, done: Compacted) -> None:
+    """What a compaction did. Tokens in the reference encoding."""
+    span.set("contextengine.compaction.summaries", len(done.summaries))
+    span.set("contextengine.compaction.tokens_before", done.before)
+    span.set("contextengine.compaction.tokens_after", done.after)

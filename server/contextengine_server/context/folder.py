@@ -1,0 +1,338 @@
+"""One run of the fold: how each message joins the atoms before it, or begins one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .atom import Atom, Call
+from .carried import FoldState
+from .extension import EntryFacts, Extension, NeedsHistory
+from .message import Entry, Form, Role, Shaper, Traits
+from .view import View
+
+
+class Folder:
+    """One run of the fold over a view that stays as it is."""
+
+    def __init__(self, view: View, shaper: Shaper) -> None:
+        self.view = view
+        self.shaper = shaper
+        self.out = Extension((), total=view.total)
+        carried = view.fold
+        self.leading, self.leading_open = carried.leading, carried.leading_open
+        self.user_step, self.user_peak = carried.user_step, carried.user_peak
+        self.late_mark, self.scattered = carried.late_mark, carried.scattered
+        self.abandoned: dict[str, list[int]] | None = None
+        """The new table of abandoned calls, where it changed."""
+        self.current: Atom | None = view.atoms[-1] if view.atoms else None
+        self.owned = False
+        self.steps = view.steps
+        self.added: dict[int, Atom] = {}
+
+    def finish(self, entries: Sequence[Entry]) -> Extension:
+        """What these messages did, with what the fold carries on from them."""
+        table = self.view.abandoned if self.abandoned is None else self.abandoned
+        self.out.entries = entries
+        self.out.fold = FoldState(
+            self.leading,
+            self.leading_open,
+            self.user_step,
+            self.user_peak,
+            table,
+            self.late_mark,
+            self.scattered,
+        )
+        return self.out
+
+    # The atom that messages join now.
+
+    def own(self) -> Atom:
+        """The current atom, ours to change."""
+        current = self.current
+        assert current is not None
+        if not self.owned:
+            current = self.copy(current)
+            self.current = current
+            self.owned = True
+        return current
+
+    def copy(self, atom: Atom) -> Atom:
+        """A copy of an atom of the view, ours to change."""
+        copy = atom.clone()
+        copy.start += sum(delta for sequence, delta in self.out.shifts if atom.first > sequence)
+        self.out.replaced[copy.step] = copy
+        return copy
+
+    def begin(self, entry: Entry) -> Atom:
+        """A new atom at the end of the view; what stood open before is abandoned."""
+        self.close()
+        atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
+        self.steps += 1
+        self.current, self.owned = atom, True
+        self.out.added.append(atom)
+        self.added[atom.first] = atom
+        if self.leading_open:
+            if entry.traits.instructs:
+                atom.leading = True
+                self.leading = atom.step + 1
+            else:
+                self.leading_open = False
+        return atom
+
+    def close(self) -> None:
+        """Nothing but results may follow open calls: whatever is open now gets synthetic
+        results."""
+        current = self.current
+        if current is None or current.closed:
+            return
+        if current.growing or any(not call.answered for call in current.calls):
+            current = self.own()
+            for call in current.open:
+                slot = self.shaper.no_result(call.entry, call.index)
+                current.show(slot)
+                self.out.total += slot.tokens
+                self.abandon(call.id, current.first)
+        if self.owned:
+            current.closed = True
+            current.growing = False
+
+    def join(self, atom: Atom, entry: Entry, parts: tuple[int, ...] | None) -> None:
+        """The message, or these parts of it, at the end of the atom."""
+        slot = self.shaper.whole(entry) if parts is None else self.shaper.parts(entry, parts)
+        atom.show(slot)
+        atom.entries.append(entry)
+        self.out.total += slot.tokens
+        if entry.traits.says:
+            atom.user = True
+            self.user_step = atom.step
+        if atom.user:
+            self.user_peak = max(self.user_peak, atom.tokens)
+        self.pin(atom, entry)
+        self.note_facts(
+            entry, atom.step, atom.start if atom.first == entry.sequence else None, None
+        )
+
+    def pin(self, atom: Atom, entry: Entry) -> None:
+        """A pinned message keeps its whole atom."""
+        if entry.traits.pinned and not atom.pinned:
+            atom.pinned = True
+            self.out.pinned.append(atom.step)
+
+    def note_facts(
+        self, entry: Entry, step: int | None, start: int | None, late_of: int | None
+    ) -> None:
+        self.out.facts[entry.sequence] = EntryFacts(entry.sequence, step, start, late_of)
+
+    # Messages.
+
+    def add(self, entry: Entry) -> None:
+        traits = entry.traits
+        if traits.results:
+            self.add_results(entry)
+            return
+        current = self.current
+        if (
+            current is not None
+            and current.growing
+            and not current.closed
+            and traits.role == Role.ASSISTANT
+        ):
+            atom = self.own()
+        else:
+            atom = self.begin(entry)
+        self.join(atom, entry, None)
+        atom.growing = traits.only_reasoning and traits.role == Role.ASSISTANT
+        self.call(atom, entry)
+
+    def add_results(self, entry: Entry) -> None:
+        """A message that carries results, perhaps among other parts."""
+        traits = entry.traits
+        here: list[int] = []
+        away: list[tuple[int, str]] = []
+        open_calls = self.open_calls(traits)
+        for part, call_id in traits.results:
+            if open_calls.get(call_id):
+                here.append(open_calls[call_id].pop(0))
+            else:
+                away.append((part, call_id))
+        hidden = {part for part, _ in away}
+        shown = tuple(index for index in range(traits.part_count) if index not in hidden)
+
+        if here:
+            atom = self.own()
+            self.join(atom, entry, None if not hidden else shown)
+            for place in here:
+                atom.calls[place].answered = True
+            if not traits.only_results:
+                self.close()
+        elif shown:
+            atom = self.begin(entry)
+            self.join(atom, entry, shown)
+            self.call(atom, entry)
+        late = [
+            (part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None
+        ]
+        if late:
+            self.add_late(entry, late, alone=not here and not shown)
+        if entry.sequence not in self.out.facts:
+            self.drop(entry, "no open call with this id")
+
+    def open_calls(self, traits: Traits) -> dict[str, list[int]]:
+        """The places of the open calls, by id, that the results of a message with these traits may
+        answer in their place. A message that calls tools itself begins an atom: what it answers is
+        late."""
+        places: dict[str, list[int]] = {}
+        if self.current is not None and not self.current.closed and not traits.calls:
+            for place, call in enumerate(self.current.calls):
+                if not call.answered:
+                    places.setdefault(call.id, []).append(place)
+        return places
+
+    @staticmethod
+    def call(atom: Atom, entry: Entry) -> None:
+        """The message's calls stand open from now on."""
+        atom.calls += [
+            Call(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)
+        ]
+
+    def drop(self, entry: Entry, rule: str) -> None:
+        if self.current is None:
+            # An orphan that opens the session: an atom that shows nothing keeps it for `explain`.
+            # What follows still leads.
+            atom = self.begin(entry)
+            atom.dropped.append((entry, rule))
+            atom.leading, self.leading, self.leading_open = True, atom.step + 1, True
+            self.note_facts(entry, atom.step, atom.start, None)
+            return
+        self.own().dropped.append((entry, rule))
+        self.note_facts(entry, None, None, None)
+
+    # Abandoned calls and late results.
+
+    def table(self) -> dict[str, list[int]]:
+        if self.abandoned is None:
+            self.abandoned = {key: list(firsts) for key, firsts in self.view.abandoned.items()}
+        return self.abandoned
+
+    def abandon(self, call_id: str, first: int) -> None:
+        self.table().setdefault(call_id, []).append(first)
+
+    def abandoned_atom(self, call_id: str) -> int | None:
+        """The first sequence of the newest atom with an abandoned call of this id."""
+        table = self.view.abandoned if self.abandoned is None else self.abandoned
+        firsts = table.get(call_id)
+        return firsts[-1] if firsts else None
+
+    def answer(self, call_id: str) -> None:
+        firsts = self.table()[call_id]
+        firsts.pop()
+        if not firsts:
+            del self.table()[call_id]
+
+    def reach(self, first: int) -> Atom:
+        """An older atom, ours to change."""
+        if first in self.added:
+            return self.added[first]
+        found = self.view.find(first)
+        if found is None or found.step < self.view.base:
+            raise NeedsHistory(first)
+        if found.step in self.out.replaced:
+            return self.out.replaced[found.step]
+        atom = self.copy(found)
+        if self.current is found:
+            self.current, self.owned = atom, True
+        return atom
+
+    def add_late(self, entry: Entry, late: list[tuple[int, str]], alone: bool) -> None:
+        """Results for abandoned calls: behind their calls, or as a note where the call is
+        summarized by now."""
+        notes: list[int] = []
+        newest = 0
+        if not alone or len({self.abandoned_atom(call_id) for _, call_id in late}) > 1:
+            self.scattered = entry.sequence
+        for part, call_id in late:
+            first = self.abandoned_atom(call_id)
+            if first is None:
+                continue  # a second late result of the same message for one call
+            newest = max(newest, first)
+            if self.summarized(first, entry.created):
+                notes.append(part)
+            else:
+                atom = self.reach(first)
+                whole = alone and len(entry.traits.results) == 1 and entry.traits.part_count == 1
+                slot = self.shaper.whole(entry) if whole else self.shaper.parts(entry, (part,))
+                index = next(
+                    i for i, s in enumerate(atom.slots) if s.synthetic and s.call_id == call_id
+                )
+                delta = slot.tokens - atom.slots[index].tokens
+                atom.slots[index] = slot
+                atom.tokens += delta
+                if atom.entries[-1] is not entry:  # another result in it may stand here already
+                    atom.entries.append(entry)
+                next(c for c in atom.calls if c.id == call_id and not c.answered).answered = True
+                self.shift(atom, delta)
+                self.pin(atom, entry)
+                self.late_mark = max(self.late_mark, entry.sequence)
+                if alone and first == newest:
+                    self.note_facts(entry, atom.step, None, first)
+            self.answer(call_id)
+        if notes:
+            self.add_note(entry, tuple(notes), newest, alone)
+
+    def add_results_of(self, entry: Entry, first: int) -> None:
+        """A late result of which it is known where it stands; what else it answers stands
+        elsewhere."""
+        atom = self.added.get(first)
+        unanswered = {call.id for call in atom.open} if atom is not None else set()
+        self.abandoned = {
+            call_id: [first] for _, call_id in entry.traits.results if call_id in unanswered
+        }
+        if self.abandoned:
+            self.add(entry)
+
+    def summarized(self, first: int, created: int) -> bool:
+        """True where the message came while a summary of depth 0 covered what begins with
+        `first`."""
+        return any(
+            lo <= first <= hi and since < created and (not gone or created < gone)
+            for lo, hi, since, gone in self.view.leaves
+        )
+
+    def shift(self, changed: Atom, delta: int) -> None:
+        """Everything behind the atom moves by delta."""
+        self.out.total += delta
+        self.out.shifts.append((changed.first, delta))
+        for atom in (*self.out.added, *self.out.replaced.values()):
+            if atom.step > changed.step:
+                atom.start += delta
+                self.restart(atom)
+
+    def restart(self, atom: Atom) -> None:
+        """Facts of messages that this run added and whose atom's running sum moved."""
+        known = self.out.facts.get(atom.first)
+        if known is not None:
+            self.out.facts[atom.first] = EntryFacts(
+                atom.first, atom.step, atom.start, known.late_of
+            )
+
+    def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
+        """A note is an atom of its own, or follows what else its message shows. It never parts open
+        calls from their results, nor reasoning from what it produced: it stands before them, at the
+        beginning of their atom."""
+        slot = self.shaper.note(entry, parts)
+        current = self.current
+        if current is not None and not current.closed and (current.pending or current.growing):
+            atom = self.own()
+            atom.slots.insert(sum(1 for s in atom.slots if s.form == Form.NOTE), slot)
+            atom.tokens += slot.tokens
+            self.late_mark = max(self.late_mark, entry.sequence)
+        else:
+            atom = self.begin(entry) if alone else self.own()
+            atom.show(slot)
+            atom.closed = True
+        self.out.total += slot.tokens
+        atom.note = True
+        if alone:
+            atom.entries.append(entry)
+            start = atom.start if atom.first == entry.sequence else None
+            self.note_facts(entry, atom.step, start, late_of)

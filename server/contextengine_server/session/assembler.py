@@ -1,0 +1,245 @@
+"""Assembling the context of one model call (contract §3): store what is new, load, plan, check the
+laws, join.
+
+Nothing here waits for a summarizer, and nothing is written but `ingest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from contextengine_server.context.fold import NeedsHistory
+from contextengine_server.context.prefix import PrefixCache
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.address import Address
+from contextengine_server.session.alignment import align
+from contextengine_server.session.append import Appender, Stored, request_of
+from contextengine_server.session.assembly import Allowance, AssembleCall, Assembly
+from contextengine_server.session.budget import BudgetDefaults, budget_of, counted_spec, target
+from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.live_view import (
+    NO_MARK,
+    followed,
+    listed,
+    passed_through,
+    take_known_tokens,
+)
+from contextengine_server.session.plan import PlanInput, Planner, blamed
+from contextengine_server.session.prompt import keeping, not_stored
+from contextengine_server.session.selection import Selected, Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.store.protocols import Store
+from contextengine_server.wire.reading import Incoming
+
+log = structlog.get_logger("contextengine.assemble")
+
+
+class Assembler(msgspec.Struct, frozen=True):
+    """Assembles the context of one model call."""
+
+    sessions: Sessions
+    store: Store
+    selection: Selection
+    appender: Appender
+    planner: Planner
+    budgets: BudgetDefaults
+
+    async def assemble(self, call: AssembleCall, address: Address | None) -> Assembly:
+        """The context for one model call. Stores `ingest`, or what is new in `live`, first. No
+        address: nothing is read or stored."""
+        if address is None:
+            return await self._without_scope(call)
+        scope = address.scope
+        selected = await self.selection.engine_for(scope)
+        if call.at_least_revision:
+            await self.sessions.reached(scope, call.at_least_revision)
+        encoding = await self.sessions.encoding_of(scope)
+        storing = bool(call.ingest) or (call.live is not None and call.store_new)
+        warm = self.sessions.cache.find(scope)
+        if call.live is not None:
+            take_known_tokens(warm, call.live)
+        call = await counted(call, encoding)
+        # What a warm session must hold is asked of it below: with the room to spare it would be
+        # read again for every larger budget.
+        known = warm is not None and warm.head is not None
+        reach = None if call.whole else 0 if known else self._first_reach(call, selected.engine)
+        async with self.sessions.open(scope, reach, lock=storing) as session:
+            allowance = await self._hold(call, session, selected.engine, locked=storing)
+            if call.live is not None:
+                return await self._assemble_live(call, address, session, selected, allowance)
+            stored = await self._store(call, address, session, call.ingest) if storing else []
+            view = await self._whole_view(call, session)
+            subject = PlanInput(session, view, allowance, session.prefixes, stored)
+            try:
+                return self.planner.plan(call, subject, selected)
+            except Exception as error:
+                return await self.planner.fall_back(call, subject, selected, error, locked=storing)
+
+    def _first_reach(self, call: AssembleCall, engine: Engine) -> int | None:
+        """How far back the window of a cold session should reach, by what the request alone says;
+        with room to spare, so that a larger budget does not read it again."""
+        spec = call.budget
+        tokens = spec.message_tokens or spec.window or self.budgets.window
+        try:
+            wanted = engine.reach(max(tokens, 1))
+        except Exception:
+            return None  # it is asked again, and then blamed
+        return None if wanted is None else wanted + wanted // 2
+
+    async def _hold(
+        self, call: AssembleCall, session: Session, engine: Engine, *, locked: bool
+    ) -> Allowance:
+        """Holds all that the plan may need: as far back as the budget reaches by the session's own
+        model and factor, and the ids of older messages that the request names. Raises what is wrong
+        with the budget or the prompt before anything is stored."""
+        while True:
+            allowance = self._allowance(call, session)
+            try:
+                reach = None if call.whole else engine.reach(max(allowance.budget.reference, 1))
+            except Exception as error:
+                reach, allowance = None, replace(allowance, broken=blamed(engine, error))
+            if session.holds(reach):
+                break
+            await self.sessions.reread(session, reach and reach + reach // 2, locked=locked)
+        if session.view.base:
+            await self._name(call, session)
+        prompt, brought = call.current_message_id, call.ingest if call.live is None else call.live
+        if (
+            prompt
+            and prompt not in session.ids
+            and all(message.id != prompt for message in brought)
+        ):
+            raise not_stored(prompt)
+        return allowance
+
+    def _allowance(self, call: AssembleCall, session: Session) -> Allowance:
+        aim = target(session, call.model, call.provider)
+        return Allowance(aim, budget_of(call.budget, aim, self.budgets))
+
+    async def _name(self, call: AssembleCall, session: Session) -> None:
+        """Looks up the messages before the window that the request names."""
+        named = [message.id for message in call.live or () if message.id and not message.own]
+        named += [call.current_message_id] if call.current_message_id else []
+        unknown = [name for name in named if name not in session.ids]
+        if unknown:
+            rows = await self.store.messages_by_host_id(session.scope, unknown)
+            session.note_rows(rows)
+
+    async def _store(
+        self,
+        call: AssembleCall,
+        address: Address,
+        session: Session,
+        carried: Sequence[Incoming],
+        start: int = 0,
+    ) -> list[Stored]:
+        """Stores what is new, from `start` on. The request's identity is all that it carries, since
+        what of a list is new depends on what is stored."""
+        written = await self.appender.append(
+            session,
+            address,
+            carried[start:],
+            field_name="ingest" if call.live is None else "live.messages",
+            first_index=start,
+            refuse_conflicts=False,
+            request=request_of(call.request_id, "Assemble", carried),
+        )
+        if call.whole:
+            await self.sessions.fresh(session, None)
+        return written.stored
+
+    async def _whole_view(self, call: AssembleCall, session: Session) -> View:
+        """The session's view, with this turn's prompt among what must stay."""
+        while call.current_message_id:
+            view = session.view
+            kept = await keeping(self.store, session, view, call.current_message_id)
+            if view is session.view:  # it may have been read again meanwhile
+                return kept
+        return session.view
+
+    async def _assemble_live(
+        self,
+        call: AssembleCall,
+        address: Address,
+        session: Session,
+        selected: Selected,
+        allowance: Allowance,
+    ) -> Assembly:
+        """The context for a harness's own list. Where it is to be stored the session is locked."""
+        live, storing = call.live or (), call.store_new
+        stored: list[Stored] = []
+        while True:
+            session.mark_own(live, listed=True)
+            alignment = align(live, session.view, session.ids)
+            reason = "" if alignment is not None else "UNALIGNED"
+            if alignment is None:
+                view, mark = listed(session.scope, session, live, {}, session.encoding.shaper)
+                break
+            if storing:
+                stored = await self._store(call, address, session, live, alignment.start)
+            if not selected.engine.declared.evicts:
+                matched = alignment.matched | {
+                    item.index: item.sequence for item in stored if item.sequence
+                }
+                view, mark = passed_through(session, live, matched, session.encoding.shaper)
+                break
+            try:
+                view, mark = (
+                    (session.view, NO_MARK)
+                    if storing
+                    else followed(session, live, alignment, session.encoding.shaper)
+                )
+                break
+            except NeedsHistory as need:
+                await self.sessions.reread(session, None, need.sequence, locked=False)
+        prefixes = PrefixCache()
+        if not mark.whole:
+            view, prefixes = await self._whole_view(call, session), session.prefixes
+        elif call.current_message_id and not reason:
+            kept = await keeping(self.store, session, view, call.current_message_id)
+            view = kept if selected.engine.declared.evicts else view
+        subject = PlanInput(session, view, allowance, prefixes, stored, mark, reason)
+        try:
+            return self.planner.plan(call, subject, selected)
+        except Exception as error:
+            return await self.planner.fall_back(
+                call, subject, selected, error, locked=storing, apart=alignment is None
+            )
+
+    async def _without_scope(self, call: AssembleCall) -> Assembly:
+        """No agent, no scope: nothing is read or stored, and what the caller sent is assembled
+        under the laws."""
+        log.warning("assemble without an agent: nothing was read or stored", tenant=call.tenant)
+        encoding = self.sessions.encodings.default
+        call = await counted(call, encoding)
+        scope = Scope(call.tenant, "", "")
+        selected = await self.selection.engine_for(scope)
+        messages = call.ingest if call.live is None else call.live
+        view, mark = listed(scope, None, messages, {}, encoding.shaper)
+        nowhere = Session(scope, encoding)
+        allowance = self._allowance(call, nowhere)
+        reason = "INCOMPLETE_SCOPE"
+        subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
+        try:
+            return self.planner.plan(call, subject, selected)
+        except Exception as error:
+            return await self.planner.fall_back(
+                call, subject, selected, error, locked=True, apart=True
+            )
+
+
+async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:
+    """The call with its texts counted in a session's encoding."""
+    await encoding.messages(call.ingest if call.live is None else call.live)
+    budget = await counted_spec(call.budget, encoding)
+    if call.prompt is None:
+        return call if budget is call.budget else replace(call, budget=budget)
+    tokens = call.prompt.fixed_tokens + await encoding.texts(call.prompt.texts)
+    return replace(call, budget=budget, prompt_tokens=tokens)

@@ -1,0 +1,75 @@
+"""Going on where another session stood: its head and state at that moment become the beginning of
+this one's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+from msgspec import structs
+
+from contextengine_server.errors import ContradictoryFields
+from contextengine_server.store.rows import SessionHead
+
+from .session import Session
+from .state import SessionState
+
+
+class ParentSession(msgspec.Struct, frozen=True):
+    """The session whose view goes on in another, as it is now."""
+
+    head: SessionHead
+    state: SessionState
+
+
+def continues(session: Session, parent: ParentSession) -> bool:
+    """True where the session continues this one already."""
+    return session.head is not None and session.head.parent_session == parent.head.scope.session
+
+
+def continue_from(
+    session: Session, head: SessionHead, state: SessionState, parent: ParentSession
+) -> tuple[SessionHead, SessionState]:
+    """The head and the state of a session that continues the parent from now on. Raises
+    ContradictoryFields where it has a beginning of its own."""
+    known = session.head
+    if continues(session, parent):
+        return head, state
+    if known is not None and (known.last_sequence or known.parent_session):
+        raise ContradictoryFields(
+            ["continues", "session"],
+            "the session has messages of its own or continues another: only an empty session can"
+            " continue one",
+        )
+    return inherit(head, state, parent)
+
+
+def inherit(
+    head: SessionHead, state: SessionState, parent: ParentSession
+) -> tuple[SessionHead, SessionState]:
+    """The head and the state of a session whose view begins with the parent's, as of now."""
+    state = structs.replace(
+        state,
+        view=structs.replace(parent.state.view, reopened=0),
+        encoding=parent.state.encoding,
+        detached=0,
+        undone=parent.state.undone,
+        depth=parent.state.depth,
+    )
+    if not head.model:
+        head = replace(head, model=parent.head.model, provider=parent.head.provider)
+        state = structs.replace(state, model=parent.state.model)
+    head = replace(
+        head,
+        # Revisions go on where the parent's stood, so that what was there before stays older than
+        # what comes.
+        revision=max(head.revision, parent.head.revision + 1),
+        parent_session=parent.head.scope.session,
+        parent_revision=parent.head.revision,
+        parent_sequence=parent.head.last_sequence,
+        last_sequence=parent.head.last_sequence,
+        message_count=parent.head.message_count,
+        message_tokens=parent.head.message_tokens,
+        summary_count=parent.head.summary_count,
+    )
+    return head, state

@@ -1,0 +1,236 @@
+"""The sessions of this server: warm or read from the store, and one writer at a time for each.
+
+Every change is a `Commit`: prepared from memory, written, and only then applied to memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from contextengine_server.context.fold import apply, extend
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Commit, SessionHead
+from contextengine_server.telemetry.tracing import CURRENT
+from contextengine_server.wire.entries import stored
+
+from .address import Address
+from .cache import SessionCache
+from .encoding import Encoding, Encodings
+from .load import load
+from .session import Session
+from .spans import loaded
+from .state import SessionState
+
+MAX_WAIT_S = 30.0
+"""How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
+never comes must not take the place of others."""
+
+MAX_TRIES = 8
+"""How often a lost race is tried again before the caller hears of it."""
+
+
+class Sessions(msgspec.Struct, frozen=True):
+    """Opens sessions, brings them up to the store, and commits their changes."""
+
+    store: Store
+    cache: SessionCache
+    encodings: Encodings
+    clock_ms: Callable[[], int]
+    new_id: Callable[[], str]
+
+    @asynccontextmanager
+    async def open(
+        self, scope: Scope, reach: int | None = 0, *, lock: bool = False
+    ) -> AsyncIterator[Session]:
+        """The session as the store has it now, with a window of at least `reach` uncovered tokens;
+        None: all of it.
+
+        `lock`: to be written.
+        """
+        session = self.cache.enter(scope)
+        try:
+            if lock:
+                async with session.lock:
+                    with CURRENT.get().span("load") as span:
+                        known = session.head
+                        await self.fresh(session, reach)
+                        loaded(span, from_memory=session.head is known)
+                    yield session
+            else:
+                with CURRENT.get().span("load") as span:
+                    known = session.head
+                    head = await self.store.head(scope)
+                    if not session.is_at(head) or not session.holds(reach):
+                        async with session.lock:
+                            await self.fresh(session, reach)
+                    loaded(span, from_memory=session.head is known)
+                yield session
+        finally:
+            self.cache.leave(session)
+
+    async def encoding_of(self, scope: Scope) -> Encoding:
+        """What a session counts in; of one that is not there, what new ones do."""
+        session = self.cache.find(scope)
+        if session is not None and session.head is not None:
+            return session.encoding
+        head = await self.store.head(scope)
+        if head is None:
+            return self.encodings.default
+        return await self.encodings.of(SessionState.decode(head.state).encoding)
+
+    async def reached(self, scope: Scope, revision: int) -> None:
+        """Waits until the session is at least at this revision, as long as the caller's deadline
+        allows. Raises DeadlinePassed."""
+        pause = 0.002
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                while revision > 0:
+                    head = await self.store.head(scope)
+                    if head is not None and head.revision >= revision:
+                        return
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, 0.1)
+        except TimeoutError:
+            raise DeadlinePassed(
+                f"at_least_revision: the session did not reach revision {revision} within"
+                f" {MAX_WAIT_S:g} s: was it written to this server, and was the write"
+                " acknowledged?",
+                metadata={"field": "at_least_revision"},
+            ) from None
+
+    async def fresh(self, session: Session, reach: int | None, since: int | None = None) -> None:
+        """Brings memory up to the store, under the session's lock."""
+        head = await self.store.head(session.scope)
+        if session.is_at(head):
+            if since is None and session.holds(reach):
+                return
+        elif since is None and session.holds(reach) and await self._catch_up(session, head):
+            return
+        await self.reload(session, head, reach, since)
+
+    async def reread(
+        self, session: Session, reach: int | None, since: int | None = None, *, locked: bool
+    ) -> None:
+        """Reads as far back as is needed. `locked`: the caller holds the session's lock."""
+        if locked:
+            await self.fresh(session, reach, since)
+        else:
+            async with session.lock:
+                await self.fresh(session, reach, since)
+
+    async def reload(
+        self,
+        session: Session,
+        head: SessionHead | None,
+        reach: int | None,
+        since: int | None = None,
+    ) -> None:
+        """Reads the session from the store."""
+        for _ in range(MAX_TRIES):
+            if head is None:
+                encoding = self.encodings.default
+                state = SessionState(encoding=encoding.name)
+                session.place(None, state, View(scope=session.scope), [], None, encoding)
+                self.cache.grown(session, 0)
+                return
+            state = SessionState.decode(head.state)
+            encoding = await self.encodings.of(state.encoding)
+            if reach is not None and session.reach is not None:
+                reach = max(reach, session.reach) if session.head is not None else reach
+            view, summaries = await load(self.store, head, state, encoding.shaper, reach, since)
+            now = await self.store.head(session.scope)
+            if (
+                now is not None
+                and now.revision == head.revision
+                and now.incarnation == head.incarnation
+            ):
+                before, session.size = session.size, 0
+                reached = None if view.base == 0 else reach
+                session.place(head, state, view, summaries, reached, encoding)
+                size, session.size = session.size, before
+                self.cache.grown(session, size)
+                return
+            head = now
+        raise LostRace(
+            f"session {session.scope.session} changes faster than it can be read: send again",
+            retry_after_ms=50,
+        )
+
+    async def _catch_up(self, session: Session, head: SessionHead | None) -> bool:
+        """Brings memory up to another replica's appends; False where it must be read again."""
+        known = session.head
+        if (
+            head is None
+            or known is None
+            or head.incarnation != known.incarnation
+            or head.revision < known.revision
+        ):
+            return False
+        changes = await self.store.changes(session.scope, known.revision)
+        if (
+            changes is None
+            or changes.summaries
+            or any(row.retired_revision for row in changes.messages)
+        ):
+            return False
+        state = SessionState.decode(changes.head.state)
+        if state.view.reopened > known.revision or head.parent_session:
+            return False
+        entries = [stored(row) for row in changes.messages]
+        if entries:
+            apply(session.view, extend(session.view, entries, session.encoding.shaper))
+            session.note_ids(entries)
+        session.advance(changes.head, state)
+        return session.view.total == changes.head.message_tokens
+
+    # Writing.
+
+    async def commit(self, commit: Commit) -> None:
+        """Writes a change. A lost race and known ids are the caller's to handle."""
+        with CURRENT.get().span("commit") as span:
+            span.set("contextengine.commit.revision", commit.head.revision)
+            span.set("contextengine.commit.messages", len(commit.messages))
+            span.set("contextengine.commit.summaries", len(commit.summaries))
+            try:
+                await self.store.commit(commit)
+            except StoreUnavailable as error:
+                raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
+
+    async def lost_race(self, session: Session, tries: int) -> None:
+        """Reads the session again after another writer won; gives up after a while."""
+        if tries >= MAX_TRIES:
+            raise LostRace(
+                f"session {session.scope.session} was changed by others {tries} times meanwhile:"
+                " send again",
+                retry_after_ms=50,
+            )
+        await self.fresh(session, session.reach)
+
+    def next_head(
+        self, session: Session, address: Address | None = None, **changed: Any
+    ) -> SessionHead:
+        """The head after a change: one revision on, or the first of a new session. `changed`: other
+        fields of it."""
+        now = self.clock_ms()
+        head = session.head
+        if head is None:
+            head = SessionHead(session.scope, self.new_id(), 0, 0, created_ms=now)
+        key = address.key if address is not None and address.bind else head.session_key
+        return replace(
+            head,
+            revision=head.revision + 1,
+            session_key=key,
+            updated_ms=max(now, head.updated_ms),
+            ended=False,
+            **changed,
+        )
