@@ -32,6 +32,7 @@ from contextengine_server.health.checks import (
     settings_checks,
     store_checks,
 )
+from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
@@ -42,9 +43,8 @@ from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.idle import IdleSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies, policy_of
-from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.summarize import (
     ExtractiveSummarizer,
     Summarizer,
@@ -120,9 +120,11 @@ async def running(
             )
         counter = TokenCounter(settings.tokens.encoding)
         stack.callback(counter.close)
-        store = CachedHeads(SqliteStore(settings.store.path))
+        kind = kind_of(settings.store.url)
+        store = store_of(kind, settings.store.url)
+        if not kind.durable:
+            log.warning("nothing that is stored survives a restart", store=settings.store.url)
         warming = asyncio.create_task(counter.warm())
-        Path(settings.store.path).parent.mkdir(parents=True, exist_ok=True)
         try:
             await store.open()
         finally:

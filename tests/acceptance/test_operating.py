@@ -240,6 +240,7 @@ def test_version(alone: Shell) -> None:
 
 def test_a_store_that_is_not_there_is_not_made_by_looking(alone: Shell) -> None:
     missing = alone.run("show", "s", status=1)
-    assert "there is no database at var/contextengine.db" in missing.err
+    assert "there is no database at /" in missing.err
+    assert "/var/contextengine.db: start a server" in missing.err
     assert "dag (default)" in alone.run("engines", "list").text
     assert not (alone.directory / "var").exists()

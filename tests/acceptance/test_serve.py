@@ -41,6 +41,25 @@ def test_flags_and_set_reach_the_settings(tmp_path: Path) -> None:
     assert '"event":"closed"' in (tmp_path / "server.log").read_text().replace('": "', '":"')
 
 
+def test_a_store_in_memory_serves_and_says_once_that_it_keeps_nothing(tmp_path: Path) -> None:
+    session = SessionRef(agent_id="a", session_id="s")
+    with serving(tmp_path, "--store", "memory:") as server:
+        assert server.line.rstrip().endswith("store in memory)")
+        with Client(server.address) as client:
+            written = client.ingest(session, user("the blue door"))
+            found = client.recall.search(session, "doors", at_least_revision=written.revision)
+            assert ["door" in hit.snippet for hit in found.hits] == [True]
+            assert client.sessions.get(session).session.message_count == 1
+            checks = {check.name: check for check in client.engines.doctor().checks}
+            assert "is lost with the server" in checks["store.url"].found
+        assert server.stop() == 0
+    log = (tmp_path / "server.log").read_text()
+    assert log.count("nothing that is stored survives a restart") == 1
+    assert not (tmp_path / "store.db").exists()
+    with serving(tmp_path, "--store", "memory:") as server, Client(server.address) as client:
+        assert client.sessions.list().sessions == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -15,6 +15,7 @@ import yaml
 from contextengine_server.api.server import CLOSE_GRACE_S, HOOK_TIMEOUT_S
 from contextengine_server.config.loading import load_settings
 from contextengine_server.config.settings import Settings
+from contextengine_server.plugins.stores import kind_of
 from contextengine_server.telemetry.export import EXPORT_TIMEOUT_S
 from tests.acceptance.shell import ROOT, Shell
 
@@ -91,7 +92,7 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 def test_the_images_settings_are_settings(alone: Shell) -> None:
     settings = load_settings(None, {}, environment(DOCKERFILE))
     assert settings.server.address == "0.0.0.0:50051"
-    assert str(settings.store.path) == "/data/contextengine.db"
+    assert kind_of(settings.store.url).place(settings.store.url) == "/data/contextengine.db"
     assert settings.telemetry.logs.format == "json"
     # It starts for nobody who did not say how callers are told apart.
     refused = alone.run("serve", "--address", "0.0.0.0:0", "--store", "x.db", status=2)

@@ -11,6 +11,7 @@ import pytest
 
 from contextengine_server.cli.starting import REFUSED
 from contextengine_server.config.loading import load_settings
+from contextengine_server.plugins.stores import kind_of
 from tests.acceptance.shell import COMMAND, ROOT
 
 UNIT = (ROOT / "deploy" / "contextengine.service").read_text()
@@ -62,5 +63,8 @@ def test_its_settings_are_settings_and_a_refusal_is_not_tried_again() -> None:
     settings = load_settings(
         None, {}, {name: value.replace("%S", "/var/lib") for name, value in named.items()}
     )
-    assert str(settings.store.path) == "/var/lib/contextengine/contextengine.db"
+    assert (
+        kind_of(settings.store.url).place(settings.store.url)
+        == "/var/lib/contextengine/contextengine.db"
+    )
     assert f"RestartPreventExitStatus={REFUSED}\n" in UNIT

@@ -56,7 +56,7 @@ BELOW: dict[str, set[str]] = {
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
     "config": {"context", "engines", "plugins", "tokens", "errors"},
-    "plugins": {"engines", "projection"},
+    "plugins": {"engines", "projection", "store"},
     # Suites for whoever plugs something in; nobody imports them but tests.
     "testing": {"context", "store", "projection", "api.projection_items", CLIENT},
 }  # fmt: skip

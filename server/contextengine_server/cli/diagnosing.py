@@ -3,10 +3,8 @@ itself."""
 
 from __future__ import annotations
 
-import sqlite3
 import ssl
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from contextengine_server.cli.output import Failure, one_line, print_json, print_table
@@ -15,8 +13,6 @@ from contextengine_server.cli.where import Where, answers, connected, settings_o
 from contextengine_server.health.checks import ERROR, OK, WARNING, Check, healthy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from contextengine_server.config.settings import Settings
 
 _WORDS = {1: OK, 2: WARNING, 3: ERROR}
@@ -91,7 +87,7 @@ async def _looked(settings: Settings) -> list[Check]:
         *_tls_checks(settings),
         *await port_check(settings.server.address),
         *await rank_checks(settings),
-        *await _store_checks(settings.store.path),
+        *await _store_checks(settings.store.url),
         *engine_checks(registry_of(settings), settings.engine.default),
     ]
 
@@ -116,49 +112,30 @@ def _tls_checks(settings: Settings) -> list[Check]:
     return [Check("server.tls.pair", OK, "certificate and key belong together")]
 
 
-async def _store_checks(path: Path) -> list[Check]:
+async def _store_checks(url: str) -> list[Check]:
     """The database as it is: nothing is made and nothing is upgraded."""
     from contextengine_server.health.checks import store_checks
-    from contextengine_server.store.sqlite import SqliteStore
+    from contextengine_server.plugins.stores import kind_of
+    from contextengine_server.store.errors import StoreInUse
+    from contextengine_server.store.kinds import Readiness
 
-    early = _unopened(path)
-    if early is not None:
-        return [early]
-    store = SqliteStore(path)
+    kind = kind_of(url)
+    outlook = await kind.outlook(url)
+    if outlook.readiness is Readiness.ABSENT:
+        return [Check("store", OK, outlook.found, outlook.advice)]
+    if outlook.readiness is Readiness.OLDER:
+        return [Check("store.schema", WARNING, outlook.found, outlook.advice)]
+    store = kind.store(url)
     try:
         await store.open()
     except Exception as error:
         text = refusal(error)
         if text is None:
             raise
-        advice = "Talk to that server with --address." if "in use by process" in text else ""
+        in_use = isinstance(error, StoreInUse)
+        advice = "Talk to that server with --address." if in_use else ""
         return [Check("store", ERROR, text, advice)]
     try:
         return await store_checks(store)
     finally:
         await store.close()
-
-
-def _unopened(path: Path) -> Check | None:
-    """What is said of a database that must not be opened, since that would make or upgrade it;
-    None: open it."""
-    from contextengine_server.store.sql.migrations import HEAD, REVISIONS
-
-    if not path.exists():
-        return Check("store", OK, f"no database at {path} yet: the first start makes it")
-    schema = _schema(path)
-    if schema in REVISIONS and schema != HEAD:
-        found = f"{path} has schema {schema}: the next start upgrades it to {HEAD}"
-        return Check("store.schema", WARNING, found, "Make a backup of the file first.")
-    return None
-
-
-def _schema(path: Path) -> str | None:
-    """The schema's revision as the file says it; None where it does not say, which opening it then
-    explains."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            row = db.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.Error:
-        return None
-    return None if row is None else str(row[0])

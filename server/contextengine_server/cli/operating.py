@@ -56,7 +56,8 @@ def serve(
         ),
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="store.url: the SQLite file.", show_default=False)
+        str | None,
+        typer.Option(help="store.url: a path, or another store's URL.", show_default=False),
     ] = None,
     engine: Annotated[
         str | None,

@@ -90,11 +90,13 @@ def hash_from_stdin() -> str:
 
 def versions() -> Iterator[tuple[str, str]]:
     """The versions of what runs."""
-    from contextengine_server.store.sql.migrations import HEAD
+    from contextengine_server.plugins.stores import own_kinds
 
     yield "contextengine-server", version("contextengine-server")
     yield "contextengine (client)", version("contextengine")
-    yield "store schema", HEAD
+    for scheme, kind in own_kinds().items():
+        if kind.schema:
+            yield f"{scheme} schema", kind.schema
     yield "api", "contextengine.v1"
     yield "grpcio", version("grpcio")
     yield "python", sys.version.split()[0]

@@ -100,6 +100,8 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def _ready(settings: Settings, address: str) -> None:
+    from contextengine_server.plugins.stores import kind_of
+
     tokens = len(settings.auth.tokens)
     who = (
         f"callers by token, {tokens} known"
@@ -107,7 +109,8 @@ def _ready(settings: Settings, address: str) -> None:
         else "no tokens: every caller is tenant `default`"
     )
     how = "TLS" if settings.server.tls.enabled else "plaintext"
-    print(f"ready on {address} ({how}; {who}; store {settings.store.path.resolve()})")
+    place = kind_of(settings.store.url).place(settings.store.url)
+    print(f"ready on {address} ({how}; {who}; store {place})")
     sys.stdout.flush()
 
 

@@ -82,7 +82,7 @@ class Where:
     store: Annotated[
         str,
         typer.Option(
-            help="Open this database instead of asking a server.",
+            help="Open this store instead of asking a server: a path, or its URL.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -164,7 +164,7 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
     """A client of the server that `where` names; where none is named and none runs, of one opened
     on the store."""
     if where.address and where.store:
-        raise Failure("--address names a server and --store a file: give one of the two", 2)
+        raise Failure("--address names a server and --store a database: give one of the two", 2)
     if where.address:
         if not await answers(where.address):
             raise Failure(
@@ -260,26 +260,29 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
     from contextengine_server.app import running
     from contextengine_server.config.server import TlsSettings
     from contextengine_server.config.telemetry import TelemetrySettings
+    from contextengine_server.plugins.stores import EMPTY, kind_of
+    from contextengine_server.store.kinds import Readiness
     from contextengine_server.telemetry.logs import configure_logging
 
-    path = settings.store.path
+    url = settings.store.url
+    kind = kind_of(url)
     # A Unix socket's path has room for about a hundred characters.
     short = len(tempfile.gettempdir()) < 60
     directory = Path(tempfile.mkdtemp(prefix="contextengine-", dir=None if short else "/tmp"))
     try:
-        if not path.exists():
+        if (await kind.outlook(url)).readiness is Readiness.ABSENT:
             if missing is Missing.REFUSE:
                 raise Failure(
                     f"no server answers at {settings.server.address}, and there is no database at"
-                    f" {path}: start a server with `contextengine serve`, or name one with"
-                    " --address or a file with --store"
+                    f" {kind.place(url)}: start a server with `contextengine serve`, or name one"
+                    " with --address or a store with --store"
                 )
             if missing is Missing.TEMPORARY:
-                path = directory / "empty.db"
+                url = EMPTY
         server = settings.server.model_copy(
             update={"address": f"unix:{directory}/socket", "tls": TlsSettings()}
         )
-        store = settings.store.model_copy(update={"url": str(path)})
+        store = settings.store.model_copy(update={"url": url})
         update = {"server": server, "store": store, "telemetry": TelemetrySettings()}
         configure_logging("error", json=False)
         async with AsyncExitStack() as stack:
@@ -295,11 +298,12 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
 def _refused(settings: Settings, error: Exception) -> Exception:
     """What keeps the store from being opened, as Failure; a defect as it is."""
     from contextengine_server.cli.starting import refusal
+    from contextengine_server.store.errors import StoreInUse
 
     text = refusal(error)
     if text is None:
         return error
-    if "is in use by process" in text:
+    if isinstance(error, StoreInUse):
         text = (
             f"no server answers at {settings.server.address}, but {text}. Name that server with"
             " --address or CONTEXTENGINE_ADDRESS"

@@ -13,6 +13,7 @@ from typing import Literal
 from contextengine_server.config.settings import BudgetSettings, Settings
 from contextengine_server.context.budget import ImpossibleBudget, window_budget
 from contextengine_server.engines.registration import Surroundings
+from contextengine_server.plugins.stores import kind_of
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
 """Context windows of models in use, for which the budget is worked out."""
@@ -38,6 +39,7 @@ def config_lint(settings: Settings) -> list[Finding]:
     return [
         *_trust(settings),
         *_tls(settings),
+        *_store(settings),
         *_sizes(settings),
         *_windows(settings.budget),
         *_engines(settings),
@@ -124,6 +126,16 @@ def _tls(settings: Settings) -> Iterator[Finding]:
             "server.tls",
             "ok",
             "the files are there" + (", clients are checked" if tls.client_ca_file else ""),
+        )
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    if not kind_of(settings.store.url).durable:
+        yield Finding(
+            "store.url",
+            "warning",
+            f"{settings.store.url} keeps nothing: what is acknowledged is lost with the server",
+            "Name a file or a database where what is stored must last.",
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -39,6 +38,8 @@ from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.context.budget import BudgetRules
 from contextengine_server.engines.catalogue import Catalogue
+from contextengine_server.plugins.entry_points import PluginBroken
+from contextengine_server.plugins.stores import kind_of
 
 
 def _off(value: Any) -> Any:
@@ -57,28 +58,20 @@ class StoreSettings(Group):
         "var/contextengine.db",
         min_length=1,
         description=(
-            "The SQLite file: a path, or sqlite:///path (sqlite:////path for an absolute one)."
+            "The store: a path or sqlite:///path (sqlite:////path for an absolute one) is an SQLite"
+            " file; memory: keeps nothing beyond the process; other schemes are those of installed"
+            " packages."
         ),
     )
 
     @field_validator("url")
     @classmethod
-    def _is_sqlite(cls, url: str) -> str:
-        scheme, separator, rest = url.partition("://")
-        if separator and (scheme != "sqlite" or not rest.startswith("/")):
-            raise ValueError(
-                "must be a path or sqlite:///path; this version stores in SQLite alone"
-            )
-        if (rest[1:] if separator else url) in {"", ":memory:"}:
-            raise ValueError(
-                "must name a file: a database in memory would lose what was acknowledged"
-            )
+    def _names_a_store(cls, url: str) -> str:
+        try:
+            kind_of(url).check(url)
+        except PluginBroken as error:
+            raise ValueError(f"names a store that cannot be used: {error}") from error
         return url
-
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        return Path(self.url.removeprefix("sqlite:///"))
 
 
 class SessionSettings(Group):

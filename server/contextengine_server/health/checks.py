@@ -64,16 +64,7 @@ async def store_checks(store: Store) -> list[Check]:
     health = await store.health()
     facts = "; ".join(f"{name} {value}" for name, value in health.facts.items())
     found = health.detail + (f" ({facts})" if facts else "")
-    if not health.ok:
-        return [
-            Check(
-                "store",
-                ERROR,
-                found,
-                "Look at the disk and the path; restore a backup where the file is damaged.",
-            )
-        ]
-    return [Check("store", OK, found)]
+    return [Check("store", OK if health.ok else ERROR, found, health.advice)]
 
 
 def engine_checks(

@@ -45,20 +45,40 @@ def installed(group: str) -> list[Plugin]:
 
 def offered(group: str) -> Iterator[Plugin | PluginBroken]:
     """The same, with what is wrong in place of one that cannot be imported."""
-    for entry in sorted(metadata.entry_points(group=group), key=lambda entry: entry.name):
+    for entry in _entries(group):
         try:
-            yield Plugin(entry.name, _package(entry), _value(group, entry))
+            yield load(entry)
         except PluginBroken as broken:
             yield broken
 
 
-def _package(entry: metadata.EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"
+def names(group: str) -> list[str]:
+    """The names of a group, sorted; nothing is imported. Reads the file system."""
+    return [entry.name for entry in _entries(group)]
 
 
-def _value(group: str, entry: metadata.EntryPoint) -> Any:
+def find(group: str, name: str) -> Plugin | None:
+    """The object of one name, and no other is imported; None where there is none. Reads the file
+    system. Raises PluginBroken where it cannot be imported, or two packages bring one along."""
+    found = [entry for entry in _entries(group) if entry.name == name]
+    if len(found) > 1:
+        wrong = f"{_package(found[1])} brings along as well"
+        raise PluginBroken(group, name, _package(found[0]), wrong)
+    return load(found[0]) if found else None
+
+
+def load(entry: metadata.EntryPoint) -> Plugin:
+    """What an entry point leads to. Raises PluginBroken where it cannot be imported."""
     try:
-        return entry.load()
+        return Plugin(entry.name, _package(entry), entry.load())
     except Exception as error:  # whatever importing a stranger's module raises
         wrong = f"cannot be imported: {type(error).__name__}: {error}"
-        raise PluginBroken(group, entry.name, _package(entry), wrong) from error
+        raise PluginBroken(entry.group, entry.name, _package(entry), wrong) from error
+
+
+def _entries(group: str) -> list[metadata.EntryPoint]:
+    return sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
+
+
+def _package(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"

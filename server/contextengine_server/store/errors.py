@@ -54,5 +54,9 @@ class StoreRefused(StoreError):
     reach; the text says what to do."""
 
 
+class StoreInUse(StoreRefused):
+    """Another process has the database open, and it cannot be shared."""
+
+
 class TooManyChildren(StoreError):
     """The parent has as many live children as it may have. Nothing was written."""

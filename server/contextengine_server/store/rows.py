@@ -342,6 +342,8 @@ class StoreHealth:
     facts: dict[str, str] = field(default_factory=dict)
     """Whatever its kind of store has to say, by name. `bytes` and `free_bytes` are what it takes
     and what is left."""
+    advice: str = ""
+    """What to do where it is not well."""
 
 
 @value

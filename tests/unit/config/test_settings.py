@@ -16,6 +16,7 @@ from contextengine_server.config.loading import SettingsError, load_settings
 from contextengine_server.config.schema import describe
 from contextengine_server.config.settings import Settings, settings_with
 from contextengine_server.plugins.engines import installed_engines
+from contextengine_server.plugins.stores import kind_of
 
 ROOT = Path(__file__).parents[3]
 DIGEST = "ab" * 32
@@ -51,7 +52,7 @@ def test_without_any_source_the_defaults() -> None:
     assert settings.tokens.encoding == "o200k_base"
     assert settings.engine.default == "dag"
     assert settings.engine.on_engine_failure == "fail_closed"
-    assert settings.store.path == Path("var/contextengine.db")
+    assert settings.store.url == "var/contextengine.db"
     assert settings.budget.rules.output_reserve == 8192
 
 
@@ -350,9 +351,19 @@ def test_misspelt_variables_are_refused(variable: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", ":memory:", "sqlite:///:memory:", "sqlite:///", "sqlite://x", "postgresql://u:pw@h/d"],
+    [
+        "",
+        ":memory:",
+        "sqlite:///:memory:",
+        "sqlite:///",
+        "sqlite://x",
+        "sqlite:a.db",
+        "memory:a",
+        "memory://",
+        "postgresql://u:pw@h/d",
+    ],
 )
-def test_only_a_sqlite_file_is_a_store(url: str) -> None:
+def test_what_names_no_store_is_refused(url: str) -> None:
     (said,) = complaints("", {}, {"store.url": url})
     assert said.startswith("store.url: must ")
     assert "pw" not in said
@@ -360,10 +371,16 @@ def test_only_a_sqlite_file_is_a_store(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("url", "path"),
-    [("a/b.db", "a/b.db"), ("sqlite:///a.db", "a.db"), ("sqlite:////var/a.db", "/var/a.db")],
+    [
+        ("a/b.db", "a/b.db"),
+        ("./odd:name.db", "odd:name.db"),
+        ("sqlite:///a.db", "a.db"),
+        ("sqlite:////var/a.db", "/var/a.db"),
+    ],
 )
-def test_store_paths(url: str, path: str) -> None:
-    assert load("", {}, {"store.url": url}).store.path == Path(path)
+def test_places_of_stores(url: str, path: str) -> None:
+    settings = load("", {}, {"store.url": url})
+    assert kind_of(url).place(settings.store.url) == str(Path(path).absolute())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.store.errors import StoreRefused
+from contextengine_server.store.errors import StoreInUse, StoreRefused
 from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FileLock:
         except OSError as error:
             holder = os.read(fd, 32).decode("ascii", "replace") or "unknown"
             os.close(fd)
-            raise StoreRefused(
+            raise StoreInUse(
                 f"{database} is in use by process {holder}: talk to that server, or stop it first"
             ) from error
         os.truncate(fd, 0)

@@ -47,6 +47,7 @@ from .writer import Writer
 T = TypeVar("T")
 
 _READERS = 3
+_ADVICE = "Look at the disk and the path; restore a backup where the file is damaged."
 
 
 class _Open:
@@ -111,7 +112,7 @@ class SqliteStore:
         facts = {"path": str(self._path), "schema": HEAD}
         opened = self._open
         if opened is None:
-            return StoreHealth(False, "closed", facts)
+            return StoreHealth(False, "closed", facts, _ADVICE)
         try:
             facts["journal"] = await self._read(
                 lambda db: str(db.execute("PRAGMA journal_mode").fetchone()[0])
@@ -121,11 +122,11 @@ class SqliteStore:
             disk = os.statvfs(self._path)
             facts["free_bytes"] = str(disk.f_bavail * disk.f_frsize)
         except (StoreUnavailable, OSError) as error:
-            return StoreHealth(False, str(error), facts)
+            return StoreHealth(False, str(error), facts, _ADVICE)
         failure = opened.writer.failure
-        return StoreHealth(
-            not failure, f"the last write failed: {failure}" if failure else "open", facts
-        )
+        if failure:
+            return StoreHealth(False, f"the last write failed: {failure}", facts, _ADVICE)
+        return StoreHealth(True, "open", facts)
 
     def observe(self, observer: Observer) -> None:
         """From now on, tells of what was written."""

@@ -1,0 +1,77 @@
+"""What a kind of store says of itself, so that nobody else needs to know it by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+import msgspec
+
+from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.protocols import Store
+
+
+class Readiness(Enum):
+    """How a database is before it is opened."""
+
+    ABSENT = "absent"
+    """There is none: opening makes it."""
+    OLDER = "older"
+    """An earlier version wrote it: opening upgrades it."""
+    READY = "ready"
+    """Opening it changes nothing, or says what is wrong."""
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What opening a database would do, found out without opening it."""
+
+    readiness: Readiness
+    found: str = ""
+    """The same in words."""
+    advice: str = ""
+    """What to do before it is opened; empty: nothing."""
+
+
+class StoreKind(ABC):
+    """A kind of store, chosen by the scheme of `store.url`.
+
+    Of an installed package: an instance under the entry-point group `contextengine.stores`, named
+    like the scheme.
+    """
+
+    urls: str
+    """How its URLs look, in a few words: `postgresql://host/database`."""
+
+    durable: bool = True
+    """Whether what was acknowledged survives a restart."""
+
+    shared: bool = True
+    """Whether several servers may have one database open at once. Where not, what a session's head
+    is gets answered from memory."""
+
+    schema: str = ""
+    """The newest schema that it knows; empty: it has none."""
+
+    @abstractmethod
+    def check(self, url: str) -> None:
+        """Raises ValueError where the URL names no store, as a sentence without its subject:
+        `must name a file`. The text holds no password."""
+
+    @abstractmethod
+    def place(self, url: str) -> str:
+        """What people call the database; without a password."""
+
+    @abstractmethod
+    async def outlook(self, url: str) -> Outlook:
+        """What opening the database would do. Makes and changes nothing."""
+
+    @abstractmethod
+    def store(self, url: str) -> Store:
+        """The store, not yet open. What must be there before it is opened, such as a directory, is
+        made."""
+
+
+def store_of(kind: StoreKind, url: str) -> Store:
+    """The store of a URL, not yet open. One that nobody else opens answers heads from memory."""
+    store = kind.store(url)
+    return store if kind.shared else CachedHeads(store)

@@ -1,0 +1,75 @@
+"""The store in one SQLite file, as settings name it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from contextengine_server.store.kinds import Outlook, Readiness, StoreKind
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.sql.migrations import HEAD, REVISIONS
+
+from .store import SqliteStore
+
+_PREFIX = "sqlite:///"
+
+
+class SqliteKind(StoreKind):
+    """`sqlite:///path`, or a path alone."""
+
+    urls = f"a path or {_PREFIX}path ({_PREFIX}/path for an absolute one)"
+    shared = False
+    schema = HEAD
+
+    def check(self, url: str) -> None:
+        """Refuses what names no file."""
+        if url.startswith("sqlite:") and not url.startswith(_PREFIX):
+            raise ValueError(f"must be {self.urls}")
+        if url.removeprefix(_PREFIX) in ("", ":memory:"):
+            raise ValueError("must name a file; memory: is a store that keeps nothing")
+
+    def place(self, url: str) -> str:
+        """The file's absolute path."""
+        return str(_path(url).absolute())
+
+    async def outlook(self, url: str) -> Outlook:
+        """Whether there is a file, and what schema it has."""
+        return await asyncio.to_thread(_outlook, _path(url))
+
+    def store(self, url: str) -> Store:
+        """The store, whose directory is there. Raises OSError where it cannot be made."""
+        path = _path(url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return SqliteStore(path)
+
+
+def _path(url: str) -> Path:
+    return Path(url.removeprefix(_PREFIX))
+
+
+def _outlook(path: Path) -> Outlook:
+    if not path.exists():
+        return Outlook(
+            Readiness.ABSENT, f"no database at {path.absolute()} yet: the first start makes it"
+        )
+    schema = _schema(path)
+    if schema in REVISIONS and schema != HEAD:
+        found = f"{path.absolute()} has schema {schema}: the next start upgrades it to {HEAD}"
+        return Outlook(Readiness.OLDER, found, "Make a backup of the file first.")
+    return Outlook(Readiness.READY)
+
+
+def _schema(path: Path) -> str | None:
+    """The schema's revision as the file says it; None where it does not say, which opening it then
+    explains."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error:
+        return None
+    return None if row is None else str(row[0])
+
+
+KIND = SqliteKind()
