@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from contextengine_server.api import contract, unserved
-from contextengine_server.api.errors import CODES
+from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.errors import CODES
 from contextengine_server.app import running
 from contextengine_server.config import docs
 from contextengine_server.config.loading import load_settings

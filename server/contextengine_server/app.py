@@ -16,10 +16,10 @@ from typing import Protocol
 from uuid import uuid4
 
 from contextengine_server import exporting
-from contextengine_server.api.auth import TokenGrant
+from contextengine_server.api.pipeline.auth import TokenGrant
+from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.server import Server, ServerOptions, TlsFiles
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
 from contextengine_server.config.settings import Settings
@@ -38,7 +38,7 @@ from contextengine_server.recall.ground import Ground
 from contextengine_server.recall.indexing import Indexer
 from contextengine_server.runtime.broker import Harnesses, Terms
 from contextengine_server.runtime.guard_states import StoredStates
-from contextengine_server.session.budget import BudgetDefaults
+from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.idle import IdleSweeper
 from contextengine_server.session.load import inherits

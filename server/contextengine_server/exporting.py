@@ -7,9 +7,9 @@ import contextlib
 from datetime import timedelta
 from importlib.metadata import version
 
-from contextengine_server.api.auth import ConfigurationError, split_address
+from contextengine_server.api.pipeline.auth import ConfigurationError, split_address
+from contextengine_server.api.pipeline.server import why_unbound
 from contextengine_server.api.projection_cache import ProjectionCache
-from contextengine_server.api.server import why_unbound
 from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
 from contextengine_server.session.policies import policy_of

@@ -66,14 +66,14 @@ from contextengine_server.recall.ground import Ground
 from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.append import Appender
-from contextengine_server.session.assembler import Assembler
-from contextengine_server.session.budget import BudgetDefaults
+from contextengine_server.session.assembly.assembler import Assembler
+from contextengine_server.session.assembly.budget import BudgetDefaults
+from contextengine_server.session.assembly.plan import Planner
 from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.change import Editor
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.encoding import Encodings
 from contextengine_server.session.lifecycle import Lifecycle
-from contextengine_server.session.plan import Planner
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from contextengine_proto.v1 import errors_pb2
-from contextengine_server.api.errors import CODES
+from contextengine_server.api.pipeline.errors import CODES
 from contextengine_server.engines.contract import event_name
 from contextengine_server.telemetry.event_names import EVENTS
 from tests.acceptance.shell import ROOT

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import grpc
 import uvloop
 
-from contextengine_server.api.server import ServerOptions, _channel_options
+from contextengine_server.api.pipeline.server import ServerOptions, _channel_options
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 

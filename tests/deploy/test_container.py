@@ -12,7 +12,7 @@ import compose_spec
 import pytest
 import yaml
 
-from contextengine_server.api.server import CLOSE_GRACE_S, HOOK_TIMEOUT_S
+from contextengine_server.api.pipeline.server import CLOSE_GRACE_S, HOOK_TIMEOUT_S
 from contextengine_server.config.loading import load_settings
 from contextengine_server.config.settings import Settings
 from contextengine_server.plugins.stores import kind_of

@@ -15,8 +15,8 @@ from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.errors import from_rpc_error
 from contextengine_proto.v1 import context_engine_pb2_grpc, engines_pb2_grpc, sessions_pb2_grpc
-from contextengine_server.api.auth import hash_token
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline.auth import hash_token
+from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.app import App, now_ms, running
 from contextengine_server.config.loading import load_settings
 from contextengine_server.engines.registration import Registration

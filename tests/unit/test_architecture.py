@@ -71,11 +71,6 @@ IMPURE = {
 
 FILES = sorted(SERVER.rglob("*.py"))
 
-TO_BE_PARTED = {
-    "api/projection.py",
-}
-"""Files that have two purposes each: lines of at most 100 showed it."""
-
 
 def imports(path: Path) -> Iterator[str]:
     """The full names of the modules that a file imports, wherever in it."""
@@ -201,7 +196,7 @@ def test_a_file_can_be_read_at_one_sitting() -> None:
     long = {
         str(path.relative_to(SERVER)) for path in FILES if len(path.read_text().splitlines()) > 400
     }
-    assert not long - TO_BE_PARTED
+    assert not long
 
 
 NEUTRAL = ("session", "compaction", "commands", "api", "summarize", "runtime", "health", "recall")
@@ -221,3 +216,64 @@ def test_no_engine_is_named_where_all_are_served(room: str) -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         assert not names & {text for text in said if isinstance(text, str)}, path
+
+
+def _loaded_at_import(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports outside its functions, for types alone as well."""
+    package = (PACKAGE, *path.relative_to(SERVER).parts[:-1])
+    modules = {name_of(file) for file in FILES}
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    nodes = [*body, *(inner for node in body if isinstance(node, ast.If) for inner in node.body)]
+    for node in nodes:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        near = package[: len(package) - node.level + 1] if node.level else ()
+        origin = ".".join((*near, *((node.module,) if node.module else ())))
+        for alias in node.names:
+            named = f"{origin}.{alias.name}"
+            yield named if named in modules else origin
+
+
+def name_of(path: Path) -> str:
+    """A module's full name; a package's own."""
+    parts = path.relative_to(SERVER).with_suffix("").parts
+    return ".".join((PACKAGE, *(part for part in parts if part != "__init__")))
+
+
+def test_no_imports_run_in_circles() -> None:
+    """Inside rooms as well: a module knows nothing of what knows it."""
+    arrows = {name_of(path): set(_loaded_at_import(path)) for path in FILES}
+    done: set[str] = set()
+
+    def walk(module: str, way: tuple[str, ...]) -> None:
+        if module in way:
+            circle = " -> ".join(way[way.index(module) :] + (module,))
+            raise AssertionError(circle)
+        if module in done:
+            return
+        for below in sorted(arrows.get(module, ())):
+            if below != module and not module.startswith(f"{below}."):
+                walk(below, (*way, module))
+        done.add(module)
+
+    for module in sorted(arrows):
+        walk(module, ())
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in FILES}), ids=lambda f: str(f.relative_to(SERVER))
+)
+def test_a_room_can_be_overlooked(folder: Path) -> None:
+    if folder.relative_to(SERVER).parts[:1] != ("projection",):
+        modules = [path for path in FILES if path.parent == folder and path.stem != "__init__"]
+        assert len(modules) <= 20
+
+
+def test_servicers_reach_no_store() -> None:
+    """They read requests, run commands and write replies; what a row looks like they may know."""
+    for path in FILES:
+        if room_of(path) == "api":
+            for name in imports(path):
+                assert not name.startswith(f"{PACKAGE}.store.") or name.startswith(
+                    (f"{PACKAGE}.store.rows", f"{PACKAGE}.store.errors")
+                ), f"{path.relative_to(SERVER)} imports {name}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextengine_proto.v1 import compaction_pb2 as pb
-from contextengine_server.api import unserved
-from contextengine_server.api.call import Call
+from contextengine_server.api.pipeline import unserved
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.reading import (
     budget_spec,
     optional_count,

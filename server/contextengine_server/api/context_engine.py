@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
-from contextengine_server.api import replies, unserved
-from contextengine_server.api.call import Call
+from contextengine_server.api import replies
 from contextengine_server.api.compaction import CompactionCalls
 from contextengine_server.api.lifecycle import LifecycleCalls
+from contextengine_server.api.pipeline import unserved
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.reading import (
     ReadLimits,
@@ -33,7 +34,7 @@ from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.append import Disposition, request_of
-from contextengine_server.session.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.telemetry.tracing import Trace
 
 

@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
-from contextengine_server.api.auth import authorize
-from contextengine_server.api.call import Call
+from contextengine_server.api.pipeline.auth import authorize
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.commands.engines.list import EngineStatus
 from contextengine_server.commands.engines.scope import scope_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from contextengine_proto.v1 import projection_pb2 as pb
-from contextengine_server.api.call import Call
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projection_items import list_items, parts_in
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.reading import (
@@ -20,7 +20,7 @@ from contextengine_server.api.reading import (
 from contextengine_server.commands.project import Project
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.projection.task import Task
-from contextengine_server.session.assembly import AssembleCall
+from contextengine_server.session.assembly.assembly import AssembleCall
 
 
 class ProjectionService:

@@ -18,7 +18,7 @@ from contextengine_server.errors import InvalidField, ProjectionTooLarge, Violat
 from contextengine_server.projection.model import Item, ProjectionImpossible
 from contextengine_server.projection.targets import Targets
 from contextengine_server.projection.task import Task
-from contextengine_server.session.assembly import Assembly
+from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.summarize.redaction import MARK, redact
 from contextengine_server.wire.frames import varint
 

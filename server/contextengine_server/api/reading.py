@@ -10,14 +10,14 @@ import msgspec
 from google.protobuf.message import Message
 
 from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
-from contextengine_server.api.call import Call
 from contextengine_server.api.overflow import limit_in
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.commands.turn.bootstrap import HostFacts
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
 from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Request, request_of
-from contextengine_server.session.assembly import Prompt
-from contextengine_server.session.budget import BudgetSpec
+from contextengine_server.session.assembly.assembly import Prompt
+from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of

@@ -11,8 +11,8 @@ from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.append import Stored
-from contextengine_server.session.assembly import OVER_BUDGET, Assembly
-from contextengine_server.session.explanation import Decision, Kind, explain
+from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
+from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from contextengine_server.session.selection import Failure
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import origin_sequence

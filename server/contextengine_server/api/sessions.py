@@ -10,7 +10,7 @@ import orjson
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
-from contextengine_server.api.call import Call
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.reading import (
     ReadLimits,
     incoming_one,

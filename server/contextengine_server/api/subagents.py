@@ -6,7 +6,7 @@ import orjson
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
-from contextengine_server.api.call import Call
+from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.reading import not_negative, ref_of, request_id, required
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.subagents.prepare_subagent_spawn import (

@@ -77,7 +77,7 @@ def check(config: Path | None, pairs: list[str], json: bool) -> bool:
 
 def hash_from_stdin() -> str:
     """The hash of the token on standard input, without the line end behind it."""
-    from contextengine_server.api.auth import hash_token
+    from contextengine_server.api.pipeline.auth import hash_token
 
     token = getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.read()
     token = token.strip()

@@ -58,7 +58,7 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
 def refusal(error: BaseException) -> str | None:
     """Why a server could not start, where that is something to set or mend; None where it is a
     defect."""
-    from contextengine_server.api.auth import ConfigurationError
+    from contextengine_server.api.pipeline.auth import ConfigurationError
     from contextengine_server.engines.registration import InvalidEngine
     from contextengine_server.errors import UnknownEngine
     from contextengine_server.plugins.entry_points import PluginBroken

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from contextengine_server.session.address import Addresses, not_found
-from contextengine_server.session.assembler import Assembler
-from contextengine_server.session.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.assembler import Assembler
+from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.session.sessions import Sessions
 
 

@@ -18,7 +18,7 @@ from contextengine_server.compaction.queue import ASKED, CompactionQueue
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
 from contextengine_server.context.scope import Scope
 from contextengine_server.session.address import Address
-from contextengine_server.session.budget import (
+from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     available_of,
 )

@@ -22,9 +22,9 @@ from contextengine_proto.v1 import (
     sessions_pb2,
     sessions_pb2_grpc,
 )
-from contextengine_server.api import contract, unserved
-from contextengine_server.api.call import Call
-from contextengine_server.api.server import Server, ServerOptions
+from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.call import Call
+from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 

@@ -20,9 +20,15 @@ from contextengine_proto.v1 import (
     engines_pb2_grpc,
     lifecycle_pb2,
 )
-from contextengine_server.api import contract
-from contextengine_server.api.auth import Caller, ConfigurationError, Role, TokenGrant, hash_token
-from contextengine_server.api.server import Server, ServerOptions, TlsFiles
+from contextengine_server.api.pipeline import contract
+from contextengine_server.api.pipeline.auth import (
+    Caller,
+    ConfigurationError,
+    Role,
+    TokenGrant,
+    hash_token,
+)
+from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from tests.integration.api_infra.house import Seen, failure, house, servicers

@@ -18,8 +18,8 @@ from contextengine_proto.v1 import (
     sessions_pb2,
 )
 from contextengine_server import errors as domain
-from contextengine_server.api import contract, unserved
-from contextengine_server.api.server import ServerOptions
+from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.server import ServerOptions
 from contextengine_server.store.errors import StoreUnavailable
 from tests.integration.api_infra.house import failure, house, nothing
 

@@ -10,8 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from contextengine_proto.v1 import assemble_pb2, lifecycle_pb2, sessions_pb2
-from contextengine_server.api import server as api_server
-from contextengine_server.api.server import ServerOptions
+from contextengine_server.api.pipeline import server as api_server
+from contextengine_server.api.pipeline.server import ServerOptions
 from tests.integration.api_infra.house import Seen, failure, house, nothing
 
 REQUEST = assemble_pb2.AssembleRequest()

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 
 from contextengine import types as t
-from contextengine_server.api import contract
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline import contract
+from contextengine_server.api.pipeline.contract import Rpc
 from tests.integration.harness import House, budget, ref
 
 TO_COME = {"ContextEngine/ShouldCompact"}

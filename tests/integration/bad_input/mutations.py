@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline.contract import Rpc
 
 MILLION = "x" * 1_000_000
 

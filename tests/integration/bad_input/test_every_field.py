@@ -10,8 +10,8 @@ import pytest
 from google.protobuf.message import Message
 
 from contextengine import types as t
-from contextengine_server.api import contract, unserved
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.context.scope import Scope
 from tests.integration.bad_input.mutations import changed, mutations, named, resolves
 from tests.integration.bad_input.requests import GOOD, NOT_THERE, history

@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 
 from contextengine import types as t
 from contextengine.messages import user
-from contextengine_server.api import contract, unserved
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline import contract, unserved
+from contextengine_server.api.pipeline.contract import Rpc
 from tests.integration.bad_input.cases import S
 from tests.integration.bad_input.requests import GOOD, history
 from tests.integration.bad_input.table import CASES, EMPTY

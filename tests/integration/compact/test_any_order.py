@@ -8,7 +8,7 @@ import random
 import pytest
 
 from contextengine import types as t
-from contextengine_server.api.contract import rpcs
+from contextengine_server.api.pipeline.contract import rpcs
 from tests.integration.assemble.asking import (
     ask,
     assign,

@@ -14,7 +14,7 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
-from contextengine_server.api import contract
+from contextengine_server.api.pipeline import contract
 from contextengine_server.store.sqlite import passages
 from tests.integration.harness import House, problem, ref
 from tests.integration.harness import house as living

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
-from contextengine_server.api import contract
+from contextengine_server.api.pipeline import contract
 from tests.integration.harness import ALICE, BOB, House, budget, problem, ref, texts
 
 STEPS = 90

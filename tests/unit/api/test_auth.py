@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.api.auth import (
+from contextengine_server.api.pipeline.auth import (
     Authenticator,
     ConfigurationError,
     TokenGrant,

@@ -26,7 +26,7 @@ from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.errors import RevisionMismatch, Violation
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.append import Request, checked
-from contextengine_server.session.budget import (
+from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
     available_of,

@@ -10,7 +10,7 @@ from contextengine_server.context.budget import Budget
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.budget import (
+from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
     Target,

@@ -15,7 +15,7 @@ from contextengine_server.compaction.request import CompactionRequest, describe
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender, Request, Written
-from contextengine_server.session.budget import (
+from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
     available_of,

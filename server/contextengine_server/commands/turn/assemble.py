@@ -8,9 +8,9 @@ import msgspec
 
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.session.address import Addresses
-from contextengine_server.session.assembler import Assembler
-from contextengine_server.session.assembly import AssembleCall, Assembly
-from contextengine_server.session.plan import in_reference
+from contextengine_server.session.assembly.assembler import Assembler
+from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.plan import in_reference
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import Trace

@@ -8,7 +8,7 @@ cut, compaction, model …), and when a list is not as it should be.
 
 from __future__ import annotations
 
-from contextengine_server.session.assembly import DEGRADED, FITS, OVER_BUDGET, Assembly
+from contextengine_server.session.assembly.assembly import DEGRADED, FITS, OVER_BUDGET, Assembly
 from contextengine_server.telemetry.events import Events
 
 BUDGET_COMPUTED = "context:budget_computed"

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import Engine
-from contextengine_server.session.assembly import Assembly
+from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.session.selection import Selection
 from contextengine_server.store.protocols import Store
 

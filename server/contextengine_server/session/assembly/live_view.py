@@ -22,7 +22,7 @@ from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.layout import everything
-from contextengine_server.session.alignment import Alignment
+from contextengine_server.session.assembly.alignment import Alignment
 from contextengine_server.session.session import Session
 from contextengine_server.wire.entries import arrived
 from contextengine_server.wire.reading import Incoming

@@ -75,11 +75,11 @@ def check(served: Iterable[str], contract: Iterable[str]) -> None:
     done, known = set(served), set(contract)
     problems = [
         *(
-            f"{method} is neither served nor in api/unserved.py"
+            f"{method} is neither served nor in api/pipeline/unserved.py"
             for method in sorted(known - done - UNSERVED.keys())
         ),
         *(
-            f"{method} is served and in api/unserved.py"
+            f"{method} is served and in api/pipeline/unserved.py"
             for method in sorted(done & UNSERVED.keys())
         ),
         *(

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import grpc
 
-from contextengine_server.api.auth import LOCAL_OPERATOR, Caller
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline.auth import LOCAL_OPERATOR, Caller
+from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import DomainError
 from contextengine_server.telemetry.metrics import Histogram, Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace

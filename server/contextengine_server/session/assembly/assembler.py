@@ -18,20 +18,25 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.address import Address
-from contextengine_server.session.alignment import align
 from contextengine_server.session.append import Appender, Stored, request_of
-from contextengine_server.session.assembly import Allowance, AssembleCall, Assembly
-from contextengine_server.session.budget import BudgetDefaults, budget_of, counted_spec, target
-from contextengine_server.session.encoding import Encoding
-from contextengine_server.session.live_view import (
+from contextengine_server.session.assembly.alignment import align
+from contextengine_server.session.assembly.assembly import Allowance, AssembleCall, Assembly
+from contextengine_server.session.assembly.budget import (
+    BudgetDefaults,
+    budget_of,
+    counted_spec,
+    target,
+)
+from contextengine_server.session.assembly.live_view import (
     NO_MARK,
     followed,
     listed,
     passed_through,
     take_known_tokens,
 )
-from contextengine_server.session.plan import PlanInput, Planner, blamed
-from contextengine_server.session.prompt import keeping, not_stored
+from contextengine_server.session.assembly.plan import PlanInput, Planner, blamed
+from contextengine_server.session.assembly.prompt import keeping, not_stored
+from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions

@@ -28,11 +28,11 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from contextengine_server.api import contract, errors, unserved
-from contextengine_server.api.admission import Admission
-from contextengine_server.api.auth import Authenticator, authorize
-from contextengine_server.api.call import Call, Context, Meter
-from contextengine_server.api.contract import Rpc
+from contextengine_server.api.pipeline import contract, errors, unserved
+from contextengine_server.api.pipeline.admission import Admission
+from contextengine_server.api.pipeline.auth import Authenticator, authorize
+from contextengine_server.api.pipeline.call import Call, Context, Meter
+from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import MalformedRequest, TooLarge
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer

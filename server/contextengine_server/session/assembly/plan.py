@@ -16,10 +16,8 @@ from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import DomainError, EngineFailed
-from contextengine_server.telemetry.meters import Meters
-
-from .append import Stored
-from .assembly import (
+from contextengine_server.session.append import Stored
+from contextengine_server.session.assembly.assembly import (
     DEGRADED,
     FITS,
     OVER_BUDGET,
@@ -28,11 +26,12 @@ from .assembly import (
     Assembly,
     EngineBroken,
 )
-from .epoch import epoch_of
-from .live_view import NO_MARK, Mark
-from .selection import Selected, Selection
-from .session import Session
-from .sessions import Sessions
+from contextengine_server.session.assembly.epoch import epoch_of
+from contextengine_server.session.assembly.live_view import NO_MARK, Mark
+from contextengine_server.session.selection import Selected, Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.telemetry.meters import Meters
 
 REASONING_OPTIONAL = frozenset({"openai", "google"})
 """Providers that accept an assistant message without its reasoning, outside the open tool loop."""

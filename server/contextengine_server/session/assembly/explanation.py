@@ -9,7 +9,7 @@ from enum import IntEnum
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.plan import Reshaped, Summarized
-from contextengine_server.session.assembly import Assembly
+from contextengine_server.session.assembly.assembly import Assembly
 
 
 class Kind(IntEnum):

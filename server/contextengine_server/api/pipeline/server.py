@@ -18,9 +18,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from contextengine_server.api import contract
-from contextengine_server.api.admission import Admission
-from contextengine_server.api.auth import (
+from contextengine_server.api.pipeline import contract
+from contextengine_server.api.pipeline.admission import Admission
+from contextengine_server.api.pipeline.auth import (
     Authenticator,
     ConfigurationError,
     TokenGrant,
@@ -28,9 +28,9 @@ from contextengine_server.api.auth import (
     is_local,
     split_address,
 )
-from contextengine_server.api.call import METADATA
-from contextengine_server.api.rpc import Pipeline
-from contextengine_server.api.symbols import Symbols
+from contextengine_server.api.pipeline.call import METADATA
+from contextengine_server.api.pipeline.rpc import Pipeline
+from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer

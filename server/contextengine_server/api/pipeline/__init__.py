@@ -1,0 +1,1 @@
+"""What every call goes through, whatever it asks: admission, authentication, errors, serving."""
