@@ -108,7 +108,6 @@ async def running(
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
         tracer = _tracer(settings, stack)
-        targets = installed_targets()
         registry = registry_of(settings)
         registry.configured(settings.engine.default)
         for refused in registry.unusable():
@@ -161,7 +160,7 @@ async def running(
             ),
         )
         stack.callback(core.encodings.close)
-        projector = Projector(targets, ProjectionCache(core.rules.cache_bytes // CACHE_SHARE))
+        projector = _projector(core.rules.cache_bytes)
         exporting.watch(core, projector.cache, metrics)
         background = Background(
             core.sessions,
@@ -312,6 +311,14 @@ def server_options(settings: Settings) -> ServerOptions:
         keepalive_timeout_s=server.keepalive.timeout.total_seconds(),
         min_client_ping_s=server.keepalive.min_client_interval.total_seconds(),
     )
+
+
+def _projector(session_bytes: int) -> Projector:
+    """Projects into every target that is installed; says which cannot be used."""
+    found = installed_targets()
+    for why in found.broken:
+        log.warning("target_unavailable", target=why.name, package=why.package, why=str(why))
+    return Projector(found.targets, ProjectionCache(session_bytes // CACHE_SHARE))
 
 
 def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:

@@ -12,54 +12,45 @@ from contextengine_server.cli.where import Where, connected
 
 if TYPE_CHECKING:
     from contextengine_server.projection.target import Target
-    from contextengine_server.projection.targets import Targets
 
 REFUSED = 2
 """The exit status of a command that was typed wrongly."""
 
 
 def target_named(name: str) -> Target:
-    """The target that is called so. Raises Failure with the names that there are."""
-    targets = known_targets()
-    target = targets.named(name)
+    """The target that is called so. Raises Failure with the names that there are, and why others
+    cannot be used."""
+    from contextengine_server.plugins.targets import installed_targets
+
+    found = installed_targets()
+    target = found.targets.named(name)
     if target is None:
-        raise Failure(
-            f"--to {name}: there is no such target; there are {', '.join(targets.names)}", REFUSED
-        )
+        why = [str(one) for one in found.broken if one.name == name]
+        there_are = f"there is no such target; there are {', '.join(found.targets.names)}"
+        raise Failure(f"--to {name}: {'; '.join(why) or there_are}", REFUSED)
     return target
 
 
-def known_targets() -> Targets:
-    """All targets that are installed here. Raises Failure where a package brings along one that
-    cannot be used."""
-    from contextengine_server.plugins.entry_points import PluginBroken
-    from contextengine_server.plugins.targets import installed_targets
-
-    try:
-        return installed_targets()
-    except PluginBroken as error:
-        raise Failure(str(error)) from error
-
-
 def list_targets(json_wanted: bool) -> None:
-    """Prints the targets that are installed here, and the package that each is of."""
+    """Prints the targets that are installed here, and the package that each is of; on standard
+    error those that cannot be used."""
     from importlib.metadata import version
 
-    from contextengine_server.plugins.entry_points import installed
-    from contextengine_server.plugins.targets import GROUP
+    from contextengine_server.plugins.targets import installed_targets
 
-    targets = known_targets()
+    found = installed_targets()
     own = f"contextengine-server {version('contextengine-server')}"
-    packages = {plugin.name: plugin.package for plugin in installed(GROUP)}
     columns = ("name", "form", "renderers", "package")
     rows = [
-        (target.name, target.title, target.renderer_names, packages.get(target.name, own))
-        for target in targets
+        (target.name, target.title, target.renderer_names, found.packages.get(target.name, own))
+        for target in found.targets
     ]
     if json_wanted:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         print_table(columns, [(name, form, ", ".join(by), of) for name, form, by, of in rows])
+    for why in found.broken:
+        note(f"warning: {why}")
 
 
 async def project_session(

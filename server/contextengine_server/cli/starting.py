@@ -61,7 +61,6 @@ def refusal(error: BaseException) -> str | None:
     from contextengine_server.api.pipeline.auth import ConfigurationError
     from contextengine_server.engines.registration import InvalidEngine
     from contextengine_server.errors import UnknownEngine
-    from contextengine_server.plugins.entry_points import PluginBroken
     from contextengine_server.store.errors import StoreRefused
     from contextengine_server.tokens import CorruptRanks
 
@@ -70,7 +69,7 @@ def refusal(error: BaseException) -> str | None:
             return f"{error.text}. Set engine.default to one of them"
         case StoreRefused():
             return f"store.url: {error}"
-        case ConfigurationError() | InvalidEngine() | PluginBroken():
+        case ConfigurationError() | InvalidEngine():
             return str(error)
         case CorruptRanks():
             return f"{error}; install the package again"

@@ -32,19 +32,9 @@ class PluginBroken(Exception):
         )
 
 
-def installed(group: str) -> list[Plugin]:
-    """The objects of a group, by name. Reads the file system. Raises PluginBroken for one that
-    cannot be imported."""
-    found = []
-    for plugin in offered(group):
-        if isinstance(plugin, PluginBroken):
-            raise plugin
-        found.append(plugin)
-    return found
-
-
 def offered(group: str) -> Iterator[Plugin | PluginBroken]:
-    """The same, with what is wrong in place of one that cannot be imported."""
+    """The objects of a group, by name; in place of one that cannot be imported, what is wrong.
+    Reads the file system."""
     for entry in _entries(group):
         try:
             yield load(entry)
@@ -77,7 +67,7 @@ def load(entry: metadata.EntryPoint) -> Plugin:
 
 
 def _entries(group: str) -> list[metadata.EntryPoint]:
-    return sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
+    return sorted(metadata.entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
 
 
 def _package(entry: metadata.EntryPoint) -> str:

@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from contextengine_server.plugins.entry_points import Plugin, PluginBroken, installed
+import msgspec
+
+from contextengine_server.plugins.entry_points import Plugin, PluginBroken, offered
 from contextengine_server.projection.target import Target
 from contextengine_server.projection.targets import OWN, Targets
 
 GROUP = "contextengine.projection_targets"
-"""The group of entry points: each names a target, and leads to its record."""
+"""The group of entry points: each is named like its target, and leads to the target's record."""
 
 
-def installed_targets() -> Targets:
-    """The table of all targets. Reads the file system. Raises PluginBroken."""
-    return with_plugins(installed(GROUP))
+class InstalledTargets(msgspec.Struct, frozen=True):
+    """What is installed."""
+
+    targets: Targets
+    packages: dict[str, str]
+    """The package of each target that is not our own, with its version, by the target's name."""
+    broken: Sequence[PluginBroken]
+    """Why others cannot be used. They stop nothing: whoever does not ask for one is not
+    concerned."""
 
 
-def with_plugins(plugins: Iterable[Plugin]) -> Targets:
-    """The table of our own targets and these. Raises PluginBroken for one that cannot be added."""
-    targets = list(OWN)
-    names = {target.name for target in OWN}
+def installed_targets() -> InstalledTargets:
+    """What is installed. Reads the file system."""
+    return with_plugins(offered(GROUP))
+
+
+def with_plugins(plugins: Iterable[Plugin | PluginBroken]) -> InstalledTargets:
+    """Our own targets and these. Of two that have one name the first stays, ours before all."""
+    targets = {target.name: target for target in OWN}
+    packages: dict[str, str] = {}
+    broken: list[PluginBroken] = []
     for plugin in plugins:
-        target = plugin.value
-        if (wrong := _wrong(plugin, names)) is not None:
-            raise PluginBroken(GROUP, plugin.name, plugin.package, wrong)
-        names.add(target.name)
-        targets.append(target)
-    return Targets(targets)
+        try:
+            target = _record(plugin, targets)
+        except PluginBroken as why:
+            broken.append(why)
+        else:
+            targets[target.name] = target
+            packages[target.name] = plugin.package
+    return InstalledTargets(Targets(targets.values()), packages, broken)
 
 
-def _wrong(plugin: Plugin, names: set[str]) -> str | None:
+def _record(plugin: Plugin | PluginBroken, known: dict[str, Target]) -> Target:
+    if isinstance(plugin, PluginBroken):
+        raise plugin
     target = plugin.value
+    wrong = ""
     if not isinstance(target, Target):
-        return f"is no record of a target but of type {type(target).__name__}"
-    if target.name != plugin.name:
-        return f"calls itself {target.name!r}: give both the same name"
-    if target.number:
-        return "has a number, which only the service's own targets have: leave it out"
-    return "is a name that another target has" if target.name in names else None
+        wrong = f"is no record of a target but of type {type(target).__name__}"
+    elif target.name != plugin.name:
+        wrong = f"calls itself {target.name!r}: give both the same name"
+    elif target.name in known:
+        wrong = "is a name that another target has"
+    elif target.number:
+        wrong = "has a number, which only the service's own targets have: leave it out"
+    if wrong:
+        raise PluginBroken(GROUP, plugin.name, plugin.package, wrong)
+    record: Target = target
+    return record

@@ -3,17 +3,21 @@ named with the package that brought it along."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from contextengine_server.cli.starting import refusal
-from contextengine_server.plugins.entry_points import Plugin, PluginBroken, installed
+from contextengine_server.cli.output import Failure
+from contextengine_server.cli.project import list_targets, target_named
+from contextengine_server.plugins.entry_points import Plugin
 from contextengine_server.plugins.targets import GROUP, installed_targets, with_plugins
-from contextengine_server.projection import anthropic
+from contextengine_server.projection import codex, openai_chat
 from contextengine_server.projection.targets import OWN
 from tests.unit.plugins.packages import install
 
+OURS = [target.name for target in OWN]
 SOURCE = """
 from msgspec.structs import replace
 from contextengine_server.projection.openai_chat import TARGET as CHAT
@@ -26,14 +30,15 @@ ENTRIES = f"[{GROUP}]\nmistral = {{}}:MISTRAL\ncohere = {{}}:COHERE\n[another.gr
 def test_targets_of_installed_packages_stand_behind_our_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert installed_targets().names == [target.name for target in OWN]
+    assert installed_targets().targets.names == OURS
     install(monkeypatch, tmp_path, SOURCE, ENTRIES)
-    targets = installed_targets()
-    assert targets.names == [*[target.name for target in OWN], "cohere", "mistral"]
-    found = targets.named("mistral")
-    assert found is not None
-    assert found.title == "Mistral"
-    assert {plugin.package for plugin in installed(GROUP)} == {"third-party 1.2"}
+    found = installed_targets()
+    assert found.targets.names == [*OURS, "cohere", "mistral"]
+    assert found.packages == {"cohere": "third-party 1.2", "mistral": "third-party 1.2"}
+    assert not found.broken
+    mistral = found.targets.named("mistral")
+    assert mistral is not None
+    assert mistral.title == "Mistral"
 
 
 @pytest.mark.parametrize(
@@ -44,39 +49,46 @@ def test_targets_of_installed_packages_stand_behind_our_own(
         (SOURCE, "mistral = {}:NONE", "AttributeError"),
         ("MISTRAL = 7", "mistral = {}:MISTRAL", "no record of a target but of type int"),
         (SOURCE, "claude = {}:MISTRAL", "calls itself 'mistral'"),
+        (SOURCE.replace('"mistral"', '"codex"'), "codex = {}:MISTRAL", "another target has"),
+        (SOURCE.replace("number=0", "number=9"), "mistral = {}:MISTRAL", "has a number"),
     ],
 )
-def test_what_cannot_be_used_is_named_with_its_package(
+def test_what_cannot_be_used_is_named_with_its_package_and_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, entry: str, wrong: str
 ) -> None:
     install(monkeypatch, tmp_path, source, f"[{GROUP}]\n{entry}\n")
-    with pytest.raises(PluginBroken) as caught:
-        installed_targets()
-    text = str(caught.value)
+    other = tmp_path / "other"
+    other.mkdir()
+    install(monkeypatch, other, SOURCE, f"[{GROUP}]\ncohere = {{}}:COHERE\n", "another")
+    found = installed_targets()
+    assert found.targets.names == [*OURS, "cohere"]
+    assert found.targets.named("codex") is codex.TARGET
+    assert [(why.name, why.package) for why in found.broken] == [
+        (entry.partition(" ")[0], "third-party 1.2")
+    ]
+    text = str(found.broken[0])
     assert text.startswith(f"third-party 1.2 brings along '{entry.partition(' ')[0]}' in the group")
     assert text.endswith("Mend or uninstall third-party")
     assert wrong in text
-    assert refusal(caught.value) == text
 
 
-def test_our_own_names_and_numbers_are_not_taken() -> None:
-    with pytest.raises(PluginBroken, match="has a number"):
-        with_plugins([Plugin("anthropic", "p 1", anthropic.TARGET)])
+def test_of_two_packages_with_one_name_the_first_is_used() -> None:
+    first = replace(openai_chat.TARGET, name="mistral", number=0)
+    second = replace(openai_chat.TARGET, name="mistral", title="Another", number=0)
+    found = with_plugins([Plugin("mistral", "a 1", first), Plugin("mistral", "b 1", second)])
+    assert found.targets.named("mistral") is first
+    assert [why.package for why in found.broken] == ["b 1"]
 
 
-def test_a_name_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    install(monkeypatch, tmp_path, SOURCE, f"[{GROUP}]\nmistral = {{}}:MISTRAL\n")
-    install(monkeypatch, other, SOURCE, f"[{GROUP}]\nmistral = {{}}:MISTRAL\n", "another")
-    with pytest.raises(PluginBroken, match="is a name that another target has"):
-        installed_targets()
-
-
-def test_a_target_of_another_package_cannot_be_one_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_line_says_why_a_target_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = SOURCE.replace('name="mistral"', 'name="anthropic"')
-    install(monkeypatch, tmp_path, source, f"[{GROUP}]\nanthropic = {{}}:MISTRAL\n")
-    with pytest.raises(PluginBroken, match="is a name that another target has"):
-        installed_targets()
+    install(monkeypatch, tmp_path, "MISTRAL = 7", f"[{GROUP}]\nmistral = {{}}:MISTRAL\n")
+    with pytest.raises(Failure) as caught:
+        target_named("mistral")
+    assert "of type int" in caught.value.text
+    assert caught.value.status == 2
+    list_targets(json_wanted=True)
+    said = capsys.readouterr()
+    assert [row["name"] for row in json.loads(said.out)] == OURS
+    assert "third-party 1.2 brings along 'mistral'" in said.err
