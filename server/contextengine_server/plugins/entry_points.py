@@ -67,7 +67,9 @@ def load(entry: metadata.EntryPoint) -> Plugin:
 
 
 def _entries(group: str) -> list[metadata.EntryPoint]:
-    return sorted(metadata.entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
+    return sorted(
+        metadata.entry_points(group=group), key=lambda entry: (entry.name, _package(entry))
+    )
 
 
 def _package(entry: metadata.EntryPoint) -> str:
