@@ -46,6 +46,11 @@ class TestCachedSqlite(StoreSuite):
     def factory(self, place: Path) -> Store:
         return CachedHeads(SqliteStore(place / "store.db"))
 
+    def crowded(self, store: Store, place: Path) -> AbstractContextManager[None]:
+        assert isinstance(store, CachedHeads)
+        assert isinstance(store._store, SqliteStore)
+        return nearly_full(store._store)
+
 
 class TestMemory(StoreSuite):
     shared = True

@@ -3,6 +3,10 @@ when they are named and no sooner."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,7 @@ from contextengine_server.store.memory.kind import MemoryKind
 from contextengine_server.store.sqlite.kind import SqliteKind
 from tests.unit.plugins.packages import install
 
+ROOT = Path(__file__).parents[3]
 SOURCE = """
 from contextengine_server.store.kinds import Outlook, Readiness, StoreKind
 from contextengine_server.store.memory import MemoryStore
@@ -122,6 +127,43 @@ def test_two_packages_cannot_both_have_a_scheme(
     install(monkeypatch, other, SOURCE, f"[{GROUP}]\nshelf = {{}}:KIND\n", "another")
     with pytest.raises(PluginBroken, match=r"another 1.2|third-party 1.2"):
         kind_of("shelf://top")
+
+
+def test_the_store_of_the_documentation_is_found_and_passes_the_suite(tmp_path: Path) -> None:
+    """As a package of its own, with pytest's own settings, in a process of its own."""
+    page = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", page, re.DOTALL))
+    assert set(files) == {"shelf.py", "test_shelf.py"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (entry,) = re.findall(r'entry-points."(.+)"\]\n(\w+) = "(.+)"', page)
+    metadata = tmp_path / "shelf-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{entry[0]}]\n{entry[1]} = {entry[2]}\n")
+
+    def done(*words: str) -> str:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+            "CONTEXTENGINE_SERVER__ADDRESS": "127.0.0.1:0",
+        }
+        run = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
+
+    command = "from contextengine_server.cli import main; main()"
+    told = done("-c", command, "doctor", "--json", "--store", "shelf:top")
+    assert "open, in memory" in told
+    assert re.search(r"\b1\d\d passed", done("-m", "pytest", "-q", "-p", "no:cacheprovider", "."))
 
 
 def test_heads_of_what_nobody_else_opens_are_kept_in_memory(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
         def factory(self, place):
             return MyStore(place / "my.db")
 
-`shared = True` says that two stores may have one database open at once; `crowded` lets the suite
-see what happens where the database has no more room.
+`shared = True` says that two stores may have one database open at once; `searchable = False` that
+there is no search index; `crowded` lets the suite see what happens where the database has no more
+room. docs/stores.md says what a store is.
 """
 
 from __future__ import annotations

@@ -19,10 +19,13 @@ Reopen = Callable[[], Awaitable[Store]]
 class StoreCase:
     """A test class over one kind of store. Every test has a database of its own."""
 
-    pytestmark = pytest.mark.asyncio
+    pytestmark = pytest.mark.asyncio(loop_scope="function")
 
     shared = False
     """Whether two stores may have one database open at once."""
+
+    searchable = True
+    """Whether it has a search index."""
 
     def factory(self, place: Path) -> Store:
         """A store that is not open yet. `place` is a directory, empty at first, that stands for one
@@ -34,7 +37,7 @@ class StoreCase:
         a disk that is nearly full. None: the store cannot be brought there."""
         return None
 
-    @pytest_asyncio.fixture
+    @pytest_asyncio.fixture(loop_scope="function")
     async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
         """The store under test, open."""
         made = self.factory(tmp_path)
@@ -42,7 +45,7 @@ class StoreCase:
         yield made
         await made.close()
 
-    @pytest_asyncio.fixture
+    @pytest_asyncio.fixture(loop_scope="function")
     async def other(self, store: Store, tmp_path: Path) -> AsyncIterator[Store]:
         """What a second server would have open: another store over the same database, or the same
         one where it is not shared."""
@@ -54,7 +57,7 @@ class StoreCase:
         yield made
         await made.close()
 
-    @pytest_asyncio.fixture
+    @pytest_asyncio.fixture(loop_scope="function")
     async def reopen(self, store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
         """A restart."""
         opened: list[Store] = []
@@ -69,3 +72,13 @@ class StoreCase:
         yield restart
         for made in opened:
             await made.close()
+
+
+class IndexCase(StoreCase):
+    """Tests that are left out where a store has no search index."""
+
+    @pytest.fixture(autouse=True)
+    def with_an_index(self) -> None:
+        """Skips what searches."""
+        if not self.searchable:
+            pytest.skip("this store has no search index")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.search import (
@@ -14,12 +16,12 @@ from contextengine_server.store.search import (
     Progress,
 )
 
-from .case import StoreCase
+from .case import IndexCase
 from .documents import fill, found, span, written
 from .rows import SCOPE, Pen, summary
 
 
-class IndexCases(StoreCase):
+class IndexCases(IndexCase):
     """How the search index is filled, and what a deletion leaves of it."""
 
     async def test_a_cursor_moves_only_from_where_it_stands(self, store: Store) -> None:
@@ -117,3 +119,18 @@ class IndexCases(StoreCase):
         assert len(await found(store, "common")) == 200
         assert await found(store, "word17") == [90, 89, 88, 87, 86]
         assert await found(store, "item123") == [124]
+
+    async def test_of_two_who_index_the_same_one_does(self, store: Store, other: Store) -> None:
+        pen = Pen(store)
+        await pen.write(count=1)
+        step = Advance(
+            SCOPE,
+            pen.head.incarnation,
+            Cursor(),
+            Cursor(1, 0, 0, 1),
+            [Document(DocumentKind.MESSAGE, 1, 0, "red")],
+        )
+        await asyncio.gather(store.index.advance([step]), other.index.advance([step]))
+        for one in (store, other):
+            assert await found(one, "red") == [1]
+            assert await one.index.behind(9) == []

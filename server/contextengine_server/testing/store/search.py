@@ -20,7 +20,7 @@ from contextengine_server.store.search import (
     SearchSpan,
 )
 
-from .case import StoreCase
+from .case import IndexCase
 from .documents import WHOLE, fill, found, places, span, written
 from .rows import SCOPE, Pen, message, summary
 
@@ -30,7 +30,7 @@ SHARED = list(HealthCheck)
 """Examples of a test share its store, and its subclasses share the test."""
 
 
-class SearchCases(StoreCase):
+class SearchCases(IndexCase):
     """What is found, in which order, and that no session sees another's."""
 
     async def test_words_identifiers_and_numbers_are_found(self, store: Store) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import RevisionConflict, TooManyChildren
@@ -59,7 +60,7 @@ async def prepared(store: Store, made: Spawn = SPAWN, most: int = 9, **more: Any
 class SpawnCases(StoreCase):
     """Children: prepared with their session or not at all, at most so many live, over once."""
 
-    @pytest.fixture
+    @pytest_asyncio.fixture(loop_scope="function")
     async def parent(self, store: Store) -> Pen:
         pen = Pen(store)
         await pen.write(count=2)

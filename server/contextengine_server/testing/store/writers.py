@@ -28,10 +28,8 @@ from contextengine_server.store.rows import (
     Spawn,
     StoredReply,
 )
-from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind
 
 from .case import StoreCase
-from .documents import found
 from .rows import SCOPE, Pen, debt, message, summary
 
 JOB = ModelJob("acme", "j1", "digest", "main", "s1", 10, 1_000, work=b"work")
@@ -291,21 +289,6 @@ class WriterCases(StoreCase):
         assert len([one for one in ended if one is not None]) == 1
         assert await store.head(SCOPE._replace(session="t")) is None
         assert await other.head(SCOPE._replace(session="t")) is None
-
-    async def test_of_two_who_index_the_same_one_does(self, store: Store, other: Store) -> None:
-        pen = Pen(store)
-        await pen.write(count=1)
-        step = Advance(
-            SCOPE,
-            pen.head.incarnation,
-            Cursor(),
-            Cursor(1, 0, 0, 1),
-            [Document(DocumentKind.MESSAGE, 1, 0, "red")],
-        )
-        await asyncio.gather(store.index.advance([step]), other.index.advance([step]))
-        for one in (store, other):
-            assert await found(one, "red") == [1]
-            assert await one.index.behind(9) == []
 
     async def test_a_choice_of_the_other_is_seen(self, store: Store, other: Store) -> None:
         choice = Assignment("acme", "main", "", "dag")
