@@ -182,13 +182,16 @@ async def running(
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
         archive = Ground(store, indexer, inherits, redact, counter.count_text_async)
 
-        async def examine() -> list[Check]:
+        async def examine(operator: bool) -> list[Check]:
             return [
                 *settings_checks(settings),
                 *await rank_checks(settings),
                 *await store_checks(store),
                 *engine_checks(
-                    registry, settings.engine.default, list(core.selection.failures.values())
+                    registry,
+                    settings.engine.default,
+                    list(core.selection.failures.values()),
+                    operator=operator,
                 ),
             ]
 

@@ -247,7 +247,7 @@ def test_no_imports_run_in_circles() -> None:
 
     def walk(module: str, way: tuple[str, ...]) -> None:
         if module in way:
-            circle = " -> ".join(way[way.index(module) :] + (module,))
+            circle = " -> ".join((*way[way.index(module) :], module))
             raise AssertionError(circle)
         if module in done:
             return

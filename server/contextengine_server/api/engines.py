@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
-from contextengine_server.api.pipeline.auth import authorize
+from contextengine_server.api.pipeline.auth import Caller, Role, authorize
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.reading import ref_of, request_id
 from contextengine_server.commands.engines.list import EngineStatus
@@ -38,7 +38,10 @@ class EnginesService:
         """Lists the engines, the default first."""
         found = await self._commands.list.run(call.caller.tenant)
         return pb.EnginesListResponse(
-            engines=[*map(_engine, found.engines), *map(_refused, found.refused)],
+            engines=[
+                *(_engine(status, call.caller) for status in found.engines),
+                *map(_refused, found.refused),
+            ],
             default_engine_id=self._commands.list.selection.default,
         )
 
@@ -47,7 +50,7 @@ class EnginesService:
         scope = await self._scope(call.caller.tenant, request.session, "session")
         found = await self._commands.get.run(scope, request.engine_id)
         return pb.EnginesGetResponse(
-            engine=_engine(found.status),
+            engine=_engine(found.status, call.caller),
             options=[
                 *_options_of(found.values, found.options_source),
                 *_options_of(found.policy, found.policy_source, f"{GROUP}."),
@@ -62,7 +65,10 @@ class EnginesService:
             if not request.HasField("session"):
                 raise InvalidField("session", "is required with repair: name the session to mend")
         ref = ref_of(request.session) if request.HasField("session") else None
-        checks = await self._commands.doctor.run(call.caller.tenant, ref, repair=request.repair)
+        operator = call.caller.role is Role.OPERATOR
+        checks = await self._commands.doctor.run(
+            call.caller.tenant, ref, repair=request.repair, operator=operator
+        )
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
@@ -92,14 +98,14 @@ class EnginesService:
         return await scope_of(self._addresses, tenant, ref_of(ref, field))
 
 
-def _engine(status: EngineStatus) -> pb.Engine:
+def _engine(status: EngineStatus, caller: Caller) -> pb.Engine:
     said = pb.Engine(owner=status.registration.owner, available=status.engine is not None)
     if status.engine is not None:
         said.info.CopyFrom(replies.engine_info(status.engine))
     else:
         said.info.id, said.unavailable_reason = status.registration.id, status.unavailable
     if status.failure is not None:
-        said.failure.CopyFrom(replies.failure(status.failure))
+        said.failure.CopyFrom(replies.failure(status.failure, caller))
     said.session_count = status.sessions
     return said
 

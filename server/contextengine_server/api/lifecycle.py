@@ -57,7 +57,7 @@ class LifecycleCalls:
         status = await self.commands.get_status.run(
             call.caller.tenant, ref_of(request.session), at_least
         )
-        return status_reply(status)
+        return status_reply(status, call.caller)
 
     async def reset_session(
         self, request: life.ResetSessionRequest, call: Call

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.pipeline.auth import Caller, Role
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
-from contextengine_server.session.selection import Failure
+from contextengine_server.session.failures import Failure
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
 from contextengine_server.wire.shaping import summary_info
@@ -39,12 +40,12 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
     )
 
 
-def failure(failed: Failure) -> lifecycle_pb2.EngineFailure:
-    """An engine's first failure."""
+def failure(failed: Failure, caller: Caller) -> lifecycle_pb2.EngineFailure:
+    """An engine's first failure: what it said, to operators alone."""
     said = lifecycle_pb2.EngineFailure(
         engine_id=failed.engine_id,
         operation=failed.operation,
-        reason=failed.reason,
+        reason=failed.reason if caller.role is Role.OPERATOR else failed.how,
         count=failed.count,
     )
     said.time.FromMilliseconds(failed.time_ms)

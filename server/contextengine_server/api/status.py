@@ -7,12 +7,13 @@ import orjson
 from contextengine_proto.v1 import host_pb2, message_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
+from contextengine_server.api.pipeline.auth import Caller
 from contextengine_server.api.subagents import spawn_status
 from contextengine_server.commands.lifecycle.get_status import SessionStatus, SummarizerState
 from contextengine_server.session.state import UsageFacts
 
 
-def status_reply(status: SessionStatus) -> pb.GetStatusResponse:
+def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
     """Everything that hosts and operators ask of a session. Tokens of the view are the model's."""
     head, state, view, engine = status.head, status.state, status.view, status.selected.engine
     said = pb.GetStatusResponse(
@@ -57,7 +58,7 @@ def status_reply(status: SessionStatus) -> pb.GetStatusResponse:
         said.usage_percent = min(100.0, 100.0 * said.view_tokens / max(1, budget.available))
     _usage(said, state.usage)
     if status.failure is not None:
-        said.engine_failure.CopyFrom(replies.failure(status.failure))
+        said.engine_failure.CopyFrom(replies.failure(status.failure, caller))
     if head.parent_session:
         said.continues.CopyFrom(
             message_pb2.SessionRef(agent_id=head.scope.agent, session_id=head.parent_session)

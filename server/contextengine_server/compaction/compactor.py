@@ -8,6 +8,8 @@ what a summary stands in for becomes its children, so that it can be taken back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
@@ -43,6 +45,7 @@ from contextengine_server.engines.contract import (
     NothingToDo,
     event_name,
 )
+from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address
 from contextengine_server.session.encoding import Encoding
@@ -139,14 +142,10 @@ class Compactor(msgspec.Struct, frozen=True):
     ) -> Pass | NothingToDo:
         """What is to be summarized next, after `done` passes; or why nothing is. Raises
         EngineFailed."""
-        step = self.next_step(
-            engine,
-            view,
-            wanted,
-            forced=wanted.force and not done,
-            over=bool(done) and self.reached(engine, session.encoding, view, wanted),
-            session=session,
-        )
+        with self.asking(session.scope, engine):
+            over = bool(done) and self.reached(engine, session.encoding, view, wanted)
+        forced = wanted.force and not done
+        step = self.next_step(engine, view, wanted, forced=forced, over=over, session=session)
         if isinstance(step, NothingToDo):
             return step
         made = prepare(view, step)
@@ -209,19 +208,17 @@ class Compactor(msgspec.Struct, frozen=True):
             capacity=self.summaries.capacity(session.scope, engine, view),
             reached=over,
         )
+        with self.asking(session.scope, engine):
+            return engine.compaction(view, goal)
+
+    @contextmanager
+    def asking(self, scope: Scope, engine: Engine) -> Iterator[None]:
+        """An engine that breaks within has failed at compacting. Raises EngineFailed then."""
         try:
-            step = engine.compaction(view, goal)
-            if isinstance(step, CompactionStep) and not 0 <= step.first <= step.last < view.steps:
-                raise IndexError(f"steps {step.first} to {step.last} of {view.steps}")
-            return step
-        except Exception as error:
+            yield
+        except EngineBroken as error:
             self.meters.compacted["failed"].value += 1
-            log.exception("engine failed", engine=engine.id, operation="compact")
-            self.selection.failed(session.scope, engine.id, "compact", type(error).__name__)
-            raise EngineFailed(
-                f"engine {engine.id!r} failed to compact: {type(error).__name__}",
-                metadata={"engine": engine.id, "operation": "compact"},
-            ) from error
+            raise self.selection.failed(scope, engine.id, "compact", error) from error
 
     async def _commit(
         self,

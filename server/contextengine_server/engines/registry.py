@@ -12,6 +12,7 @@ from contextengine_server.errors import InvalidField, UnknownEngine
 
 from .catalogue import FALLBACK, Catalogue, Refused
 from .contract import Engine
+from .guard import GuardedEngine
 from .registration import InvalidEngine, Registration, check_engine
 
 
@@ -86,7 +87,7 @@ class Registry:
                     f"engine {engine_id!r} cannot be made: {type(error).__name__}"
                 ) from error
             check_engine(engine_id, made)
-            self._instances[key] = made
+            made = self._instances[key] = GuardedEngine(made)
         return made
 
     def configured(self, engine_id: str) -> Engine:

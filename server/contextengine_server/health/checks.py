@@ -13,7 +13,7 @@ from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import DomainError
 from contextengine_server.health.integrity import Report
-from contextengine_server.session.selection import Failure
+from contextengine_server.session.failures import Failure
 from contextengine_server.store.protocols import Store
 from contextengine_server.tokens import CorruptRanks, TokenCounter
 
@@ -68,9 +68,9 @@ async def store_checks(store: Store) -> list[Check]:
 
 
 def engine_checks(
-    registry: Registry, default: str, failures: Sequence[Failure] = ()
+    registry: Registry, default: str, failures: Sequence[Failure] = (), *, operator: bool = True
 ) -> list[Check]:
-    """The selected engine resolves, and what failed."""
+    """The selected engine resolves, and what failed; what an engine said then is for operators."""
     checks = []
     try:
         engine = registry.configured(default)
@@ -94,7 +94,7 @@ def engine_checks(
     for failure in failures:
         found = (
             f"{failure.engine_id} failed {failure.count} times, first at {failure.operation}:"
-            f" {failure.reason}"
+            f" {failure.reason if operator else failure.how}"
         )
         checks.append(
             Check(
@@ -169,4 +169,5 @@ async def port_check(address: str) -> list[Check]:
     return [Check("server.port", OK, f"{address} can be bound")]
 
 
-Examine = Callable[[], Awaitable[list[Check]]]
+Examine = Callable[[bool], Awaitable[list[Check]]]
+"""All checks of the server; True: with what is for operators."""

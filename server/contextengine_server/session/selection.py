@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import orjson
+import structlog
 
 from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.config.schema import merge
@@ -16,12 +17,15 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import EngineFailed
+from contextengine_server.session.failures import Failure, engine_failed, how, reason
 from contextengine_server.session.policies import Options, Policies
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT
+
+log = structlog.get_logger("contextengine.engines")
 
 
 class Selected(msgspec.Struct, frozen=True):
@@ -53,16 +57,6 @@ class Assigned(msgspec.Struct, frozen=True):
     """By engine."""
     policy: dict[str, Any]
     """What governs summaries, whichever engine serves."""
-
-
-class Failure(msgspec.Struct):
-    """The first failure of an engine; later ones are counted."""
-
-    engine_id: str
-    operation: str
-    reason: str
-    time_ms: int
-    count: int = 1
 
 
 Assignments = dict[tuple[str, str], Assigned]
@@ -103,12 +97,9 @@ class Selection:
             return await self.select(scope)
         except InvalidEngine as error:
             choice = await self.choose(scope)
-            self.failed(scope, choice.engine_id, "load", str(error))
+            failed = self.failed(scope, choice.engine_id, "load", error)
             if not self.falls_back:
-                raise EngineFailed(
-                    f"{error}: assign another engine or set on_engine_failure",
-                    metadata={"engine": choice.engine_id, "operation": "load"},
-                ) from error
+                raise failed from error
             return Selected(
                 self.fallback(), choice.source, choice.options_source, chosen=choice.engine_id
             )
@@ -204,19 +195,29 @@ class Selection:
         """The engine that stands in for one that failed."""
         return self.registry.fallback()
 
-    def failed(self, scope: Scope, engine_id: str, operation: str, reason: str) -> None:
-        """Records an engine's failure: the first is kept, later ones are counted, each is an
-        event."""
-        known = self.failures.get(engine_id)
-        if known is not None:
+    def failed(
+        self, scope: Scope, engine_id: str, operation: str, error: Exception
+    ) -> EngineFailed:
+        """Records an engine's failure: the first is kept, later ones are counted, each is logged
+        and an event. Answers the error that the caller gets where none stands in."""
+        failure = Failure(engine_id, operation, how(error), reason(error), self._clock_ms())
+        known = self.failures.setdefault(engine_id, failure)
+        if known is not failure:
             known.count += 1
-        else:
-            self.failures[engine_id] = Failure(engine_id, operation, reason, self._clock_ms())
+        log.error(
+            "engine_failed",
+            engine=engine_id,
+            operation=operation,
+            reason=failure.reason,
+            exc_info=error,
+        )
         self._events.emit(
             "engine:failed",
             *scope,
-            attributes={"engine": engine_id, "operation": operation, "how": reason},
+            attributes={"engine": engine_id, "operation": operation, "how": failure.how},
         )
+        advice = "assign another engine or set on_engine_failure"
+        return engine_failed(engine_id, operation, error, advice)
 
 
 def _levels(scope: Scope, assigned: Assignments) -> list[tuple[str, Assigned]]:

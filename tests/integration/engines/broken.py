@@ -11,8 +11,11 @@ from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.registration import Registration
 
-SECRET = "the password is swordfish"
-"""What the exceptions say; no caller may read it."""
+SAID = "step 7 has no body"
+SECRET = "hunter2-swordfish"
+TEXT = f"{SAID}: password={SECRET}"
+"""What the exceptions say. Operators read it without the secret; no other caller reads any of
+it."""
 
 
 class Boom(RuntimeError):
@@ -29,7 +32,7 @@ class Fragile(DagEngine):
 
     def _break(self, operation: str) -> None:
         if type(self).how == operation:
-            raise Boom(SECRET)
+            raise Boom(TEXT)
 
     def reach(self, cell: int) -> int | None:
         self._break("reach")
@@ -44,6 +47,8 @@ class Fragile(DagEngine):
         match type(self).how:
             case "no plan":
                 return None  # type: ignore[return-value]
+            case "too much":
+                return Plan((Keep(0, view.steps - 1, "kept"),))
             case "nothing":
                 return Plan(())
             case "steps that are not there":
@@ -58,6 +63,10 @@ class Fragile(DagEngine):
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         self._break("compaction")
+        if type(self).how == "no step":
+            return None  # type: ignore[return-value]
+        if type(self).how == "a step that is not there":
+            return CompactionStep(0, view.steps, 100)
         return super().compaction(view, goal)
 
     async def dispose(self) -> None:
@@ -76,7 +85,7 @@ class Wanting:
 
 def refuse(options: Any) -> Any:
     """A factory that raises."""
-    raise Boom(SECRET)
+    raise Boom(TEXT)
 
 
 FRAGILE = Registration("fragile", DagOptions, Fragile, "plugin:test")

@@ -186,14 +186,16 @@ class Compact(msgspec.Struct, frozen=True):
         trace: Trace,
     ) -> CompactDone:
         """What would be done, and by what name it can be taken."""
-        reach = engine.reach(cell(wanted.available))
+        with self.compactor.asking(session.scope, engine):
+            reach = engine.reach(cell(wanted.available))
         async with session.compaction:
             with trace.span("compact") as span, under(span):
                 proposal = await self.proposals.propose(address, engine, wanted, reach)
                 describe(span, proposal.done)
         shown: Sequence[Slot] = ()
         if call.return_list:
-            shown = _list(engine, session.encoding, proposal.view, wanted)
+            with self.compactor.asking(session.scope, engine):
+                shown = _list(engine, session.encoding, proposal.view, wanted)
         done = await self._done(session, proposal.done, session.state.model.factor)
         return msgspec.structs.replace(done, proposal=proposal, shown=shown)
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from contextengine_server.config.policy import PolicySettings
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import InvalidEngine
-from contextengine_server.errors import EngineFailed, InvalidField
+from contextengine_server.errors import InvalidField
+from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.policies import Options
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.telemetry.events import Events
@@ -34,13 +35,11 @@ class Assign(msgspec.Struct, frozen=True):
         if not clear:
             chosen = await self.selection.choose(scope, inherited=True)
             target = engine_id or chosen.engine_id
-            parted = self.selection.policies.parted(options, registry.model(target))
             try:
+                parted = self.selection.policies.parted(options, registry.model(target))
                 registry.engine(target, registry.options(target, parted.engine))
             except InvalidEngine as error:
-                raise EngineFailed(
-                    str(error), metadata={"engine": target, "operation": "load"}
-                ) from error
+                raise engine_failed(target, "load", error, "mend or remove its plugin") from error
             parted = replace(parted, engine=registry.named(target, parted.engine))
             self._check_models(parted)
         await self.selection.assign(scope, engine_id, target, parted)

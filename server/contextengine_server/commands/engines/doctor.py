@@ -39,10 +39,13 @@ class Doctor(msgspec.Struct, frozen=True):
     integrity: Integrity
     examine: Examine
 
-    async def run(self, tenant: str, ref: Ref | None, *, repair: bool = False) -> Sequence[Check]:
-        """What was found. `repair`: what follows from the messages of the session is put right."""
+    async def run(
+        self, tenant: str, ref: Ref | None, *, repair: bool = False, operator: bool = True
+    ) -> Sequence[Check]:
+        """What was found. `repair`: what follows from the messages of the session is put right.
+        `operator`: say what a failing engine said as well."""
         address = await self.addresses.find(tenant, ref) if ref is not None else None
-        checks = await self.examine()
+        checks = await self.examine(operator)
         if address is not None:
             checks.append(await self._engine_check(address))
             checks += await self._rows_checks(address, repair=repair)

@@ -16,7 +16,8 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.errors import DomainError
 from contextengine_server.session.cache import SessionCache
-from contextengine_server.session.selection import Failure, Selection
+from contextengine_server.session.failures import Failure, engine_failed
+from contextengine_server.session.selection import Selection
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -97,10 +98,14 @@ class GetEngine(msgspec.Struct, frozen=True):
 
     async def run(self, scope: Scope, engine_id: str) -> EngineOptions:
         """An engine with its options, as they hold for a scope; no id: the one that serves it.
-        Raises UnknownEngine."""
+        Raises UnknownEngine, EngineFailed."""
         registry = self.selection.registry
         selected = await self.selection.engine_for(scope)
-        registration = registry.registration(engine_id or selected.engine.id)
+        asked = engine_id or selected.engine.id
+        try:
+            registration = registry.registration(asked)
+        except InvalidEngine as error:
+            raise engine_failed(asked, "load", error, "mend or remove its plugin") from error
         values, source = registry.options(registration.id), "request"
         options_source = "configuration"
         if registration.id == selected.engine.id:

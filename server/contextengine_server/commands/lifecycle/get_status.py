@@ -17,7 +17,8 @@ from contextengine_server.session.assembly.budget import (
     budget_of,
     target,
 )
-from contextengine_server.session.selection import Failure, Selected, Selection
+from contextengine_server.session.failures import Failure
+from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store

@@ -13,6 +13,7 @@ from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.request import CompactionRequest, describe
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender, Request, Written
 from contextengine_server.session.assembly.budget import (
@@ -126,8 +127,6 @@ class AfterTurn(msgspec.Struct, frozen=True):
         said where it is asked for something."""
         try:
             return not session.state.held and engine.due(session.view, available, measured)
-        except Exception as error:
-            log.exception("engine failed", engine=engine.id, operation="after turn")
-            how = type(error).__name__
-            self.selection.failed(session.scope, engine.id, "after turn", how)
+        except EngineBroken as error:
+            self.selection.failed(session.scope, engine.id, "after turn", error)
             return False

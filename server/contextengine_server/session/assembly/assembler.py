@@ -17,6 +17,7 @@ from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender, Stored, request_of
 from contextengine_server.session.assembly.alignment import align
@@ -34,7 +35,7 @@ from contextengine_server.session.assembly.live_view import (
     passed_through,
     take_known_tokens,
 )
-from contextengine_server.session.assembly.plan import PlanInput, Planner, blamed
+from contextengine_server.session.assembly.plan import PlanInput, Planner
 from contextengine_server.session.assembly.prompt import keeping, not_stored
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.selection import Selected, Selection
@@ -94,7 +95,7 @@ class Assembler(msgspec.Struct, frozen=True):
         tokens = spec.message_tokens or spec.window or self.budgets.window
         try:
             wanted = engine.reach(max(tokens, 1))
-        except Exception:
+        except EngineBroken:
             return None  # it is asked again, and then blamed
         return None if wanted is None else wanted + wanted // 2
 
@@ -108,8 +109,8 @@ class Assembler(msgspec.Struct, frozen=True):
             allowance = self._allowance(call, session)
             try:
                 reach = None if call.whole else engine.reach(max(allowance.budget.reference, 1))
-            except Exception as error:
-                reach, allowance = None, replace(allowance, broken=blamed(engine, error))
+            except EngineBroken as error:
+                reach, allowance = None, replace(allowance, broken=error)
             if session.holds(reach):
                 break
             await self.sessions.reread(session, reach and reach + reach // 2, locked=locked)

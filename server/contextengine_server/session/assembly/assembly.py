@@ -11,6 +11,7 @@ from contextengine_server.context.plan import Plan
 from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.budget import BudgetSpec, Target
@@ -20,15 +21,6 @@ from contextengine_server.wire.reading import Incoming
 
 FITS, OVER_BUDGET, DEGRADED = 1, 2, 3
 """Outcomes, by the wire's numbers."""
-
-
-class EngineBroken(Exception):
-    """The engine threw, or its plan broke a law."""
-
-    def __init__(self, engine_id: str, how: str) -> None:
-        super().__init__(how)
-        self.engine_id = engine_id
-        self.how = how
 
 
 class Prompt(msgspec.Struct, frozen=True):

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import structlog
 
 from contextengine_server.context.budget import Budget, cell
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
-from contextengine_server.context.plan import Summarized, plan_tokens
+from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
-from contextengine_server.errors import DomainError, EngineFailed
+from contextengine_server.engines.failure import EngineBroken, lawless, threw
+from contextengine_server.errors import DomainError
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import (
     DEGRADED,
@@ -24,10 +24,10 @@ from contextengine_server.session.assembly.assembly import (
     Allowance,
     AssembleCall,
     Assembly,
-    EngineBroken,
 )
 from contextengine_server.session.assembly.epoch import epoch_of
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
+from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -35,8 +35,6 @@ from contextengine_server.telemetry.meters import Meters
 
 REASONING_OPTIONAL = frozenset({"openai", "google"})
 """Providers that accept an assistant message without its reasoning, outside the open tool loop."""
-
-log = structlog.get_logger("contextengine.assemble")
 
 
 class PlanInput(msgspec.Struct, frozen=True):
@@ -59,10 +57,7 @@ def blamed(engine: Engine, error: Exception) -> EngineBroken:
     request."""
     if isinstance(error, DomainError):
         raise error
-    if isinstance(error, EngineBroken):
-        return error
-    log.error("engine failed", engine=engine.id, operation="assemble", exc_info=error)
-    return EngineBroken(engine.id, type(error).__name__)
+    return error if isinstance(error, EngineBroken) else threw(engine.id, error)
 
 
 class Planner(msgspec.Struct, frozen=True):
@@ -92,7 +87,7 @@ class Planner(msgspec.Struct, frozen=True):
             kept_free = text_tokens(engine.addition(view.summaries))
             room_cell = cell(max(0, budget.reference - kept_free))
             plan = engine.plan(view, room_cell, call.prompt_tokens)
-            tokens = plan_tokens(plan, view)
+            tokens = _tokens(engine, plan, view)
             # Room was kept for what is said of all the summaries; what is not shown needs no words.
             shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
             addition = engine.addition(shown)
@@ -112,8 +107,7 @@ class Planner(msgspec.Struct, frozen=True):
             )
             broken = violation(case)
             if broken is not None:
-                log.error("plan breaks a law", engine=engine.id, law=str(broken))
-                raise EngineBroken(engine.id, str(broken))
+                raise lawless(engine.id, broken)
         begins = (session.state, view, plan, engine, aim.model, room_cell, kept_free)
         epoch = settled = epoch_of(*begins, subject.mark.whole)
         joined = subject.prefixes.join(epoch, plan, view)
@@ -161,13 +155,9 @@ class Planner(msgspec.Struct, frozen=True):
         """The engine is recorded as failed; the answer follows `on_engine_failure`. `apart`: the
         subject's view is not the session's, and is shown as it is."""
         session, broken = subject.session, blamed(selected.engine, error)
-        self.selection.failed(session.scope, broken.engine_id, "assemble", broken.how)
+        failed = self.selection.failed(session.scope, broken.engine_id, "assemble", broken)
         if not self.selection.falls_back:
-            raise EngineFailed(
-                f"engine {broken.engine_id!r} failed to assemble: {broken.how}: assign another"
-                " engine or set on_engine_failure",
-                metadata={"engine": broken.engine_id, "operation": "assemble", "how": broken.how},
-            ) from broken
+            raise failed from broken
         if not apart:
             await self.sessions.reread(session, None, locked=locked)
         engine = self.selection.fallback()
@@ -183,11 +173,19 @@ class Planner(msgspec.Struct, frozen=True):
             return self.plan(call, shown, selected, engine)
         except Exception as second:
             also = blamed(engine, second)
-            raise EngineFailed(
-                f"engine {broken.engine_id!r} failed, and so did {engine.id!r}, which stood in:"
-                f" {also.how}",
-                metadata={"engine": broken.engine_id},
-            ) from second
+            advice = f"{engine.id!r}, which was to stand in, failed as well: {also.how}"
+            raise engine_failed(broken.engine_id, "assemble", broken, advice) from second
+
+
+def _tokens(engine: Engine, plan: Plan, view: View) -> int:
+    """What a plan's items cost. Raises EngineBroken where it names steps that are not there."""
+    try:
+        return plan_tokens(plan, view)
+    except LookupError as error:
+        broken = violation(Case(plan, view, 0, 0, engine.declared))
+        if broken is not None:
+            raise lawless(engine.id, broken) from error
+        raise
 
 
 def in_reference(measured: int | None, budget: Budget) -> int | None:

@@ -1,0 +1,30 @@
+"""What is known of an engine that failed."""
+
+from __future__ import annotations
+
+from contextengine_server.context.laws.case import Violation
+
+
+class EngineBroken(Exception):
+    """An engine threw, answered something that is no answer, or its plan broke a law. The text can
+    be shown to anybody; what the engine threw is the cause."""
+
+    def __init__(self, engine_id: str, how: str, law: int = 0) -> None:
+        super().__init__(how)
+        self.engine_id = engine_id
+        self.how = how
+        self.law = law
+        """The number of the law that broke; 0: it was none."""
+
+
+def threw(engine_id: str, error: Exception) -> EngineBroken:
+    """What an engine's exception says: its type, and no more. Its text may quote what it choked on,
+    and is for operators."""
+    broken = EngineBroken(engine_id, type(error).__name__)
+    broken.__cause__ = error  # also where it is kept and not raised
+    return broken
+
+
+def lawless(engine_id: str, violation: Violation) -> EngineBroken:
+    """What a plan that broke a law says."""
+    return EngineBroken(engine_id, str(violation), violation.law)
