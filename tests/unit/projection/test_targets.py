@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from contextengine_server.projection import anthropic, codex
 from contextengine_server.projection.model import ChatRole, Item, Text
 from contextengine_server.projection.projection import Projection
-from contextengine_server.projection.target import RequestBody
+from contextengine_server.projection.target import RequestBody, Target
 from contextengine_server.projection.targets import OWN, Targets
 from contextengine_server.projection.task import Task
 
@@ -85,3 +85,13 @@ def test_the_first_renderer_is_the_default() -> None:
 )
 def test_a_body_is_made_of_what_a_projection_answers(body, sent, wanted) -> None:
     assert body(sent) == wanted
+
+
+def test_every_field_of_a_record_is_documented() -> None:
+    table = DOCS.read_text().partition("| field | what it says |")[2].partition("\n\n")[0]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.+?`) \| ", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert named == set(Target.__struct_fields__)
