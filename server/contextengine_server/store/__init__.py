@@ -1,2 +1,2 @@
-"""Where rows are kept: the interface, the tables, the migrations, and a package for each
-database."""
+"""Where rows are kept: the contract of stores (`protocols`, `rows`, `errors`, `search`), what they
+share, and a folder for each."""

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
-from .search import Run
+from .index import Run
 from .statements import SQL
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import job_values
 
-from .search import Run
+from .index import Run
 from .statements import SQL
 
 

@@ -15,7 +15,7 @@ from contextengine_server.store.sql import columns
 from contextengine_server.store.sql.columns import named, spawn_values
 
 from . import reads, writes
-from .search import Run
+from .index import Run
 from .statements import SQL
 
 T = TypeVar("T")

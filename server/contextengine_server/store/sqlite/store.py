@@ -37,9 +37,9 @@ from contextengine_server.store.sql.migrations import HEAD
 
 from . import database, passages, reads, writes
 from .guards import SqliteGuards
+from .index import SqliteIndex
 from .model_leases import SqliteModelLeases
 from .readers import Readers
-from .search import SqliteIndex
 from .spawns import SqliteSpawns
 from .workload import SqliteWorkloads
 from .writer import Writer

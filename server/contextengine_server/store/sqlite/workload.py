@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from contextengine_server.store.rows import Workload
 
-from .search import Run
+from .index import Run
 from .statements import SQL
 
 

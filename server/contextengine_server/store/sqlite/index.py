@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, SearchSpan
 
-from . import matching, passages
+from . import lookups, passages
 
 T = TypeVar("T")
 
@@ -79,16 +79,14 @@ class SqliteIndex:
 
     async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
         """How many documents each lane matches."""
-        return (
-            await self._read(matching.count, spans, lanes) if self.available else [0] * len(lanes)
-        )
+        return await self._read(lookups.count, spans, lanes) if self.available else [0] * len(lanes)
 
     async def find(
         self, spans: Sequence[SearchSpan], lanes: Sequence[Lane], limit: int
     ) -> list[Match]:
         """At most `limit` places, the heaviest first."""
         return (
-            await self._read(matching.find, spans, lanes[:MAX_LANES], limit)
+            await self._read(lookups.find, spans, lanes[:MAX_LANES], limit)
             if self.available and lanes
             else []
         )
@@ -98,7 +96,7 @@ class SqliteIndex:
     ) -> tuple[list[Match], int | None]:
         """Passages from the newest place down."""
         return (
-            await self._read(matching.scan, span, limit, below, containing)
+            await self._read(lookups.scan, span, limit, below, containing)
             if self.available
             else ([], None)
         )
