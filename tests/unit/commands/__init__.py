@@ -1,0 +1,1 @@
+"""Every command without gRPC, over the store in memory."""

@@ -1,0 +1,133 @@
+"""Ingest: messages are stored, all or none, each once."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.errors import (
+    InvalidField,
+    MessageConflict,
+    RequestIdReused,
+    TooLarge,
+)
+from contextengine_server.session.address import Ref
+from contextengine_server.session.append import Disposition
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import AGENT, S1, TENANT, Server, incoming, request, spoken, user
+
+
+async def test_messages_are_stored_in_order_under_one_revision(server: Server) -> None:
+    done = await server.context.ingest.run(TENANT, S1, spoken("a", "b", "c"), None)
+    assert [(one.sequence, one.disposition) for one in done.stored] == [
+        (1, Disposition.STORED),
+        (2, Disposition.STORED),
+        (3, Disposition.STORED),
+    ]
+    assert done.revision == (await server.head()).revision == 1
+    assert await server.stored() == ["a", "b", "c"]
+
+
+async def test_what_is_there_is_a_duplicate_and_commits_nothing(server: Server) -> None:
+    await server.ingest("a", "b")
+    done = await server.context.ingest.run(TENANT, S1, spoken("a", "b"), None)
+    assert [(one.sequence, one.disposition) for one in done.stored] == [
+        (1, Disposition.DUPLICATE),
+        (2, Disposition.DUPLICATE),
+    ]
+    assert done.revision == 1
+    assert server.store.calls["commit"] == 1
+
+
+async def test_an_id_twice_in_one_batch_is_one_message(server: Server) -> None:
+    messages = incoming(user("a", "m1"), user("a", "m1"))
+    done = await server.context.ingest.run(TENANT, S1, messages, None)
+    assert [one.sequence for one in done.stored] == [1, 1]
+    assert await server.stored() == ["a"]
+
+
+async def test_the_same_text_without_an_id_is_another_message(server: Server) -> None:
+    for _ in range(2):
+        await server.ingest("a", ids=False)
+    assert await server.stored() == ["a", "a"]
+
+
+async def test_a_conflict_stores_nothing_of_the_batch(server: Server) -> None:
+    await server.ingest("a")
+    with pytest.raises(MessageConflict) as refused:
+        await server.context.ingest.run(
+            TENANT, S1, incoming(user("new", "new"), user("other", "a")), None, "batch"
+        )
+    assert refused.value.violations[0].field == "batch[1].id"
+    known, sent = refused.value.metadata["stored_hash"], refused.value.metadata["sent_hash"]
+    assert (known, sent) == (spoken("a")[0].hash.hex(), incoming(user("other"))[0].hash.hex())
+    assert await server.stored() == ["a"]
+    assert (await server.head()).revision == 1
+
+
+async def test_the_same_request_again_answers_what_it_answered(server: Server) -> None:
+    messages = spoken("a", "b", ids=False)
+    first = await server.context.ingest.run(TENANT, S1, messages, request())
+    await server.ingest("c")
+    again = await server.context.ingest.run(TENANT, S1, messages, request())
+    assert (again.stored, again.revision) == (first.stored, first.revision)
+    assert await server.stored() == ["a", "b", "c"]
+
+
+async def test_a_request_id_is_for_one_request(server: Server) -> None:
+    await server.context.ingest.run(TENANT, S1, spoken("a", ids=False), request(digest=b"1"))
+    with pytest.raises(RequestIdReused) as refused:
+        await server.context.ingest.run(TENANT, S1, spoken("b", ids=False), request(digest=b"2"))
+    assert refused.value.violations[0].field == "request_id"
+    assert await server.stored() == ["a"]
+
+
+async def test_items_of_ours_that_come_back_are_not_stored(server: Server) -> None:
+    await server.ingest("a")
+    done = await server.context.ingest.run(TENANT, S1, incoming(user("b", "ce:summary:x")), None)
+    assert [(one.sequence, one.disposition) for one in done.stored] == [(0, Disposition.DUPLICATE)]
+    assert await server.stored() == ["a"]
+
+
+async def test_a_session_holds_so_many_messages(serve: Serve) -> None:
+    server = await serve(**{"sessions.max_session_messages": 2})
+    await server.ingest("a", "b")
+    with pytest.raises(TooLarge) as refused:
+        await server.ingest("c")
+    assert refused.value.metadata == {"limit": "2"}
+    assert await server.ingest("a") == 1  # what is stored is no more
+    assert await server.stored() == ["a", "b"]
+
+
+async def test_a_key_names_its_session_and_a_new_id_rotates_it(server: Server) -> None:
+    await server.ingest("a", ref=Ref(AGENT, key="chat"))
+    await server.ingest("b", ref=Ref(AGENT, "second", key="chat"))
+    await server.ingest("c", ref=Ref(AGENT, key="chat"))
+    assert await server.stored(Ref(AGENT, "chat")) == ["a"]
+    assert await server.stored(Ref(AGENT, "second")) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "field"),
+    [
+        (Ref("", "s1"), "session.agent_id"),
+        (Ref(AGENT), "session.session_id"),
+        (Ref(AGENT, "s" * 257), "session.session_id"),
+        (Ref(AGENT, "s1", "k" * 257), "session.session_key"),
+        (Ref("a\x00b", "s1"), "session.agent_id"),
+    ],
+)
+async def test_a_session_that_cannot_be_is_refused(server: Server, ref: Ref, field: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        await server.ingest("a", ref=ref)
+    assert refused.value.violations[0].field == field
+    assert (await server.store.counts())["sessions"] == 0
+
+
+async def test_what_is_stored_is_told_and_counted(server: Server) -> None:
+    await server.ingest("a", "b")
+    await server.ingest("b", "c")
+    created, first, second = server.events("session:")
+    assert (created.name, created.revision) == ("session:created", 1)
+    assert first.counts["messages"] == 2
+    assert (second.counts["messages"], second.revision) == (1, 2)
+    assert server.core.meters.messages.value == 3

@@ -1,0 +1,1 @@
+"""The session aggregate, alone and beside another server over the same store."""

@@ -1,0 +1,256 @@
+"""What another server does between a compaction's plan and its commit: appends do no harm, what
+reshapes the history has it planned again or refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
+from contextengine_server.compaction.proposal import EXPIRES_MS, Decision
+from contextengine_server.compaction.request import DEFERRED, HELD
+from contextengine_server.context.plan import Summarized
+from contextengine_server.errors import LostRace
+from contextengine_server.session.sessions import MAX_TRIES
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Meanwhile,
+    Server,
+    assistant,
+    incoming,
+    request,
+    result,
+    scope,
+    turns,
+    user,
+)
+from tests.unit.session.test_two_servers import same_as_cold
+
+
+@pytest.fixture
+async def session(server: Server) -> None:
+    """A session with something to compact, and a call that was given up at its beginning."""
+    begin = incoming(user("a", "1"), assistant("calls", "2", "c1"), user("b", "3"))
+    await server.context.ingest.run(TENANT, S1, [*begin, *turns(1, 6)], None)
+
+
+async def live(server: Server) -> list[str]:
+    """The ids of the live summaries."""
+    return [row.id for row in await server.store.summaries(scope())]
+
+
+# A pass.
+
+
+async def test_appends_meanwhile_are_kept(session: None, server: Server, other: Server) -> None:
+    server.summarizer.meanwhile = [lambda: other.talk(7, 1)]
+    done = await server.compact(4_000)
+    assert done.done.compacted
+    assert len(server.summarizer.asked) == len(await live(server))  # no pass was made twice
+    assert (await server.stored())[-1].startswith("a7 ")
+    await same_as_cold(server, other)
+
+
+async def test_an_append_between_the_look_and_the_commit(
+    session: None, server: Server, other: Server
+) -> None:
+    server.store.before_commit = [lambda: other.talk(7, 1)]
+    assert (await server.compact(4_000)).done.compacted
+    assert len(await live(server)) == len(server.summarizer.asked)
+    assert (await server.stored())[-1].startswith("a7 ")
+    await same_as_cold(server, other)
+
+
+async def test_a_compaction_that_always_loses(session: None, server: Server, other: Server) -> None:
+    server.store.before_commit = [
+        lambda at=at: other.ingest(f"o{at}")  # type: ignore[misc]
+        for at in range(MAX_TRIES)
+    ]
+    with pytest.raises(LostRace):
+        await server.compact(4_000)
+    assert await live(server) == []
+
+
+async def rewind(other: Server) -> None:
+    await other.context.record_host_change.run(TENANT, S1, Rewound(13), request("rewind"))
+
+
+async def late(other: Server) -> None:
+    await other.context.ingest.run(TENANT, S1, incoming(result("c1", "late", "late")), None)
+
+
+async def undo(other: Server) -> None:
+    """A compaction and its undo: the generation is what it was."""
+    await other.compact(4_000)
+    await other.compact(undo_to_generation=0)
+
+
+async def compact(other: Server) -> None:
+    await other.compact(4_000)
+
+
+@pytest.mark.parametrize("change", [rewind, late, compact])
+async def test_what_reshapes_the_history_has_it_planned_again(
+    session: None, server: Server, other: Server, change: object
+) -> None:
+    assert callable(change)
+    server.summarizer.meanwhile = [lambda: change(other)]
+    await server.compact(4_000)
+    rows = await server.store.summaries(scope())
+    covered = [(row.first_sequence, row.last_sequence) for row in rows if not row.depth]
+    assert covered == sorted(set(covered))
+    assert all(before[1] < after[0] for before, after in pairwise(covered))
+    await same_as_cold(server, other)
+    await same_as_cold(other, server)
+
+
+async def test_a_session_rewound_under_its_summary(
+    session: None, server: Server, other: Server
+) -> None:
+    """What left the view is in no summary."""
+
+    async def back() -> None:
+        await other.context.record_host_change.run(TENANT, S1, Rewound(3), request("rewind"))
+
+    server.summarizer.meanwhile = [back]
+    assert not (await server.compact(4_000)).done.compacted
+    assert await live(server) == []
+    assert await server.shown() == await other.shown()
+    assert (await server.shown())[0] == "a"
+
+
+async def test_an_undo_of_the_other_holds_what_was_planned_before_it(
+    session: None, server: Server, other: Server
+) -> None:
+    server.summarizer.meanwhile = [lambda: undo(other)]
+    done = await server.compact(4_000, force=False)
+    assert done.done.reason == HELD
+    assert await live(server) == []
+
+
+async def test_a_session_that_is_always_reshaped_is_left_to_the_background(
+    session: None, server: Server, other: Server
+) -> None:
+    server.summarizer.meanwhile = [
+        lambda at=at: other.context.record_host_change.run(  # type: ignore[misc]
+            TENANT, S1, Rewound(15), request(f"rewind{at}")
+        )
+        for at in range(4)
+    ]
+    done = await server.compact(4_000)
+    assert (done.done.compacted, done.done.reason) == (False, DEFERRED)
+    assert len(server.summarizer.asked) == 4
+
+
+async def test_a_session_deleted_under_its_summary(
+    session: None, server: Server, other: Server
+) -> None:
+    """The summary of one life is not committed to the next."""
+
+    async def again() -> None:
+        await other.sessions.delete.run(TENANT, S1, expected_revision=None, cascade=False)
+        await other.ingest("other")
+
+    server.summarizer.meanwhile = [again]
+    assert not (await server.compact(4_000)).done.compacted
+    assert await live(server) == []
+    assert await server.shown() == ["other"]
+
+
+# Proposals.
+
+
+async def propose(server: Server) -> str:
+    """A proposal's id."""
+    proposal = (await server.compact(4_000, propose_only=True)).proposal
+    assert proposal is not None
+    assert proposal.id
+    return proposal.id
+
+
+async def decide(server: Server, proposal: str, accept: bool = True) -> Decision:
+    return (await server.context.commit_compaction.run(TENANT, S1, proposal, accept)).decision
+
+
+async def test_the_other_takes_a_proposal(session: None, server: Server, other: Server) -> None:
+    proposal = await propose(server)
+    assert await live(server) == []
+    assert await decide(other, proposal) is Decision.COMMITTED
+    made = await live(server)
+    assert made
+    assert await decide(server, proposal) is Decision.COMMITTED
+    assert await live(server) == made
+    await same_as_cold(server, other)
+
+
+async def test_a_proposal_may_be_taken_after_appends(
+    session: None, server: Server, other: Server
+) -> None:
+    proposal = await propose(server)
+    await other.talk(7, 1)
+    server.store.before_commit = [lambda: other.ingest("more")]
+    assert await decide(server, proposal) is Decision.COMMITTED
+    assert (await server.shown())[-1] == "more"
+    await same_as_cold(server, other)
+
+
+@pytest.mark.parametrize("change", [rewind, late, compact, undo])
+async def test_a_proposal_over_what_was_reshaped_is_not_taken(
+    session: None, server: Server, other: Server, change: object
+) -> None:
+    assert callable(change)
+    proposal = await propose(server)
+    await change(other)
+    before = await live(server)
+    assert await decide(server, proposal) is Decision.CHANGED
+    assert await live(server) == before
+
+
+@pytest.mark.parametrize("change", [rewind, late, compact, undo])
+async def test_a_proposal_whose_history_is_reshaped_while_it_is_taken(
+    session: None, server: Server, other: Server, change: object
+) -> None:
+    assert callable(change)
+    proposal = await propose(server)
+    server.store.before_commit = [lambda: change(other)]
+    assert await decide(server, proposal) is Decision.CHANGED
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_the_first_decision_of_two_stands(
+    session: None, server: Server, other: Server, first: bool
+) -> None:
+    proposal = await propose(server)
+    decided = Decision.COMMITTED if first else Decision.REFUSED
+    assert await decide(other, proposal, first) is decided
+    assert await decide(server, proposal, not first) is decided
+    assert bool(await live(server)) is first
+
+
+async def test_both_take_a_proposal_at_once(session: None, server: Server, other: Server) -> None:
+    proposal = await propose(server)
+    meanwhile: list[Meanwhile] = [lambda: decide(other, proposal)]
+    server.store.before_commit = meanwhile
+    assert await decide(server, proposal) is Decision.COMMITTED
+    made = [
+        segment
+        for segment in (await server.assemble()).plan.segments
+        if isinstance(segment, Summarized)
+    ]
+    assert len(made) == len(await live(server))
+    assert (await server.head()).generation == len(await live(server))
+
+
+async def test_a_proposal_expires(session: None, server: Server) -> None:
+    proposal = await propose(server)
+    server.clock.advance(EXPIRES_MS / 1000)
+    assert await decide(server, proposal) is Decision.EXPIRED
+    assert await live(server) == []
+
+
+async def test_a_proposal_may_be_taken_until_it_expires(session: None, server: Server) -> None:
+    proposal = await propose(server)
+    server.clock.ms += EXPIRES_MS - 1
+    assert await decide(server, proposal) is Decision.COMMITTED
