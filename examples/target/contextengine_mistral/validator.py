@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from contextengine_server.projection.rules import Problem, RuleFinding, numbered, objects, run
+from contextengine_server.projection.rules import Breach, RuleFinding, numbered, objects, run
 
 BEHIND = {
     "": ("system", "user", "assistant"),
@@ -19,7 +19,7 @@ BEHIND = {
 """Which roles may follow a role; the empty one is before the list."""
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
-Messages = list[Any]
+MessageList = list[Any]
 
 
 def validate(body: Any, model: str = "") -> list[RuleFinding]:
@@ -31,7 +31,7 @@ def validate(body: Any, model: str = "") -> list[RuleFinding]:
     return run((m1, m2, m3, m4, m6_prefill), messages, frozenset({"m6_prefill"}))
 
 
-def m1(messages: Messages) -> Iterator[Problem]:
+def m1(messages: MessageList) -> Iterator[Breach]:
     """There are messages, each an object of a role that the form knows."""
     if not messages:
         yield "messages", "is empty"
@@ -40,7 +40,7 @@ def m1(messages: Messages) -> Iterator[Problem]:
             yield f"messages[{index}].role", f"is none of {', '.join(filter(None, BEHIND))}"
 
 
-def m2(messages: Messages) -> Iterator[Problem]:
+def m2(messages: MessageList) -> Iterator[Breach]:
     """Roles follow one another as they may: no user's message behind results, say."""
     before = ""
     for path, message in numbered(messages, "messages"):
@@ -50,7 +50,7 @@ def m2(messages: Messages) -> Iterator[Problem]:
         before = role
 
 
-def m3(messages: Messages) -> Iterator[Problem]:
+def m3(messages: MessageList) -> Iterator[Breach]:
     """A call has an id of nine letters and digits, used once; the results right behind the calls
     of a message answer each of them once."""
     seen: set[Any] = set()
@@ -73,7 +73,7 @@ def m3(messages: Messages) -> Iterator[Problem]:
             seen.add(name)
 
 
-def m4(messages: Messages) -> Iterator[Problem]:
+def m4(messages: MessageList) -> Iterator[Breach]:
     """A message has a text, but for the model's with calls, which has none."""
     for path, message in numbered(messages, "messages"):
         content = message.get("content")
@@ -85,7 +85,7 @@ def m4(messages: Messages) -> Iterator[Problem]:
             yield f"{path}.content", "is required"
 
 
-def m6_prefill(messages: Messages) -> Iterator[Problem]:
+def m6_prefill(messages: MessageList) -> Iterator[Breach]:
     """A message of the model at the end has to be marked as the beginning of the answer."""
     if messages and objects(messages)[-1].get("role") == "assistant":
         yield f"messages[{len(messages) - 1}]", "is the model's, and not marked as a prefix"

@@ -10,10 +10,10 @@ import msgspec
 
 S = TypeVar("S")
 
-Problem = tuple[str, str]
+Breach = tuple[str, str]
 """Where in the JSON, and what is wrong there."""
 
-Rule = Callable[[S], Iterable[Problem]]
+Rule = Callable[[S], Iterable[Breach]]
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def numbered(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"{path}[{index}]", entry
 
 
-def prefix_breaks(earlier: Sequence[Any], later: Sequence[Any], path: str) -> Iterator[Problem]:
+def prefix_breaks(earlier: Sequence[Any], later: Sequence[Any], path: str) -> Iterator[Breach]:
     """Where a later list does not begin with the earlier one."""
     for index, (before, now) in enumerate(zip(earlier, later, strict=False)):
         if before != now:

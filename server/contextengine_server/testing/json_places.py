@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-Place = tuple[str | int, ...]
+JsonPlace = tuple[str | int, ...]
 """Where a value stands: keys, and indexes in lists."""
 
 
-def texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+def texts(value: Any, place: JsonPlace = ()) -> Iterator[tuple[JsonPlace, str]]:
     """Every text in a JSON value, in order, with its place."""
     if isinstance(value, str):
         yield place, value
@@ -31,12 +31,12 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from objects(inner)
 
 
-def keys_of(place: Place) -> tuple[str, ...]:
+def keys_of(place: JsonPlace) -> tuple[str, ...]:
     """A place without the indexes in it: the same for every entry of a list."""
     return tuple(key for key in place if isinstance(key, str))
 
 
-def with_value(body: Any, place: Place, value: Any) -> Any:
+def with_value(body: Any, place: JsonPlace, value: Any) -> Any:
     """A copy of the body with another value at a place."""
     copied = json.loads(json.dumps(body))
     at = copied
@@ -46,7 +46,7 @@ def with_value(body: Any, place: Place, value: Any) -> Any:
     return copied
 
 
-def without_entry(body: Any, place: Place) -> Any:
+def without_entry(body: Any, place: JsonPlace) -> Any:
     """A copy of the body without the entry of a list."""
     copied = json.loads(json.dumps(body))
     at = copied
@@ -56,7 +56,7 @@ def without_entry(body: Any, place: Place) -> Any:
     return copied
 
 
-def turned_round(body: Any, place: Place) -> Any:
+def turned_round(body: Any, place: JsonPlace) -> Any:
     """A copy of the body whose outermost list on the way to a place is turned round."""
     outer = place[: next(at for at, key in enumerate(place) if isinstance(key, int))]
     at = body

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
+from ..rules import Breach, RuleFinding, numbered, objects, prefix_breaks, run
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 CACHEABLE = ("text", "image", "tool_use", "tool_result", "document")
@@ -66,7 +66,7 @@ def validate(
     return run(rules, subject, frozenset({"a2_prefill"}))
 
 
-def a1(subject: AnthropicRequest) -> Iterator[Problem]:
+def a1(subject: AnthropicRequest) -> Iterator[Breach]:
     """`system` stands at the top, as text or text blocks; within the messages only some newer
     models take it [simonw/llm-anthropic#73; local]."""
     system = subject.system
@@ -84,7 +84,7 @@ def a1(subject: AnthropicRequest) -> Iterator[Problem]:
             yield f"{path}.role", "system belongs to the top"
 
 
-def a2(subject: AnthropicRequest) -> Iterator[Problem]:
+def a2(subject: AnthropicRequest) -> Iterator[Breach]:
     """There are messages; roles are user and assistant, and the user begins; turns of one role side
     by side are merged by the API [local doc string]."""
     if not subject.messages:
@@ -96,14 +96,14 @@ def a2(subject: AnthropicRequest) -> Iterator[Problem]:
             yield f"{path}.role", "the first message is the user's"
 
 
-def a2_prefill(subject: AnthropicRequest) -> Iterator[Problem]:
+def a2_prefill(subject: AnthropicRequest) -> Iterator[Breach]:
     """An assistant's message at the end is the beginning of the answer, which models without
     prefill refuse [local doc string]: advice."""
     if subject.turns and subject.turns[-1][1] == "assistant":
         yield subject.turns[-1][0], "is a prefill, which not every model takes"
 
 
-def a3(subject: AnthropicRequest) -> Iterator[Problem]:
+def a3(subject: AnthropicRequest) -> Iterator[Breach]:
     """Each tool_use of a message has its tool_result in the next [anthropics/claude-code#8612,
     #8210]."""
     turns = subject.turns
@@ -120,7 +120,7 @@ def a3(subject: AnthropicRequest) -> Iterator[Problem]:
                 yield path, f"tool_use {block.get('id')!r} has no tool_result in the next message"
 
 
-def a4(subject: AnthropicRequest) -> Iterator[Problem]:
+def a4(subject: AnthropicRequest) -> Iterator[Breach]:
     """Each tool_result refers, once, to a tool_use of the message before; never in the first
     [claude-code#18947, #13460]."""
     before: list[BlockJson] = []
@@ -142,7 +142,7 @@ def a4(subject: AnthropicRequest) -> Iterator[Problem]:
         before = blocks
 
 
-def a5(subject: AnthropicRequest) -> Iterator[Problem]:
+def a5(subject: AnthropicRequest) -> Iterator[Breach]:
     """In the user's message the tool_result blocks come first, text after them
     [platform.claude.com, handle tool calls]."""
     for path, role, blocks in subject.turns:
@@ -151,7 +151,7 @@ def a5(subject: AnthropicRequest) -> Iterator[Problem]:
             yield path, "a tool_result stands behind something else"
 
 
-def a6(subject: AnthropicRequest) -> Iterator[Problem]:
+def a6(subject: AnthropicRequest) -> Iterator[Breach]:
     """Nothing but tool_use follows a tool_use in the assistant's message [a recorded answer of the
     API, which was the error of A3]."""
     for path, role, blocks in subject.turns:
@@ -160,7 +160,7 @@ def a6(subject: AnthropicRequest) -> Iterator[Problem]:
             yield path, "something stands behind a tool_use"
 
 
-def a7(subject: AnthropicRequest) -> Iterator[Problem]:
+def a7(subject: AnthropicRequest) -> Iterator[Breach]:
     """Ids of tool_use are unique, of letters, digits, `_` and `-`, at most 64 [trycua/cua#524,
     LibreChat-AI/agents#153, HKUDS/nanobot#4356]."""
     seen: set[Any] = set()
@@ -173,14 +173,14 @@ def a7(subject: AnthropicRequest) -> Iterator[Problem]:
         seen.add(name)
 
 
-def a8(subject: AnthropicRequest) -> Iterator[Problem]:
+def a8(subject: AnthropicRequest) -> Iterator[Breach]:
     """`input` of a tool_use is an object, not text, and it has a name [local]."""
     for path, block in _of_type(subject, "tool_use"):
         if not isinstance(block.get("input"), Mapping) or not block.get("name"):
             yield path, "needs a name and an object as input"
 
 
-def a9(subject: AnthropicRequest) -> Iterator[Problem]:
+def a9(subject: AnthropicRequest) -> Iterator[Breach]:
     """A thinking block has its text and its signature, redacted_thinking its data; neither blank,
     altered or of another model [local; langchain#29971, claude-code#63284, claude-code-hub#518]."""
     for path, block in _of_type(subject, "thinking"):
@@ -198,7 +198,7 @@ def a9(subject: AnthropicRequest) -> Iterator[Problem]:
             yield path, "needs its data"
 
 
-def a10(subject: AnthropicRequest) -> Iterator[Problem]:
+def a10(subject: AnthropicRequest) -> Iterator[Breach]:
     """A turn's thinking is kept whole, at its beginning, or dropped whole [RooCode#10351,
     Antigravity-Manager#139, hermes-agent#24107]."""
     for path, role, blocks in subject.turns:
@@ -207,7 +207,7 @@ def a10(subject: AnthropicRequest) -> Iterator[Problem]:
             yield path, "thinking stands behind something else, or is not the assistant's"
 
 
-def a11(subject: AnthropicRequest) -> Iterator[Problem]:
+def a11(subject: AnthropicRequest) -> Iterator[Breach]:
     """At most four blocks carry cache_control, over tools, system and messages; only text that is
     not empty, images, tool_use, tool_result and documents do; ttl is 5m or 1h
     [Wei-Shaw/sub2api#176, tghamm/Anthropic.SDK#50, browser-use#3636, claude-code#50082,
@@ -230,7 +230,7 @@ def a11(subject: AnthropicRequest) -> Iterator[Problem]:
         yield "cache_control", f"stands on {count} blocks, at most {MAX_BREAKPOINTS} may carry it"
 
 
-def a12(subject: AnthropicRequest) -> Iterator[Problem]:
+def a12(subject: AnthropicRequest) -> Iterator[Breach]:
     """A cached prefix is exact to the byte, in the order tools, system, messages; the marks
     themselves are no part of it [platform.claude.com, prompt caching]."""
     earlier = [_unmarked(message) for message in objects(list(subject.earlier))]
@@ -246,7 +246,7 @@ def a12(subject: AnthropicRequest) -> Iterator[Problem]:
     yield from prefix_breaks(earlier, now, "messages")
 
 
-def a13(subject: AnthropicRequest) -> Iterator[Problem]:
+def a13(subject: AnthropicRequest) -> Iterator[Breach]:
     """Text blocks are not empty; a user's turn has text that is not white space, or another block;
     an assistant's may be empty [experientiallabs#799, #804, verified live by its authors]."""
     for path, role, blocks in subject.turns:
@@ -264,7 +264,7 @@ def a13(subject: AnthropicRequest) -> Iterator[Problem]:
             yield path, "says nothing"
 
 
-def a14(subject: AnthropicRequest) -> Iterator[Problem]:
+def a14(subject: AnthropicRequest) -> Iterator[Breach]:
     """Image data are jpeg, png, gif or webp [local]; a whole request has max_tokens and at most
     100,000 messages [local doc string]."""
     for path, block in _of_type(subject, "image"):

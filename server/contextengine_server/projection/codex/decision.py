@@ -1,5 +1,5 @@
 """What becomes of the native thread: whether the context is projected, into which thread, and why
-(openclaw-contract §6.8)."""
+("Modes and reasons" in docs/projection.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The renderer `openclaw`: the frame of OpenClaw's own projection (2026.9), byte for byte
-(openclaw-contract §6.2 to §6.6).
+("The renderer `openclaw`" in docs/projection.md).
 
 Lengths are UTF-16 units, white space is JavaScript's. The frame does not escape what it holds: that
 is what `jsonl` is for.

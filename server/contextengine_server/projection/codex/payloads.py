@@ -1,5 +1,5 @@
 """Tool payloads as OpenClaw's projection preserves them: calls by the shape of their input, results
-redacted (openclaw-contract §6.5)."""
+redacted ("Payloads and secrets" in docs/projection.md)."""
 
 from __future__ import annotations
 

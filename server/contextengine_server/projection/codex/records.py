@@ -41,7 +41,7 @@ STUB_CHARS = 160
 """Characters of a stub's head and of its tail. A body is worth a stub from four times that on."""
 
 
-class Recorded(msgspec.Struct):
+class ItemRecords(msgspec.Struct):
     """What an item is as records, wherever it stands."""
 
     name: str
@@ -75,7 +75,7 @@ class PlacedRecords(msgspec.Struct, frozen=True):
     position: int
     item: Item
     turn: int
-    made: Recorded
+    made: ItemRecords
 
 
 def line(record: Record) -> str:
@@ -91,7 +91,7 @@ def parse_line(text: str) -> Record:
 
 def recorded(
     items: Sequence[Item], payload: Payload, redact: Callable[[str], str]
-) -> list[Recorded]:
+) -> list[ItemRecords]:
     """The items as records. Raises ProjectionImpossible for lone surrogates."""
     shown = payload.value  # a text is looked up far quicker than a member of an Enum
     key = shown, redact
@@ -103,7 +103,7 @@ def recorded(
     ]
 
 
-def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[PlacedRecords]:
+def placed(items: Sequence[Item], made: Sequence[ItemRecords]) -> list[PlacedRecords]:
     """The records of items in their places."""
     entries: list[PlacedRecords] = []
     turn = position = 0
@@ -117,10 +117,12 @@ def placed(items: Sequence[Item], made: Sequence[Recorded]) -> list[PlacedRecord
     return entries
 
 
-def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str = "") -> Recorded:
+def _recorded(
+    item: Item, payload: str, redact: Callable[[str], str], place: str = ""
+) -> ItemRecords:
     """`place` names an item that has neither id nor sequence. What a recall tool finds an item by
     is its host id or sequence."""
-    made = Recorded(f"#{item.sequence}" if item.sequence and not item.id else item.id or place)
+    made = ItemRecords(f"#{item.sequence}" if item.sequence and not item.id else item.id or place)
     _check(item, made.name)
     for part in item.parts:
         _add(made, item, made.name, part, Payload(payload), redact)
@@ -129,7 +131,7 @@ def _recorded(item: Item, payload: str, redact: Callable[[str], str], place: str
     return made
 
 
-def _kept(item: Item, cache: ItemCache, payload: str, redact: Callable[[str], str]) -> Recorded:
+def _kept(item: Item, cache: ItemCache, payload: str, redact: Callable[[str], str]) -> ItemRecords:
     """For items that come again: nothing that is made is changed later, so it serves every
     projection."""
     made = _recorded(item, payload, redact)
@@ -139,7 +141,7 @@ def _kept(item: Item, cache: ItemCache, payload: str, redact: Callable[[str], st
 
 
 def _add(
-    made: Recorded,
+    made: ItemRecords,
     item: Item,
     name: str,
     part: Part,

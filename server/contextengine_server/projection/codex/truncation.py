@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..model import ChatRole, Item
-from .records import PlacedRecords, Record, Recorded, line, omitted, placed
+from .records import ItemRecords, PlacedRecords, Record, line, omitted, placed
 
 RATCHET = 0.75
 """How far down a cut goes, as a share of the limit."""
@@ -64,7 +64,7 @@ class Fitted(msgspec.Struct):
     fits: bool
 
 
-def fit(items: Sequence[Item], made: Sequence[Recorded], limit: int, earlier: Cut) -> Fitted:
+def fit(items: Sequence[Item], made: Sequence[ItemRecords], limit: int, earlier: Cut) -> Fitted:
     """The items' records for a limit in characters, line ends included; goes on from the earlier
     cut."""
     if earlier == _NONE and (chars := sum([one.chars for one in made])) <= limit:

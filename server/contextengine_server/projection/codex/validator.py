@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from .. import openai_responses
-from ..rules import Problem, RuleFinding, mapping, numbered, objects, run
+from ..rules import Breach, RuleFinding, mapping, numbered, objects, run
 
 TURN_CHARS, OUTPUT_BYTES, KNOWN_OUTPUT_BYTES, CONTEXT_BYTES = 1 << 20, 12_000, 48_000, 4_000
 _MEMBERS = {"developerInstructions", "input", "items", "additionalContext", "toolOutput"}
@@ -63,20 +63,20 @@ def validate(body: Any, model: str = "") -> list[RuleFinding]:
     return found + (openai_responses.validate(body["items"]) if body.get("items") else [])
 
 
-def x1(subject: CodexRequest) -> Iterator[Problem]:
+def x1(subject: CodexRequest) -> Iterator[Breach]:
     """The turn's texts have at most 1,048,576 code points together."""
     if (total := sum(map(len, subject.texts))) > TURN_CHARS:
         yield "input", f"has {total} characters, at most {TURN_CHARS} are taken"
 
 
-def x2(subject: CodexRequest) -> Iterator[Problem]:
+def x2(subject: CodexRequest) -> Iterator[Breach]:
     """No lone surrogates: Codex does not answer such a line at all."""
     for path, text in _strings(subject.body, ""):
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             yield path, "holds a lone surrogate"
 
 
-def x3(subject: CodexRequest) -> Iterator[Problem]:
+def x3(subject: CodexRequest) -> Iterator[Breach]:
     """A user's text does not look like Codex's own context: it would be dropped at the next
     compaction."""
     for index, text in enumerate(subject.texts):
@@ -88,14 +88,14 @@ def x3(subject: CodexRequest) -> Iterator[Problem]:
                 yield path, "looks like context of Codex's own"
 
 
-def x4(subject: CodexRequest) -> Iterator[Problem]:
+def x4(subject: CodexRequest) -> Iterator[Breach]:
     """Developer instructions are not blank: white space would be sent as it is."""
     text = subject.body.get("developerInstructions")
     if text is not None and not str(text).strip():
         yield "developerInstructions", "is blank: leave it out"
 
 
-def x5(subject: CodexRequest) -> Iterator[Problem]:
+def x5(subject: CodexRequest) -> Iterator[Breach]:
     """An injected output is not longer than the model's policy, or Codex cuts it in the middle."""
     for path, item in numbered(subject.body.get("items"), "items"):
         output = item.get("output")
@@ -104,7 +104,7 @@ def x5(subject: CodexRequest) -> Iterator[Problem]:
             yield path, f"has {size} bytes, {subject.output_bytes} are kept"
 
 
-def x6(subject: CodexRequest) -> Iterator[Problem]:
+def x6(subject: CodexRequest) -> Iterator[Breach]:
     """A list of items is not empty, and a message's content is an array of parts."""
     items = subject.body.get("items")
     if items is not None and (not isinstance(items, list) or not items):
@@ -116,7 +116,7 @@ def x6(subject: CodexRequest) -> Iterator[Problem]:
             yield f"{path}.content", "is no array of parts, or empty"
 
 
-def x7(subject: CodexRequest) -> Iterator[Problem]:
+def x7(subject: CodexRequest) -> Iterator[Breach]:
     """`toolOutput` and `input` exclude each other; inputs are of the known types."""
     if subject.body.get("toolOutput") is not None and subject.body.get("input"):
         yield "toolOutput", "stands beside input"
@@ -126,7 +126,7 @@ def x7(subject: CodexRequest) -> Iterator[Problem]:
             yield f"{path}.type", f"is none of {', '.join(kinds)}"
 
 
-def x8(subject: CodexRequest) -> Iterator[Problem]:
+def x8(subject: CodexRequest) -> Iterator[Breach]:
     """A name in additionalContext is a small letter and up to 63 small letters, digits and `_`; a
     value has at most 4,000 bytes."""
     for key, entry in mapping(subject.body.get("additionalContext")).items():
@@ -143,7 +143,7 @@ def x8(subject: CodexRequest) -> Iterator[Problem]:
             )
 
 
-def x9(subject: CodexRequest) -> Iterator[Problem]:
+def x9(subject: CodexRequest) -> Iterator[Breach]:
     """No message of role tool, which Codex passes on, and none of role system, which it loses in
     silence."""
     for path, item in numbered(subject.body.get("items"), "items"):
@@ -151,7 +151,7 @@ def x9(subject: CodexRequest) -> Iterator[Problem]:
             yield f"{path}.role", f"is {item['role']}"
 
 
-def x10(subject: CodexRequest) -> Iterator[Problem]:
+def x10(subject: CodexRequest) -> Iterator[Breach]:
     """Codex mends no order: outputs stand behind their calls, with nothing but calls and outputs
     between."""
     open_calls: set[Any] = set()
@@ -168,7 +168,7 @@ def x10(subject: CodexRequest) -> Iterator[Problem]:
             open_calls.clear()
 
 
-def x11(subject: CodexRequest) -> Iterator[Problem]:
+def x11(subject: CodexRequest) -> Iterator[Breach]:
     """Pictures can be decoded: those that cannot are replaced by a line of text."""
     urls = [(path, part.get("url")) for path, part in numbered(subject.body.get("input"), "input")]
     for path, item in numbered(subject.body.get("items"), "items"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..rules import Problem, RuleFinding, mapping, numbered, objects, prefix_breaks, run
+from ..rules import Breach, RuleFinding, mapping, numbered, objects, prefix_breaks, run
 
 DATA = (
     "text",
@@ -71,7 +71,7 @@ def validate(
     return run((g1, g2, g3, g4, g5, g6, g7, g8, g9, g10), subject)
 
 
-def g1(subject: GeminiRequest) -> Iterator[Problem]:
+def g1(subject: GeminiRequest) -> Iterator[Breach]:
     """Roles are user and model; system text goes into systemInstruction (the SDK checks no roles,
     local)."""
     for path, role, _ in subject.turns:
@@ -84,7 +84,7 @@ def g1(subject: GeminiRequest) -> Iterator[Problem]:
         yield "system_instruction", "holds something else than text"
 
 
-def g2(subject: GeminiRequest) -> Iterator[Problem]:
+def g2(subject: GeminiRequest) -> Iterator[Breach]:
     """Each part has exactly one field of data, and a content has parts (the SDK takes less and
     more, local; the API's rule is inferred)."""
     for path, _, parts in subject.turns:
@@ -97,7 +97,7 @@ def g2(subject: GeminiRequest) -> Iterator[Problem]:
                 yield f"{path}.parts[{index}].text", "is empty"
 
 
-def g3(subject: GeminiRequest) -> Iterator[Problem]:
+def g3(subject: GeminiRequest) -> Iterator[Breach]:
     """There are contents; a turn of calls comes right after the user's or after results; history
     does not begin with the model [google-gemini/gemini-cli#26486, #11814]."""
     if not subject.contents:
@@ -111,7 +111,7 @@ def g3(subject: GeminiRequest) -> Iterator[Problem]:
         before = role
 
 
-def g4(subject: GeminiRequest) -> Iterator[Problem]:
+def g4(subject: GeminiRequest) -> Iterator[Breach]:
     """A turn of results comes right after the turn of its calls [langchain#27799, langgraph#2276,
     litellm#26755]."""
     before: list[PartJson] = []
@@ -121,7 +121,7 @@ def g4(subject: GeminiRequest) -> Iterator[Problem]:
         before = parts
 
 
-def g5(subject: GeminiRequest) -> Iterator[Problem]:
+def g5(subject: GeminiRequest) -> Iterator[Breach]:
     """There are as many results as the turn before has calls, in one content [gemini-cli#3814,
     #16543]."""
     turns = subject.turns
@@ -131,7 +131,7 @@ def g5(subject: GeminiRequest) -> Iterator[Problem]:
             yield path, f"{wanted} calls are followed by {found} results"
 
 
-def g6(subject: GeminiRequest) -> Iterator[Problem]:
+def g6(subject: GeminiRequest) -> Iterator[Breach]:
     """A result has its call's name, and its id where there is one [google-genai field docs]."""
     before: list[PartJson] = []
     for path, _, parts in subject.turns:
@@ -144,7 +144,7 @@ def g6(subject: GeminiRequest) -> Iterator[Problem]:
         before = parts
 
 
-def g7(subject: GeminiRequest) -> Iterator[Problem]:
+def g7(subject: GeminiRequest) -> Iterator[Breach]:
     """`args` and `response` are objects; `output` and `error` are the keys for plain results
     [local: text is rejected]."""
     for path, _, parts in subject.turns:
@@ -156,7 +156,7 @@ def g7(subject: GeminiRequest) -> Iterator[Problem]:
                 yield path, "response is no object"
 
 
-def g8(subject: GeminiRequest) -> Iterator[Problem]:
+def g8(subject: GeminiRequest) -> Iterator[Breach]:
     """From Gemini 3 on, in the turn that goes on (behind the user's last ordinary content), the
     first call of each step carries a thoughtSignature
     [ai.google.dev/gemini-api/docs/thought-signatures]."""
@@ -175,7 +175,7 @@ def g8(subject: GeminiRequest) -> Iterator[Problem]:
             yield path, "the first call of the step has no thoughtSignature"
 
 
-def g9(subject: GeminiRequest) -> Iterator[Problem]:
+def g9(subject: GeminiRequest) -> Iterator[Breach]:
     """A signature stays in the part that it came in, unaltered; the documented stand-in is
     `skip_thought_signature_validator` [erain/glue v1.8.0, strands-agents#1298]."""
     for path, role, parts in subject.turns:
@@ -195,7 +195,7 @@ def g9(subject: GeminiRequest) -> Iterator[Problem]:
                 yield where, "is none that this model made"
 
 
-def g10(subject: GeminiRequest) -> Iterator[Problem]:
+def g10(subject: GeminiRequest) -> Iterator[Breach]:
     """A part has no unknown keys [local: refused]. What was sent before comes again as it was, for
     the cache's sake."""
     for path, _, parts in subject.turns:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..rules import Problem, RuleFinding, mapping, numbered, objects, run
+from ..rules import Breach, RuleFinding, mapping, numbered, objects, run
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 PARTS = {
@@ -19,7 +19,7 @@ PARTS = {
 }
 MAX_ID = 64
 
-Messages = list[Any]
+MessageList = list[Any]
 
 
 def validate(body: Any, model: str = "") -> list[RuleFinding]:
@@ -31,7 +31,7 @@ def validate(body: Any, model: str = "") -> list[RuleFinding]:
     return run((c1, c2, c3, c4, c5, c6, c7, c8, c9), messages, frozenset({"c8"}))
 
 
-def c1(messages: Messages) -> Iterator[Problem]:
+def c1(messages: MessageList) -> Iterator[Breach]:
     """There are messages, and each is an object whose role is developer, system, user, assistant,
     tool or function [local: others are rejected]."""
     if not messages:
@@ -41,7 +41,7 @@ def c1(messages: Messages) -> Iterator[Problem]:
             yield f"messages[{index}].role", f"is none of {', '.join(ROLES)}"
 
 
-def c2(messages: Messages) -> Iterator[Problem]:
+def c2(messages: MessageList) -> Iterator[Breach]:
     """`content` is required; an assistant's may be null or absent with tool calls, or a refusal,
     only [local doc string]."""
     for path, message in numbered(messages, "messages"):
@@ -53,7 +53,7 @@ def c2(messages: Messages) -> Iterator[Problem]:
             yield f"{path}.content", "is an empty list"
 
 
-def c3(messages: Messages) -> Iterator[Problem]:
+def c3(messages: MessageList) -> Iterator[Breach]:
     """A tool call has an id of at most 64 characters, unique in the list, type `function` and a
     function with a name and its arguments as text (or type `custom`) [local, once lazily validated
     lists are walked; id length: decolua/9router#3167, pydantic-ai#4389]."""
@@ -86,7 +86,7 @@ def c3(messages: Messages) -> Iterator[Problem]:
                 yield where, "needs a type, a name, and its arguments as text"
 
 
-def c4(messages: Messages) -> Iterator[Problem]:
+def c4(messages: MessageList) -> Iterator[Breach]:
     """Tool messages that answer every id follow an assistant's calls at once, before any other role
     [QwenLM/qwen-code#315]."""
     all_messages = objects(messages)
@@ -104,7 +104,7 @@ def c4(messages: Messages) -> Iterator[Problem]:
             )
 
 
-def c5(messages: Messages) -> Iterator[Problem]:
+def c5(messages: MessageList) -> Iterator[Breach]:
     """A tool message answers, once, a call of the assistant's message before it
     [miurla/morphic#136, llama_index#10493, camel#3339]."""
     open_ids: list[Any] = []
@@ -117,7 +117,7 @@ def c5(messages: Messages) -> Iterator[Problem]:
             yield f"{path}.tool_call_id", "names no open call of the assistant's message before it"
 
 
-def c6(messages: Messages) -> Iterator[Problem]:
+def c6(messages: MessageList) -> Iterator[Breach]:
     """A tool message's content is text or parts of text [local]."""
     for path, message in numbered(messages, "messages"):
         content = message.get("content")
@@ -128,7 +128,7 @@ def c6(messages: Messages) -> Iterator[Problem]:
             yield f"{path}.content", "may hold text only"
 
 
-def c7(messages: Messages) -> Iterator[Problem]:
+def c7(messages: MessageList) -> Iterator[Breach]:
     """User parts are text, image_url, input_audio and file; an assistant's text and refusal;
     others' text. `input_text` is of the Responses API [local: rejected]."""
     for path, message in numbered(messages, "messages"):
@@ -146,7 +146,7 @@ def c7(messages: Messages) -> Iterator[Problem]:
                 yield f"{where}.image_url", "needs a url"
 
 
-def c8(messages: Messages) -> Iterator[Problem]:
+def c8(messages: MessageList) -> Iterator[Breach]:
     """Arguments should be JSON; what a model wrote wrongly is kept as it is rather than mended in
     silence [inference]: advice."""
     for path, message in numbered(messages, "messages"):
@@ -159,7 +159,7 @@ def c8(messages: Messages) -> Iterator[Problem]:
                     yield f"{where}.function.arguments", "is not JSON"
 
 
-def c9(messages: Messages) -> Iterator[Problem]:
+def c9(messages: MessageList) -> Iterator[Breach]:
     """History is not cut between a call and its results: it begins with no tool message and ends
     with no open call [itmisx/deepx-code#94]."""
     all_messages = objects(messages)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..rules import Problem, RuleFinding, numbered, objects, prefix_breaks, run
+from ..rules import Breach, RuleFinding, numbered, objects, prefix_breaks, run
 
 CALLS = {
     "function_call": "function_call_output",
@@ -52,7 +52,7 @@ def validate(body: Any, model: str = "", *, earlier: Sequence[Any] = ()) -> list
     return run(rules, ResponsesRequest(items, continued, earlier), frozenset())
 
 
-def r1(subject: ResponsesRequest) -> Iterator[Problem]:
+def r1(subject: ResponsesRequest) -> Iterator[Breach]:
     """Every call has exactly one output with its call_id in the input
     [router-for-me/CLIProxyAPI#2368]."""
     outputs = [
@@ -63,7 +63,7 @@ def r1(subject: ResponsesRequest) -> Iterator[Problem]:
             yield path, f"has {count} outputs"
 
 
-def r2(subject: ResponsesRequest) -> Iterator[Problem]:
+def r2(subject: ResponsesRequest) -> Iterator[Breach]:
     """Every output names a call of the input, or of the response before
     [continuedev/continue#10092, can1357/oh-my-pi#106]."""
     calls = {item.get("call_id") for item in objects(subject.items) if item.get("type") in CALLS}
@@ -76,7 +76,7 @@ def r2(subject: ResponsesRequest) -> Iterator[Problem]:
             yield path, "answers no call of the input"
 
 
-def r3(subject: ResponsesRequest) -> Iterator[Problem]:
+def r3(subject: ResponsesRequest) -> Iterator[Breach]:
     """An output comes after its call, and no call_id is used twice on either side [inference; Codex
     does not mend it]."""
     seen: set[tuple[bool, Any]] = set()
@@ -91,7 +91,7 @@ def r3(subject: ResponsesRequest) -> Iterator[Problem]:
         seen.add((kind in CALLS, name))
 
 
-def r4(subject: ResponsesRequest) -> Iterator[Problem]:
+def r4(subject: ResponsesRequest) -> Iterator[Breach]:
     """Kinds match: function_call and function_call_output, custom_tool_call and
     custom_tool_call_output; a local_shell_call is answered by a function_call_output [openai/codex
     normalize.rs]."""
@@ -106,7 +106,7 @@ def r4(subject: ResponsesRequest) -> Iterator[Problem]:
             yield path, f"answers a {call}"
 
 
-def r5(subject: ResponsesRequest) -> Iterator[Problem]:
+def r5(subject: ResponsesRequest) -> Iterator[Breach]:
     """An output has a call_id: strict endpoints refuse those without, although the type allows it
     [openai/codex#42088; local]."""
     for path, item in subject.numbered:
@@ -114,7 +114,7 @@ def r5(subject: ResponsesRequest) -> Iterator[Problem]:
             yield f"{path}.call_id", "is required"
 
 
-def r6(subject: ResponsesRequest) -> Iterator[Problem]:
+def r6(subject: ResponsesRequest) -> Iterator[Breach]:
     """Items are objects. Arguments and a custom call's input are text; an output is text or a list
     of text, image and file parts [local]."""
     for index, item in enumerate(subject.items):
@@ -140,7 +140,7 @@ def r6(subject: ResponsesRequest) -> Iterator[Problem]:
                 yield f"{path}.output", "is neither text nor a list of parts"
 
 
-def r7(subject: ResponsesRequest) -> Iterator[Problem]:
+def r7(subject: ResponsesRequest) -> Iterator[Breach]:
     """Messages are of user, system and developer, with input parts, or of the assistant, with
     output_text and refusal; there is no role tool [local: rejected]."""
     for path, item in subject.numbered:
@@ -160,7 +160,7 @@ def r7(subject: ResponsesRequest) -> Iterator[Problem]:
                 yield f"{where}.text", "is no text"
 
 
-def r8(subject: ResponsesRequest) -> Iterator[Problem]:
+def r8(subject: ResponsesRequest) -> Iterator[Breach]:
     """Reasoning is directly followed by what it produced, a message of the assistant or a call
     [continue#8933, #11994; vercel/ai#7099; openai-agents-python#1611]."""
     items = subject.numbered
@@ -180,7 +180,7 @@ def r8(subject: ResponsesRequest) -> Iterator[Problem]:
             yield f"{path}.id", "is required"
 
 
-def r10(subject: ResponsesRequest) -> Iterator[Problem]:
+def r10(subject: ResponsesRequest) -> Iterator[Breach]:
     """Ids of items are unique, begin as their type does (msg, fc, rs) and are of letters, digits,
     `_` and `-` [earendil-works/pi#5147, #5151; Wei-Shaw/sub2api#3981, BerriAI/litellm#27333]."""
     seen: set[Any] = set()
@@ -199,7 +199,7 @@ def r10(subject: ResponsesRequest) -> Iterator[Problem]:
             )
 
 
-def r11(subject: ResponsesRequest) -> Iterator[Problem]:
+def r11(subject: ResponsesRequest) -> Iterator[Breach]:
     """A call_id is not empty and has at most 64 characters [decolua/9router#3167, openclaw#875,
     pydantic-ai#4389]."""
     for path, item in subject.numbered:
@@ -208,7 +208,7 @@ def r11(subject: ResponsesRequest) -> Iterator[Problem]:
             yield f"{path}.call_id", f"is no text of 1 to {MAX_ID} characters"
 
 
-def r12(subject: ResponsesRequest) -> Iterator[Problem]:
+def r12(subject: ResponsesRequest) -> Iterator[Breach]:
     """A compaction's `encrypted_content` is the provider's own text, unmodified [inference]: here,
     that it is there."""
     for path, item in subject.numbered:
@@ -217,7 +217,7 @@ def r12(subject: ResponsesRequest) -> Iterator[Problem]:
             yield f"{path}.encrypted_content", "is required"
 
 
-def r13(subject: ResponsesRequest) -> Iterator[Problem]:
+def r13(subject: ResponsesRequest) -> Iterator[Breach]:
     """An image has an `image_url`, https or data, or a `file_id`, and a detail of auto, low, high
     or original [codex schema, local]."""
     for path, item in subject.numbered:
@@ -234,7 +234,7 @@ def r13(subject: ResponsesRequest) -> Iterator[Problem]:
                     yield f"{where}.detail", f"is none of {', '.join(DETAILS)}"
 
 
-def r14(subject: ResponsesRequest) -> Iterator[Problem]:
+def r14(subject: ResponsesRequest) -> Iterator[Breach]:
     """Caching is by exact prefix: what was sent before comes again as it was; at most four explicit
     breakpoints [developers.openai.com/api/docs/guides/prompt-caching; local doc string]."""
     yield from prefix_breaks(subject.earlier, subject.items, "input")
