@@ -1,5 +1,5 @@
 """What was evicted stays evicted, whatever is summarized when, by whom and over which steps
-(contract §4: nothing flickers)."""
+(docs/semantics.md#what-stays-and-what-goes)."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_compacted_on_its_way_the_coding_session_stays_lawful_and_below_its_thre
 
 @pytest.mark.parametrize("engine", [DAG, LEGACY], ids=lambda engine: engine.id)
 def test_over_budget_then_compacted_then_it_fits(engine: DagEngine | LegacyEngine) -> None:
-    """Unless what no law lets go exceeds the budget together (contract §3)."""
+    """Unless what no law lets go exceeds the budget together (docs/semantics.md#outcomes)."""
     for rows in (*AIRLINE[::6], CODING):
         total = told(rows, REAL_SHAPER).view.total
         for budget in budgets(total, SHARES[::3]):

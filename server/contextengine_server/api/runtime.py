@@ -24,7 +24,8 @@ from contextengine_server.store.rows import ModelJob
 from contextengine_server.summarize.runtime import Completion
 
 PURPOSE = "context-engine.compaction"
-"""What every job is for, as hosts name such calls (OpenClaw §4.7)."""
+"""What every job is for, by the name that OpenClaw gives such calls
+(src/agents/embedded-agent-runner/compact.queued.ts)."""
 
 MAX_JOBS = 1_000
 """Jobs that one harness may take at once."""

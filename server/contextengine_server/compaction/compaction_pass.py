@@ -19,7 +19,8 @@ from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.shaping import WireShaper
 
 MAX_OVERAGE = 3
-"""A summary of more than so many times its target is cut there (lossless-claw)."""
+"""A summary of more than so many times its target is cut there, as with lossless-claw's option
+summaryMaxOverageFactor (src/db/config.ts)."""
 
 CUT = "\n[cut here: the summary was longer than it may be; what it stands for can be expanded]"
 

@@ -40,10 +40,12 @@ IDLE_POLL_S = 1.0
 WORKERS = 4
 """Jobs at a time, each of another session: most of a job is waiting for a summarizer."""
 PASSES = 5
-"""Passes of one job, so that other sessions get their turn: four leaves and one that folds (Comis's
-bounds of a turn)."""
+"""Passes of one job, so that other sessions get their turn: four leaves, as many
+as Comis makes after a turn (packages/agent/src/context-engine/constants.ts,
+LCD_MAX_LEAF_PASSES_PER_TURN), and one that folds."""
 DEADLINE_S = 120.0
-"""How long one job may take (lossless-claw's sweep); what it committed by then stays."""
+"""How long one job may take, as lossless-claw's option sweepDeadlineMs (src/db/config.ts). What it
+committed by then stays."""
 RETRY_MS = (1_000, 10_000, 60_000, 600_000)
 MAX_SWEEP = 100
 

@@ -1,5 +1,5 @@
-"""Proposals (contract §5): a compaction is worked out and shown, and committed only when the
-harness takes it.
+"""Proposals (docs/semantics.md#proposals): a compaction is worked out and shown, and committed only
+when the harness takes it.
 
 A proposal is kept beside the answers to requests: it survives a restart, and takes nothing from
 anyone until it is taken. It expires harmlessly. It may be taken after messages were appended, but

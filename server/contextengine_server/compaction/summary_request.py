@@ -35,7 +35,8 @@ from contextengine_server.wire.reading import texts_of
 log = structlog.get_logger("contextengine.summarize")
 
 MAX_FOCUS = 800
-"""Code points of a focus that are used (OpenClaw §4.7)."""
+"""Code points of a focus that are used: as many as OpenClaw uses of the text of its command
+/compact."""
 
 _REASONS: dict[Cause, str] = {
     "breaker_open": "breaker_open",
@@ -44,7 +45,7 @@ _REASONS: dict[Cause, str] = {
 }
 EXHAUSTED = "summarizers_exhausted"
 """Why a summary is not by the summarizer that was to be asked first; the last: by none, so that the
-note that counts stands in. The first two are Comis's."""
+note that counts stands in. The first two are Comis's (docs/dag.md#events)."""
 
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 

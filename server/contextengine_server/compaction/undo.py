@@ -1,5 +1,5 @@
-"""Taking compactions back (contract §5): the summaries made since a generation leave the view, what
-they stood in for comes back."""
+"""Taking compactions back: the summaries made since a generation leave the view, and what they
+stood for comes back (docs/semantics.md#undo)."""
 
 from __future__ import annotations
 

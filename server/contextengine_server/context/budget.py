@@ -1,9 +1,10 @@
 """The budget: available = window - system prompt - tools - output reserve - safety margin - rot
 buffer.
 
-The defaults are Comis's: output reserve 8,192, margin the larger of 5 % and 2,048, rot buffer 25 %
-of the window. Tokens of the window and its parts are the model's; what an engine plans with is in
-the reference encoding, which the model's factor leads to.
+The defaults are those of Comis (packages/agent/src/context-engine/constants.ts): output reserve
+8,192, margin the larger of 5 % and 2,048, rot buffer 25 % of the window. Tokens of the window and
+its parts are the model's; what an engine plans with is in the reference encoding, which the model's
+factor leads to.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What stays evicted: how full the view was when its summaries were committed, from which it is
 worked out what had been cut by then.
 
-A summary makes room, and what was evicted before it must not come back for that (contract §4). How
-much was evicted depends on the budget, so the facts of every commit are kept. Only the outermost
-matter: of two commits, the one with the fuller view and the further reach decides at every budget.
+A summary makes room, and what was evicted before it must not come back for that
+(docs/semantics.md#what-stays-and-what-goes). How much was evicted depends on the budget, so the
+facts of every commit are kept. Only the outermost matter: of two commits, the one with the fuller
+view and the further reach decides at every budget.
 """
 
 from __future__ import annotations

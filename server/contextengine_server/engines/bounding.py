@@ -20,8 +20,9 @@ REASON = "over its cap: head and tail"
 
 
 def cap_chars(cell: int) -> int:
-    """The characters of one message that are shown at most (Comis: 0.8 of the budget at 3.5
-    characters a token, 12,000 to 100,000)."""
+    """The characters of one message that are shown at most: 0.8 of the budget at 3.5 characters a
+    token, 12,000 to 100,000, as in Comis
+    (packages/agent/src/context-engine/lcd-fresh-tail-bound.ts)."""
     return max(MIN_CAP_CHARS, min(MAX_CAP_CHARS, int(cell * SHARE * CHARS_PER_TOKEN)))
 
 

@@ -2,7 +2,8 @@
 
 What was said cannot be worked out again: a message that is missing or is not what its hash names is
 told, never mended. Counts, the facts of messages, summaries of nothing and the search index can.
-After Comis's integrity checks, whose event this emits.
+After the integrity checks of Comis (packages/agent/src/context-engine/dag-integrity.ts), whose
+event `context:integrity` this emits.
 """
 
 from __future__ import annotations

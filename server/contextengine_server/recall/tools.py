@@ -28,7 +28,8 @@ from .searching import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, indexed, sear
 from .texts import ROLES, role_name, text_of_body
 
 MAX_HITS = 30
-"""The most hits of one ctx_search, as the Comis tool has it. More are clamped, not refused."""
+"""The most hits of one ctx_search, as in Comis's tool of that name (docs/dag.md). More are clamped,
+not refused."""
 WAIT_S = 2.0
 """How long ctx_search waits for the newest messages to be indexed."""
 

@@ -1,4 +1,4 @@
-"""How a request names a session, and which session that is (contract §1)."""
+"""How a request names a session, and which session that is (docs/semantics.md#naming-a-session)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing messages (contract §2): identity by host id, all or nothing, and the turn's end."""
+"""Storing messages: identity by host id, all or nothing (docs/semantics.md#writing)."""
 
 from __future__ import annotations
 

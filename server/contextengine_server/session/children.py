@@ -1,5 +1,5 @@
 """What becomes of a child that was prepared: it starts, it is taken back, it ends, or its time
-passes (contract §7)."""
+passes (docs/semantics.md#children)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The session's model, and what its provider billed or refused (contract §3): counted at once, in
-force only with a compaction or UpdateModel."""
+"""The session's model, and what its provider billed or refused: counted at once, in force only with
+a compaction or UpdateModel (docs/semantics.md#models-and-usage)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ Phase = Literal["closed", "open", "half_open"]
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """When the breaker opens, and for how long. Defaults are those of Comis (summarizerBreaker)."""
+    """When the breaker opens, and for how long. Defaults are those of Comis's option
+    summarizerBreaker (docs/dag.md#options-of-comis)."""
 
     failure_threshold: int = 5
     """Failures in a row that open it."""

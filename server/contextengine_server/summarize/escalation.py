@@ -17,7 +17,8 @@ from contextengine_server.summarize.request import (
 )
 
 ATTEMPTS = 3
-"""Times that the normal form is tried (Comis)."""
+"""Times that the normal form is tried, as in Comis's leaf pass
+(packages/agent/src/context-engine/lcd-leaf-summarizer.ts)."""
 
 
 class EscalatingSummarizer:

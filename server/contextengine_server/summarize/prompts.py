@@ -23,11 +23,12 @@ TEMPLATE_TOKENS = 700
 under 520)."""
 
 THINKING_TOKENS = 2_048
-"""Room for what a model thinks before it answers, beside the target (lossless-claw)."""
+"""Room for what a model thinks before it answers, beside the target: as much as lossless-claw
+leaves (src/summarize.ts)."""
 
 MESSAGE_CHARS = 50_000
-"""In the aggressive form a longer message is shown head and tail (Comis leaves such messages
-out)."""
+"""In the aggressive form a longer message is shown head and tail. Comis leaves such messages out
+(packages/agent/src/context-engine/constants.ts, OVERSIZED_MESSAGE_CHARS_THRESHOLD)."""
 
 _LEAST_CHARS = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -123,8 +124,7 @@ _TASKS: tuple[tuple[str, str, str], ...] = (
 def target_of(request: SummaryRequest) -> int:
     """The tokens to ask for: the target, at most half of the source; in the aggressive form half of
     that again."""
-    # A target near the size of the source would end as a summary that does not shrink it (Comis
-    # halves as well).
+    # A target near the size of the source would end as a summary that does not shrink it.
     target = max(1, min(request.target_tokens, request.source_tokens // 2))
     return max(1, target // 2) if request.aggressive else target
 

@@ -23,8 +23,8 @@ MOST = 10**12
 
 @dataclass(frozen=True, slots=True)
 class SpendLimits:
-    """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis
-    (summarizerSpend)."""
+    """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis's option
+    summarizerSpend (docs/dag.md#options-of-comis)."""
 
     per_hour: int = 500_000
     per_day: int = 5_000_000

@@ -1,8 +1,9 @@
 """Messages over a cap: their texts from head and tail, around a marker that says what is left out
 and how to get it back.
 
-After Comis's bound for oversized messages. Nothing but the text changes: calls keep their
-arguments, results their ids and flags.
+After Comis's bound for oversized messages
+(packages/agent/src/context-engine/lcd-fresh-tail-bound.ts). Nothing but the text changes: calls
+keep their arguments, results their ids and flags.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from .frames import (
 from .reading import OWN_PREFIX, content_hash, countable, outward, texts_of
 
 NO_RESULT = "No result was recorded for this tool call."
-"""What an abandoned call is answered with, as an error (contract §4)."""
+"""What an abandoned call is answered with, as an error (docs/semantics.md#calls-and-results)."""
 
 MAX_NAMED = 128
 """Characters of a call's id or a tool's name that a note repeats."""

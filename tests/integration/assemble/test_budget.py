@@ -1,5 +1,5 @@
-"""Contract §3: the budget. `message_tokens` is final, `window` runs the algebra, every part is
-named in the reply."""
+"""The budget. `message_tokens` is final, `window` runs the algebra, every part is named in the
+reply. See docs/semantics.md#budgets."""
 
 from __future__ import annotations
 

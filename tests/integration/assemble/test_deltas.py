@@ -1,5 +1,5 @@
-"""Contract §3: delta replies. The chain of hashes tells what the caller holds; nothing that was
-sent is remembered."""
+"""Delta replies. The chain of hashes tells what the caller holds; nothing that was sent is
+remembered. See docs/semantics.md#deltas."""
 
 from __future__ import annotations
 

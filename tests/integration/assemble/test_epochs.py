@@ -1,5 +1,5 @@
-"""Contract §3: the epoch is derived from all that decides how an assembly begins, and a change of
-it is named."""
+"""The epoch is derived from all that decides how an assembly begins, and a change of it is named.
+See docs/semantics.md#epochs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Design §4: with `explain`, one decision for every message of the session. The decisions partition
-the input exactly."""
+"""With `explain`, one decision for every message of the session. The decisions partition the input
+exactly. See docs/semantics.md#outcomes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Contract §4 over the wire: pending, abandoned, late, orphaned, doubled; pins, leading messages,
-the tail."""
+"""Over the wire: pending, abandoned, late, orphaned, doubled; pins, leading messages, the tail. See
+docs/semantics.md#laws."""
 
 from __future__ import annotations
 

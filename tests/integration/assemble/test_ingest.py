@@ -1,4 +1,5 @@
-"""Contract §3: `ingest` in Assemble stores first, and nothing else of an assembly writes."""
+"""`ingest` in Assemble stores first, and nothing else of an assembly writes. See
+docs/semantics.md#order-of-work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Contract §3: the harness's own list is a view and not the truth. It is aligned, what follows is
-new, absence deletes nothing."""
+"""The harness's own list is a view and not the truth. It is aligned, what follows is new, absence
+deletes nothing. See docs/semantics.md#live-lists."""
 
 from __future__ import annotations
 

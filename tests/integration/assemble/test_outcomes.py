@@ -1,5 +1,5 @@
-"""Contract §3: FITS, OVER_BUDGET with the smallest lawful list and the biggest items, DEGRADED with
-a reason; engine failures."""
+"""FITS, OVER_BUDGET with the smallest lawful list and the biggest items, DEGRADED with a reason;
+engine failures. See docs/semantics.md#outcomes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Contract §3: an assembly's id and ReportUsage. Estimates are judged; what is learned comes into
-force only with a compaction or UpdateModel; a refusal's limit bounds the window."""
+"""An assembly's id and ReportUsage. Estimates are judged; what is learned comes into force only
+with a compaction or UpdateModel; a refusal's limit bounds the window. See
+docs/semantics.md#models-and-usage."""
 
 from __future__ import annotations
 

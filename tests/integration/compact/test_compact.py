@@ -1,4 +1,5 @@
-"""Contract §5: Compact works on the stored view and answers honestly what it did, or why not."""
+"""Compact works on the stored view and answers honestly what it did, or why not. See
+docs/semantics.md#compaction."""
 
 from __future__ import annotations
 

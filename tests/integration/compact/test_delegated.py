@@ -1,6 +1,6 @@
-"""Contract §5: an engine that does not own compaction delegates it to a harness that can, and runs
-the built-in one for any other; a harness's own compaction comes back as
-RecordHostChange{COMPACTED}."""
+"""An engine that does not own compaction delegates it to a harness that can, and runs the built-in
+one for any other; a harness's own compaction comes back as RecordHostChange{COMPACTED}. See
+docs/semantics.md#who-compacts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What was evicted stays evicted (contract §4: nothing flickers), over a running service: in memory
-and read again from the store."""
+"""What was evicted stays evicted (docs/semantics.md#what-stays-and-what-goes),
+over a running service: in memory and read again from the store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Contract §6: the core stores before any engine runs, legacy included; so falling back to it, or
-leaving it, loses nothing."""
+"""The core stores before any engine runs, legacy included; so falling back to it, or leaving it,
+loses nothing. See docs/semantics.md#engines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Contract §5: Compact{propose_only} shows what would be done, CommitCompaction takes or refuses
-it. A proposal that nobody takes changes nothing."""
+"""Compact{propose_only} shows what would be done, CommitCompaction takes or refuses it. A proposal
+that nobody takes changes nothing. See docs/semantics.md#proposals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Contract §5: `undo_to_generation` takes compactions back. Nothing was deleted, so all of it comes
-back; and it stays so until a compaction is forced."""
+"""`undo_to_generation` takes compactions back. Nothing was deleted, so all of it comes back; and it
+stays so until a compaction is forced. See docs/semantics.md#undo."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Contract §4: a compaction or eviction holds on the next call as well. Nothing flickers, over a
-real session and while its summaries are made in the background."""
+"""A compaction or eviction holds on the next call as well. Nothing flickers, over a real session
+and while its summaries are made in the background. See
+docs/semantics.md#what-stays-and-what-goes."""
 
 from __future__ import annotations
 

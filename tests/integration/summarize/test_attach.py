@@ -1,5 +1,5 @@
-"""Contract §5: a harness lends its model. What it is asked, what becomes of its answers, and who is
-asked where it cannot."""
+"""A harness lends its model. What it is asked, what becomes of its answers, and who is asked where
+it cannot. See docs/semantics.md#summarizers."""
 
 from __future__ import annotations
 

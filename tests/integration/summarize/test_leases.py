@@ -1,5 +1,5 @@
-"""Contract §5: work has a stored id and a lease, and outlives the stream and the server; its result
-is accepted once."""
+"""Work has a stored id and a lease, and outlives the stream and the server; its result is accepted
+once. See docs/semantics.md#summarizers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hard cases of the fold, one by one (contract §4): each names who speaks, what is called, what is
-answered, and what is shown."""
+"""Hard cases of the fold, one by one (docs/semantics.md#calls-and-results): each names who speaks,
+what is called, what is answered, and what is shown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What a child may recall of its parent: the parent's rows as of the spawn, so many tokens of them,
-for so long (contract §7)."""
+for so long (docs/semantics.md#children)."""
 
 from __future__ import annotations
 

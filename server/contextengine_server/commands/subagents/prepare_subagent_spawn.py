@@ -1,6 +1,6 @@
-"""Children (contract §7): a session that begins with its parent's view, frozen at a revision, or
-empty. Nothing is copied: a fork goes on where its parent stood, as a session that continues another
-does.
+"""Children (docs/semantics.md#children): a session that begins with its parent's view, frozen at a
+revision, or empty. Nothing is copied: a fork goes on where its parent stood, as a session that
+continues another does.
 
 The child's session is made when it is prepared, so that a host that never introduces it loses
 nothing.

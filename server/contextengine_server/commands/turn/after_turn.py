@@ -1,5 +1,5 @@
-"""The end of a turn (contract §2, AfterTurn): its messages, its usage, exactly once where a key is
-given, and the question whether a compaction is due."""
+"""The end of a turn: its messages, its usage, exactly once where a key is given, and the question
+whether a compaction is due (docs/semantics.md#the-end-of-a-turn)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from contextengine_server.telemetry.events import Events
 
 BUDGET_COMPUTED = "context:budget_computed"
 EVICTED = "context:evicted"
-"""The names are those of Comis."""
+"""The names are those of Comis (docs/dag.md#events)."""
 
 _VERDICTS = {FITS: "fits", OVER_BUDGET: "over_budget", DEGRADED: "degraded"}
 

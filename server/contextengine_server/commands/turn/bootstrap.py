@@ -1,5 +1,5 @@
 """Bootstrap: a host and a session are introduced to each other; a session goes on where another one
-stood (contract §1)."""
+stood (docs/semantics.md#bootstrap)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Condensed summaries: which run of neighbouring summaries of one depth is folded into a deeper
 one.
 
-The shallowest depth is folded first, and of it the oldest run (lossless-claw). So nodes of one
-depth stay alike, however many passes made them. What was folded stays below its parent and can be
-expanded.
+The shallowest depth is folded first, and of it the oldest run, as in lossless-claw
+(src/compaction.ts). So nodes of one depth stay alike, however many passes made them. What was
+folded stays below its parent and can be expanded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .options import DagOptions
 def crowded(view: View, available: int, options: DagOptions) -> bool:
     """True where the summaries take more of the view than they should: half of what the threshold
     leaves, at most the tokens of a leaf's chunk, at least those of one condensed summary
-    (lossless-claw's target for the summaries in front)."""
+    (lossless-claw's default of summaryPrefixTargetTokens, src/compaction.ts)."""
     share = int(options.context_threshold * available / 2)
     limit = max(options.condensed_target_tokens, min(options.leaf_chunk_tokens, share))
     return sum(summary.tokens for summary in view.summaries) > limit
@@ -46,8 +46,7 @@ def next_fold(view: View, options: DagOptions, floor: int) -> CompactionStep | N
     return CompactionStep(
         best[0].first_step,
         best[-1].last_step,
-        # Half of the source: a target near its size would end as a summary that hardly shrinks it
-        # (Comis).
+        # Half of the source: a target near its size would end as a summary that hardly shrinks it.
         min(options.condensed_target_tokens, max(floor, gain // 2)),
         replaces=tuple(summary.id for summary in best),
         depth=depth,

@@ -1,5 +1,5 @@
 """Options of the dag, by the names and ranges of the Comis configuration, so that a file carries
-over."""
+over (docs/dag.md#options-of-comis)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ runtime's affair.
 
 It never evicts: over budget it says so, and the harness compacts. The built-in runtime compaction
 makes one summary of the older messages and keeps the newest min(20,000 tokens, half the budget) as
-they are (OpenClaw: keepRecentTokens).
+they are, as OpenClaw does with its setting keepRecentTokens
+(docs/reference/session-management-compaction.md there).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How much of a context goes to Codex. Constants are those of OpenClaw's projection (2026.9) and of
-Codex 0.169."""
+"""How much of a context goes to Codex. Constants are those of OpenClaw's projection of
+2026.9 (extensions/codex/src/app-server/context-engine-projection.ts) and of Codex 0.169."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aligning a harness's own list with the stored view (contract §3, `live`).
+"""Aligning a harness's own list with the stored view (docs/semantics.md#live-lists).
 
 By ids where both have them, else by the longest run of equal contents that ends at the last stored
 message. Where texts repeat and runs are as long, by the first that nothing contradicts. What

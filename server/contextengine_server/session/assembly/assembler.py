@@ -1,5 +1,5 @@
-"""Assembling the context of one model call (contract §3): store what is new, load, plan, check the
-laws, join.
+"""Assembling the context of one model call (docs/semantics.md#assembling): store what is new, load,
+plan, check the laws, join.
 
 Nothing here waits for a summarizer, and nothing is written but `ingest`.
 """

@@ -1,5 +1,5 @@
-"""What a harness's own list shows (contract §3, `live`): the stored view and what follows it, or
-the list itself.
+"""What a harness's own list shows (docs/semantics.md#live-lists): the stored view and what follows
+it, or the list itself.
 
 Items of ours that came back stand where the harness has them, in the form in which they were sent.
 A result that was made up is made up again, where it is still needed.

@@ -1,5 +1,5 @@
-"""This turn's prompt, where it is a stored message (contract §3, `current_message_id`): it stays in
-the assembly, verbatim, like the newest user message."""
+"""This turn's prompt, where it is a stored message (`current_message_id`): it stays in the
+assembly, verbatim, like the newest user message (docs/semantics.md#order-of-work)."""
 
 from __future__ import annotations
 
