@@ -122,8 +122,8 @@ class Appender(msgspec.Struct, frozen=True):
         edit: Edit | None = None,
         over: int | None = None,
     ) -> Written:
-        """Stores messages under the session's lock, which the caller holds. Tokens are counted
-        already.
+        """Stores messages under the session's lock, which the caller holds. Tokens are best counted
+        already, outside the lock.
 
         `first_index`: where in the request's list `incoming` begins. `edit` changes the session's
         head and state in the same commit, which is then made even where no message is new. `over`
@@ -133,6 +133,8 @@ class Appender(msgspec.Struct, frozen=True):
         tries = 0
         while True:
             session.mark_own(incoming)
+            # Whoever made the session since they were counted may count in another encoding.
+            await session.encoding.messages(incoming)
             try:
                 plan = self._plan(session, incoming, field_name, first_index, refuse_conflicts)
                 if not plan.entries and edit is None and not address.bind:

@@ -44,16 +44,16 @@ class Encoding:
         small = self.counter.count_small(texts)
         return small if small is not None else sum(await self.counter.count_many(texts))
 
-    async def messages(self, incoming: Sequence[Incoming], *, again: bool = False) -> None:
-        """Counts messages that arrived. Those of ours and those whose tokens are known are passed
-        over; `again`: only the former."""
+    async def messages(self, incoming: Sequence[Incoming]) -> None:
+        """Counts messages that arrived. Those of ours and those that were counted in this encoding
+        are passed over."""
         for message in incoming:
-            if message.own or (message.tokens and not again):
+            if message.own or message.counted_in == self.name:
                 continue
             small = self.counter.count_small(message.texts)
             if small is None:
                 small = sum(await self.counter.count_many(message.texts))
-            message.tokens = message.fixed_tokens + small
+            message.tokens, message.counted_in = message.fixed_tokens + small, self.name
 
 
 class Encodings:

@@ -38,6 +38,8 @@ class Incoming:
     content."""
     tokens: int = 0
     """Set once counted."""
+    counted_in: str = ""
+    """The encoding that it was counted in; empty: it is not counted yet."""
 
 
 @lru_cache(maxsize=64)

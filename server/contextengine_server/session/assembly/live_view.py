@@ -50,7 +50,9 @@ def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None
     if session is not None:
         known = {entry.hash: entry.tokens for atom in session.view.atoms for entry in atom.entries}
         for message in live:
-            message.tokens = known.get(message.hash, 0)
+            tokens = known.get(message.hash)
+            if tokens is not None:
+                message.tokens, message.counted_in = tokens, session.encoding.name
 
 
 def followed(
