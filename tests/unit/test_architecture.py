@@ -70,6 +70,9 @@ IMPURE = {
 """What the pure core does without: I/O, gRPC types, clocks, randomness."""
 
 FILES = sorted(SERVER.rglob("*.py"))
+PLAN = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+OTHERS = {"generated code": GENERATED, "the Python client": CLIENT}
+"""What the plan calls packages that are no rooms."""
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -123,10 +126,18 @@ def test_the_search_finds_what_is_there() -> None:
 
 def test_every_room_has_its_place() -> None:
     assert {room_of(path) for path in FILES} <= set(BELOW) | TOP
-    plan = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    table = set(re.findall(r"`(\w+)(?:/|\.py)`", plan.split("## The ideas")[0]))
-    # A room that is being built gets its row when it is lived in.
-    assert set(BELOW) - {"recall"} <= table
+    rows = PLAN.split("## The ideas")[0]
+    named = set(re.findall(r"`(\w+)(?:/|\.py)`", rows))
+    assert set(BELOW) | TOP - {"__init__", "__main__"} <= named
+    assert {room_of(path) for path in FILES} - {"__init__"} <= named
+
+
+@pytest.mark.parametrize("room", sorted(BELOW))
+def test_the_plan_says_what_a_room_may_import(room: str) -> None:
+    [said] = re.findall(rf"^\| `{room}(?:/|\.py)` \|.*\| ([^|]+) \|$", PLAN, re.MULTILINE)
+    given = set(re.findall(r"`([\w.]+)`", said))
+    given |= {name for words, name in OTHERS.items() if words in said}
+    assert given == BELOW[room], said
 
 
 @pytest.mark.parametrize("room", sorted(BELOW))

@@ -1,7 +1,7 @@
 """What an engine is: pure decisions over a view. It stores nothing, sends nothing and remembers
 nothing.
 
-An engine answers a plan; the laws check it; the session core does the rest. Third parties implement
+An engine answers a plan; the laws check it; the session does the rest. Third parties implement
 `Engine` and register it under the entry-point group `contextengine.engines`.
 """
 

@@ -18,7 +18,7 @@ _REPORTED = {
 
 
 class Meters:
-    """The counters of the session core."""
+    """The counters of the session and of what serves it."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.assembled: dict[int, Counter] = {
