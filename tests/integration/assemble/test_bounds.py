@@ -9,7 +9,7 @@ import pytest
 
 from contextengine import assistant, tool_result, user
 from contextengine import types as t
-from contextengine_server.engines.bounding import cap_chars
+from contextengine_server.engines.bounds import cap_chars
 from tests.integration.harness import House, budget, ref, texts
 from tests.integration.harness import house as living
 from tests.oracle.bounded import MARKER

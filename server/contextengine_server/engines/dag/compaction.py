@@ -3,13 +3,13 @@ or a run of summaries."""
 
 from __future__ import annotations
 
+from contextengine_server.context.layout import uncovered
 from contextengine_server.context.view import View
 
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
-from ..layout import uncovered
-from .folding import can_fold, crowded, next_fold
+from .condensation import can_fold, crowded, next_fold
 from .options import DagOptions
-from .sizing import leaf_size
+from .sizes import leaf_size
 
 
 def above(view: View, available: int, measured: int | None, threshold: float) -> bool:

@@ -10,12 +10,13 @@ they are, as OpenClaw does with its setting keepRecentTokens
 from __future__ import annotations
 
 from contextengine_server.context.budget import largest_in
+from contextengine_server.context.lawful import least, newest_within
+from contextengine_server.context.layout import everything, lay_out, uncovered
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import View
 
 from ..base import BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
-from ..layout import everything, lay_out, uncovered
 from .options import LegacyOptions
 
 
@@ -43,11 +44,7 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
         room = cell - reserved
         if tokens <= room:
             return Plan(everything(view))
-        stays = {*view.must_stay(), view.steps - 1}
-        least = sum(view.atom(step).tokens for step in stays) + sum(
-            s.tokens for s in view.summaries
-        )
-        if least <= room:
+        if least(view) + sum(summary.tokens for summary in view.summaries) <= room:
             return Plan(everything(view), over=True)
         kept = list(view.summaries)
         while kept and tokens > room:
@@ -94,18 +91,10 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
     def _keep_from(self, view: View, goal: CompactionGoal) -> int:
         """The first step of the newest part that stays: as much as allowed, never less than the
         last step."""
-        newest = view.steps - 1
-        stays = set(view.must_stay())
-        fixed = sum(view.atom(step).tokens for step in stays)
+        fixed = sum(view.atom(step).tokens for step in view.must_stay())
         limit = min(
             self.options.keep_recent_tokens,
             goal.available // 2,
             max(0, goal.room - fixed - goal.floor),
         )
-        cut, tokens = newest, 0 if newest in stays else view.atom(newest).tokens
-        while cut > view.raw_from:
-            cost = 0 if cut - 1 in stays else view.atom(cut - 1).tokens
-            if tokens + cost > limit:
-                break
-            tokens, cut = tokens + cost, cut - 1
-        return cut
+        return newest_within(view, limit, view.raw_from)

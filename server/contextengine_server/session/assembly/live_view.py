@@ -17,11 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.fold import apply, extend, extended, interpose
+from contextengine_server.context.layout import everything
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
-from contextengine_server.engines.layout import everything
 from contextengine_server.session.assembly.alignment import Alignment
 from contextengine_server.session.session import Session
 from contextengine_server.wire.entries import arrived

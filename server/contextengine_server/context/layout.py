@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import Keep, Reshaped, Segment, Summarized
-from contextengine_server.context.view import Summary, View
+from .message import Slot
+from .plan import Keep, Reshaped, Segment, Summarized
+from .view import Summary, View
 
 Range = tuple[int, int]
 

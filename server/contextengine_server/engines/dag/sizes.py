@@ -9,7 +9,7 @@ of it would leave the room empty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.view import View
@@ -22,8 +22,7 @@ CLAUSE = 39
 once a summary is shown."""
 
 
-@dataclass(slots=True, frozen=True)
-class LeafSize:
+class LeafSize(msgspec.Struct, frozen=True):
     """Tokens of a leaf in the view."""
 
     source: int

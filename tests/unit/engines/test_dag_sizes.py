@@ -9,7 +9,7 @@ from contextengine_server.context.budget import cell
 from contextengine_server.engines.contract import CompactionGoal
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
-from contextengine_server.engines.dag.sizing import CLAUSE, leaf_size
+from contextengine_server.engines.dag.sizes import CLAUSE, leaf_size
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from tests.properties.engines import FLOOR, Told, told
 
