@@ -174,7 +174,7 @@ class Server:
         self.core.encodings.close()
         await self.store.close()
 
-    async def examine(self) -> list[Check]:
+    async def examine(self, operator: bool) -> list[Check]:
         """The checks of the store and the engines."""
         failures = list(self.core.selection.failures.values())
         default = self.settings.engine.default
