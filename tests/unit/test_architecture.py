@@ -288,3 +288,19 @@ def test_servicers_reach_no_store() -> None:
                 assert not name.startswith(f"{PACKAGE}.store.") or name.startswith(
                     (f"{PACKAGE}.store.rows", f"{PACKAGE}.store.errors")
                 ), f"{path.relative_to(SERVER)} imports {name}"
+
+
+def test_every_command_has_its_unit_tests() -> None:
+    """Beside those over the wire: a module of commands that runs something has a module of tests
+    at the same place."""
+    commands, tests = SERVER / "commands", ROOT / "tests" / "unit" / "commands"
+    ran = set()
+    for path in commands.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        if any(isinstance(one, functions) and one.name == "run" for c in classes for one in c.body):
+            place = path.relative_to(commands)
+            ran.add(place)
+            assert (tests / place.with_name(f"test_{place.name}")).exists(), place
+    assert len(ran) > 25

@@ -1,0 +1,148 @@
+"""Compact: the stored view is compacted, proposed, left to the background or to the host, or put
+back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
+from contextengine_server.compaction.jobs import COMPACTS
+from contextengine_server.compaction.request import DEFERRED, HELD
+from contextengine_server.errors import (
+    InvalidField,
+    RequestIdReused,
+    RevisionMismatch,
+    SessionNotFound,
+)
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import S1, TENANT, Server, request, scope, spoken
+
+
+@pytest.fixture
+async def session(server: Server) -> None:
+    await server.talk(1, 6)
+
+
+async def test_the_view_is_smaller_and_every_row_stays(session: None, server: Server) -> None:
+    before = await server.stored()
+    done = await server.compact(4_000)
+    assert done.done.compacted
+    assert done.done.after < done.done.before
+    assert done.generation == len(done.done.summaries) == (await server.head()).generation
+    assert (await server.assemble()).tokens == done.done.after
+    assert done.first_kept_sequence == 1 + max(
+        row.last_sequence for row in await server.store.summaries(scope())
+    )
+    assert await server.stored() == before
+
+
+async def test_below_the_threshold_nothing_is_done(session: None, server: Server) -> None:
+    done = await server.compact(100_000, force=False, to_threshold=True)
+    assert (done.done.compacted, done.done.reason) == (False, "below threshold")
+    assert (await server.head()).revision == 1
+
+
+async def test_the_same_request_again_compacts_nothing(session: None, server: Server) -> None:
+    await server.compact(4_000, request=request())
+    revision = (await server.head()).revision
+    await server.talk(7, 3)
+    with pytest.raises(IndexError):  # the reply is as it was stored: nothing is encoded anew
+        await server.compact(4_000, request=request())
+    assert (await server.head()).revision == revision + 1
+    with pytest.raises(RequestIdReused):
+        await server.compact(4_000, request=request(digest=b"other"))
+
+
+async def test_undo_brings_back_what_stood_there(session: None, server: Server) -> None:
+    before = await server.shown()
+    await server.compact(4_000)
+    done = await server.compact(undo_to_generation=0)
+    assert (done.done.reason, done.generation) == ("undone", 0)
+    assert await server.shown() == before
+    held = await server.compact(4_000, force=False)
+    assert held.done.reason == HELD
+    assert (await server.compact(4_000)).done.compacted
+    assert not (await server.state()).held
+    (told,) = server.events("context:compaction_undone")
+    assert told.counts["undone"] > 0
+
+
+async def test_undo_to_where_it_is_changes_nothing(session: None, server: Server) -> None:
+    await server.compact(undo_to_generation=0)
+    assert (await server.head()).revision == 1
+    assert not (await server.state()).held
+
+
+@pytest.mark.parametrize("generation", [-1, 1])
+async def test_a_generation_that_is_not_there(
+    session: None, server: Server, generation: int
+) -> None:
+    with pytest.raises(InvalidField):
+        await server.compact(undo_to_generation=generation)
+    assert (await server.head()).revision == 1
+
+
+async def test_a_proposal_changes_nothing(session: None, server: Server) -> None:
+    done = await server.compact(4_000, propose_only=True, return_list=True)
+    assert done.proposal is not None
+    assert done.proposal.id
+    assert done.proposal.done.after < done.proposal.done.before
+    assert sum(slot.tokens for slot in done.shown) <= 4_000
+    assert (await server.head()).revision == 1
+    assert await server.store.summaries(scope()) == []
+
+
+async def test_who_cannot_wait_leaves_it_to_the_background(session: None, server: Server) -> None:
+    done = await server.compact(4_000, no_wait=True, focus="paths")
+    assert (done.done.reason, done.elsewhere) == (DEFERRED, True)
+    (debt,) = await server.store.debts(scope())
+    assert (debt.kind, b'"force":true' in debt.payload) == ("compact:asked", True)
+    assert b"paths" in debt.payload
+    assert await server.store.summaries(scope()) == []
+
+
+async def test_calls_at_once_share_one_compaction(session: None, server: Server) -> None:
+    first, second = await asyncio.gather(server.compact(4_000), server.compact(4_000))
+    rows = await server.store.summaries(scope())
+    assert len(server.summarizer.asked) == len(rows)
+    assert first.done.compacted
+    assert second.done.compacted
+    assert second.generation == first.generation
+
+
+async def test_an_engine_that_delegates_has_the_host_compact(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    said = Introduction(HostFacts(b"", (COMPACTS,)))
+    await server.context.bootstrap.run(TENANT, S1, said)
+    await server.talk(1, 20)
+    done = await server.compact(2_000, focus="paths")
+    assert done.delegation is not None
+    assert done.done.reason == "delegated"
+    assert done.delegation.first_sequence == 1
+    assert done.delegation.last_sequence < 40
+    assert "paths" in done.delegation.instructions
+    assert await server.store.summaries(scope()) == []
+
+
+async def test_without_such_a_host_it_runs_here(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    await server.talk(1, 20)
+    done = await server.compact(2_000)
+    assert done.delegation is None
+    assert {row.origin for row in await server.store.summaries(scope())} == {"runtime"}
+
+
+async def test_what_is_refused_changes_nothing(server: Server) -> None:
+    with pytest.raises(SessionNotFound):
+        await server.compact(4_000)
+    with pytest.raises(SessionNotFound):
+        await server.compact(undo_to_generation=0)
+    await server.context.ingest.run(TENANT, S1, spoken("a"), None)
+    with pytest.raises(RevisionMismatch) as refused:
+        await server.compact(4_000, expected_revision=9)
+    assert refused.value.metadata == {"expected": "9", "actual": "1"}
+    with pytest.raises(RevisionMismatch):
+        await server.compact(undo_to_generation=0, expected_revision=9)
+    assert (await server.head()).revision == 1

@@ -1,0 +1,1 @@
+"""The calls about a session as a whole."""

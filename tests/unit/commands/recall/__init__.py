@@ -1,0 +1,1 @@
+"""The calls that drill back into history."""

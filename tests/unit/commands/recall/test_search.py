@@ -1,0 +1,63 @@
+"""Search: what was said is found, what is no longer shown included."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
+from contextengine_server.errors import BudgetSpent, SessionNotFound
+from contextengine_server.recall.searching import Query
+from tests.unit.commands.house import S1, TENANT, Server, scope
+from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
+
+
+@pytest.fixture
+async def filled(server: Server) -> Server:
+    server.indexer.start()
+    await server.ingest("m1 the zebra eats", "m2 a horse sleeps")
+    return server
+
+
+async def found(
+    server: Server, text: str, at: int = 1, token: str = "", retired: bool = False
+) -> list[str]:
+    ref = CHILD if token else S1
+    done = await server.recall.search.run(TENANT, ref, Query(text, retired=retired), at, token)
+    return [hit.host_id for hit in done.page.hits]
+
+
+async def test_what_was_said_is_found(filled: Server) -> None:
+    assert await found(filled, "zebra") == ["m1"]
+    assert await found(filled, "camel") == []
+
+
+async def test_a_revision_that_is_named_is_waited_for(filled: Server) -> None:
+    revision = await filled.ingest("m3 another zebra")
+    assert sorted(await found(filled, "zebra", revision)) == ["m1", "m3"]
+
+
+async def test_what_left_the_view_is_found_when_asked_for(filled: Server) -> None:
+    done = await filled.context.reset_session.run(TENANT, S1, None, None)
+    assert await found(filled, "zebra", done.revision) == []
+    assert await found(filled, "zebra", done.revision, retired=True) == ["m1"]
+
+
+async def test_a_child_finds_what_its_grant_opens(filled: Server) -> None:
+    token = (await prepare(filled, fork=False, grant=Grant(tokens=1_000))).token
+    await filled.ingest("m3 a newer zebra")
+    assert await found(filled, "zebra", 0, token) == ["m1"]
+    spawn = await filled.store.spawns.find(TENANT, token)
+    assert spawn is not None
+    assert spawn.used_tokens > 0
+    small = (await prepare(filled, CHILD_2, fork=False, grant=Grant(tokens=1))).token
+    with pytest.raises(BudgetSpent):
+        await filled.recall.search.run(TENANT, CHILD_2, Query("zebra"), 0, small)
+
+
+async def test_a_session_that_is_not_there(server: Server) -> None:
+    with pytest.raises(SessionNotFound):
+        await server.recall.search.run(TENANT, S1, Query("a"), 0, "")
+    assert await server.store.head(scope()) is None
+
+
+CHILD_2 = type(CHILD)(CHILD.agent, "second")

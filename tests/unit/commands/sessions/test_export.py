@@ -1,0 +1,56 @@
+"""Export: a session's rows as they are stored, now or as of a revision."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.errors import InvalidField, RowNotFound, SessionNotFound
+from contextengine_server.session.address import Ref
+from tests.unit.commands.house import AGENT, S1, TENANT, Server
+
+
+async def rows(server: Server, ref: Ref = S1, **more: object) -> list[tuple[str, str]]:
+    done = await server.sessions.export.run(TENANT, ref, **more)  # type: ignore[arg-type]
+    return [(at.session, row.host_id) for at, row in done.messages]
+
+
+async def test_the_rows_of_a_revision(server: Server) -> None:
+    await server.ingest("a")
+    await server.ingest("b")
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    await server.ingest("c")
+    assert await rows(server) == [("s1", "c")]
+    assert await rows(server, as_of=2) == [("s1", "a"), ("s1", "b")]
+    assert await rows(server, as_of=1) == [("s1", "a")]
+    assert await rows(server, as_of=0) == []
+    assert await rows(server, include_retired=True) == [("s1", name) for name in "abc"]
+    assert await rows(server, include_retired=True, as_of=3) == [("s1", "a"), ("s1", "b")]
+
+
+async def test_what_a_session_goes_on_with_comes_first(server: Server) -> None:
+    await server.ingest("a", ref=Ref(AGENT, "s2"))
+    await server.context.bootstrap.run(TENANT, S1, Introduction(continues=Ref(AGENT, "s2")))
+    await server.ingest("b")
+    assert await rows(server) == [("s2", "a"), ("s1", "b")]
+
+
+async def test_summaries_come_along(server: Server) -> None:
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    made = (await server.sessions.export.run(TENANT, S1)).summaries
+    assert made
+    await server.compact(undo_to_generation=0)
+    assert (await server.sessions.export.run(TENANT, S1)).summaries == []
+    retired = await server.sessions.export.run(TENANT, S1, include_retired=True)
+    assert [row.id for row in retired.summaries] == [row.id for row in made]
+
+
+async def test_what_is_not_there(server: Server) -> None:
+    with pytest.raises(SessionNotFound):
+        await rows(server)
+    await server.ingest("a")
+    with pytest.raises(RowNotFound):
+        await rows(server, as_of=2)
+    with pytest.raises(InvalidField):
+        await rows(server, as_of=-1)

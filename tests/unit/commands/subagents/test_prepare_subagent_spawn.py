@@ -1,0 +1,121 @@
+"""PrepareSubagentSpawn: a child's session and its token, once for a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant, SpawnRequest
+from contextengine_server.errors import (
+    InvalidField,
+    RequestIdReused,
+    SessionExists,
+    SessionNotFound,
+    SpawnLimit,
+)
+from contextengine_server.session.address import Ref
+from contextengine_server.store.rows import Spawn
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope
+
+CHILD = Ref(AGENT, "child")
+
+
+async def prepare(server: Server, child: Ref = CHILD, parent: Ref = S1, **more: Any) -> Spawn:
+    more = {"fork": True, **more}
+    return await server.context.prepare_subagent_spawn.run(
+        TENANT, SpawnRequest(parent, child, **more)
+    )
+
+
+async def test_a_fork_begins_where_its_parent_stands(server: Server) -> None:
+    await server.ingest("a", "b")
+    spawn = await prepare(server)
+    await server.ingest("c")
+    await server.ingest("d", ref=CHILD)
+    assert (spawn.fork, spawn.depth, spawn.parent_revision) == (True, 1, 1)
+    assert spawn.inherited_tokens == (await server.assemble(ref=CHILD)).tokens - 4
+    assert await server.shown(ref=CHILD) == ["a", "b", "d"]
+    assert await server.shown() == ["a", "b", "c"]
+    assert await server.store.spawns.live_children(scope()) == 1
+
+
+async def test_a_fork_may_begin_earlier(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    await prepare(server, fork_after=2)
+    assert await server.shown(ref=CHILD) == ["a", "b"]
+    with pytest.raises(InvalidField):
+        await prepare(server, Ref(AGENT, "late"), fork_after=4)
+    assert await server.store.head(scope(Ref(AGENT, "late"))) is None
+
+
+async def test_an_isolated_child_begins_empty(server: Server) -> None:
+    await server.ingest("a")
+    spawn = await prepare(server, fork=False, grant=Grant(tokens=50), objective="look")
+    assert (spawn.fork, spawn.grant_tokens, spawn.objective) == (False, 50, "look")
+    assert spawn.grant_depth == server.core.rules.spawns.grant_depth
+    assert await server.shown(ref=CHILD) == []
+
+
+async def test_a_parent_that_is_too_large_is_not_forked(serve: Serve) -> None:
+    server = await serve(**{"subagents.max_fork_tokens": 1_000})
+    await server.talk(1, 4)
+    spawn = await prepare(server)
+    assert not spawn.fork
+    assert "too large to fork" in spawn.note
+    assert await server.shown(ref=CHILD) == []
+
+
+async def test_the_same_request_again_is_the_same_child(server: Server) -> None:
+    await server.ingest("a")
+    first = await prepare(server, request=request())
+    assert await prepare(server, request=request()) == first
+    assert len(server.events("subagent:prepared")) == 1
+    with pytest.raises(RequestIdReused):
+        await prepare(server, request=request(digest=b"other"))
+    assert await server.store.spawns.live_children(scope()) == 1
+
+
+async def test_children_have_their_time(server: Server) -> None:
+    await server.ingest("a")
+    await prepare(server, ttl_ms=5_000)
+    server.clock.advance(5)
+    assert await server.core.children.expire() == 1
+    assert await server.store.head(scope(CHILD)) is None
+    assert await server.core.children.expire() == 0
+
+
+async def test_so_many_children_and_so_deep(serve: Serve) -> None:
+    server = await serve(**{"subagents.max_children": 1, "subagents.max_depth": 1})
+    await server.ingest("a")
+    await prepare(server)
+    with pytest.raises(SpawnLimit) as many:
+        await prepare(server, Ref(AGENT, "second"))
+    assert many.value.metadata == {"which": "children", "limit": "1"}
+    with pytest.raises(SpawnLimit) as deep:
+        await prepare(server, Ref(AGENT, "grandchild"), CHILD)
+    assert deep.value.metadata == {"which": "depth", "limit": "1"}
+    for name in ("second", "grandchild"):
+        assert await server.store.head(scope(Ref(AGENT, name))) is None
+
+
+async def test_what_cannot_be_is_refused(server: Server) -> None:
+    with pytest.raises(SessionNotFound):
+        await prepare(server)
+    await server.ingest("a")
+    await server.ingest("b", ref=Ref(AGENT, "there"))
+    with pytest.raises(InvalidField):
+        await prepare(server, S1)
+    with pytest.raises(InvalidField):
+        await prepare(server, Ref("other", "child"))
+    with pytest.raises(SessionExists):
+        await prepare(server, Ref(AGENT, "there"))
+    assert (await server.store.counts())["sessions"] == 2
+
+
+async def test_a_child_that_another_server_makes_meanwhile(server: Server, other: Server) -> None:
+    await server.ingest("a")
+    server.store.before_read = []
+    first = await prepare(other, request=request())
+    assert await prepare(server, request=request()) == first

@@ -1,0 +1,1 @@
+"""The calls that run tools for the model."""

@@ -1,0 +1,58 @@
+"""CallTool: a tool runs for the model, and what the model did wrong is an answer."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
+from contextengine_server.errors import RowNotFound, SessionNotFound
+from tests.unit.commands.house import S1, TENANT, Server, scope
+from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
+
+
+async def test_what_was_compacted_is_brought_back(server: Server) -> None:
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    row = (await server.store.summaries(scope()))[0]
+    arguments = orjson.dumps({"summary_id": row.id})
+    done = await server.context.call_tool.run(TENANT, S1, "ctx_expand", arguments, "")
+    assert not done.answer.is_error, done.answer.json
+    assert b"u1 saw file0." in done.answer.json
+    assert done.tokens == server.counter.count_text(done.answer.json.decode())
+    told = server.events()[-1]
+    assert told.attributes["tool"] == "ctx_expand"
+    assert told.counts["recovered"] == done.answer.recovered > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("none", b"{}"), ("ctx_expand", b"not json"), ("ctx_inspect", b'{"unknown": 1}')],
+)
+async def test_what_the_model_did_wrong_is_answered(
+    server: Server, name: str, arguments: bytes
+) -> None:
+    await server.ingest("a")
+    done = await server.context.call_tool.run(TENANT, S1, name, arguments, "")
+    assert done.answer.is_error
+    assert "error" in orjson.loads(done.answer.json)
+    assert not [event for event in server.events() if "tool" in event.attributes]
+
+
+async def test_what_a_grant_does_not_reach_is_answered_and_not_counted(server: Server) -> None:
+    await server.talk(1, 6)
+    token = (await prepare(server, fork=False, grant=Grant(tokens=1))).token
+    arguments = orjson.dumps({"sequences": [1]})
+    done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
+    assert done.answer.is_error
+    spawn = await server.store.spawns.find(TENANT, token)
+    assert spawn is not None
+    assert spawn.used_tokens == 0
+
+
+async def test_what_is_not_there(server: Server) -> None:
+    with pytest.raises(SessionNotFound):
+        await server.context.call_tool.run(TENANT, S1, "ctx_search", b'{"query": "a"}', "")
+    await server.ingest("a")
+    with pytest.raises(RowNotFound):
+        await server.context.call_tool.run(TENANT, S1, "ctx_search", b"{}", "none")

@@ -1,0 +1,106 @@
+"""AfterTurn: a turn's messages and bill, exactly once under a key, and whether a compaction is
+due."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.errors import BudgetImpossible
+from contextengine_server.session.append import Disposition
+from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.session.model import Report
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    incoming,
+    request,
+    scope,
+    spoken,
+    turns,
+    user,
+)
+
+SMALL_BUDGET = BudgetSpec(message_tokens=3_000)
+BILLED = Report(input_tokens=10, output_tokens=5, billed=True)
+
+
+async def test_messages_and_bill_come_in_one_commit(server: Server) -> None:
+    done = await server.context.after_turn.run(TENANT, S1, Turn(spoken("a", "b"), report=BILLED))
+    assert (done.written.revision, done.queued) == (1, False)
+    assert await server.stored() == ["a", "b"]
+    assert (await server.state()).usage.input_tokens == 10
+    assert server.core.meters.reported["input_tokens"].value == 10
+
+
+async def test_a_conflict_stops_nothing(server: Server) -> None:
+    await server.ingest("a")
+    messages = incoming(user("other", "a"), user("b", "b"))
+    done = await server.context.after_turn.run(TENANT, S1, Turn(messages, first_index=3))
+    assert [(one.index, one.disposition) for one in done.written.stored] == [
+        (3, Disposition.CONFLICT),
+        (4, Disposition.STORED),
+    ]
+    assert await server.stored() == ["a", "b"]
+
+
+async def test_a_key_makes_it_once_whatever_it_carries(server: Server) -> None:
+    await server.context.after_turn.run(TENANT, S1, Turn((), key="k", report=BILLED))
+    again = Turn(spoken("a"), key="k", report=BILLED)
+    done = await server.context.after_turn.run(TENANT, S1, again)
+    assert done.written.repeated
+    assert done.written.revision == 1
+    assert (await server.state()).usage.input_tokens == 10
+    assert await server.stored() == []
+    assert server.core.meters.reported["input_tokens"].value == 10
+
+
+async def test_the_same_request_again_is_billed_once(server: Server) -> None:
+    turn = Turn(spoken("a", ids=False), request=request(), report=BILLED)
+    for _ in range(2):
+        await server.context.after_turn.run(TENANT, S1, turn)
+    assert await server.stored() == ["a"]
+    assert (await server.state()).usage.reports == 1
+
+
+async def test_a_budget_that_cannot_be_is_refused_before_anything_is_stored(
+    server: Server,
+) -> None:
+    turn = Turn(spoken("a"), report=BILLED, budget=BudgetSpec(message_tokens=0))
+    with pytest.raises(BudgetImpossible):
+        await server.context.after_turn.run(TENANT, S1, turn)
+    assert await server.store.head(scope()) is None
+
+
+async def test_a_compaction_that_is_due_is_queued(server: Server) -> None:
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=SMALL_BUDGET))
+    assert done.queued
+    assert [debt.kind for debt in await server.store.debts(scope())] == ["compact"]
+
+
+async def test_below_the_threshold_nothing_is_due_unless_the_harness_measured_more(
+    server: Server,
+) -> None:
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6)))
+    assert not done.queued
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(7, 1), measured=10**6))
+    assert done.queued
+
+
+async def test_an_engine_that_does_not_defer_compacts_here(serve: Serve) -> None:
+    server = await serve(**{"engine.dag.deferCompaction": False})
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=SMALL_BUDGET))
+    assert not done.queued
+    assert await server.store.summaries(scope())
+    assert await server.store.debts(scope()) == []
+    assert done.written.revision == (await server.head()).revision
+
+
+async def test_nothing_is_due_after_an_undo(server: Server) -> None:
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    await server.compact(undo_to_generation=0)
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(7, 1), budget=SMALL_BUDGET))
+    assert not done.queued

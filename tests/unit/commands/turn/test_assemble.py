@@ -1,0 +1,104 @@
+"""Assemble: the reply is written of the assembly; one that was asked twice is at hand while nothing
+changes; a compaction that is due is queued."""
+
+from __future__ import annotations
+
+from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
+from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.telemetry.tracing import NO_TRACE
+from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope, texts_of
+
+QUESTION = (TENANT, b"question")
+
+
+class Writer:
+    """Writes the texts of the items."""
+
+    def __init__(self) -> None:
+        self.made: list[Assembly] = []
+
+    def write(self, assembly: Assembly) -> tuple[bytes, int]:
+        self.made.append(assembly)
+        return "|".join(texts_of(assembly)).encode(), 1
+
+    async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
+        return reply + b"."
+
+
+async def ask(server: Server, tokens: int = 100_000, ref: Ref = S1) -> bytes:
+    known = await server.context.assemble.again(QUESTION, NO_TRACE)
+    if known is not None:
+        return b"again " + known
+    call = AssembleCall(TENANT, ref, budget=BudgetSpec(message_tokens=tokens))
+    return await server.context.assemble.run(call, QUESTION, Writer())
+
+
+async def test_the_reply_is_what_the_writer_makes_of_it(server: Server) -> None:
+    await server.ingest("a", "b")
+    assert await ask(server) == b"a|b."
+
+
+async def test_what_is_asked_often_is_at_hand_while_nothing_changes(server: Server) -> None:
+    await server.ingest("a")
+    assert [await ask(server) for _ in range(3)] == [b"a.", b"a.", b"again a."]
+    sent = server.core.meters.tokens_sent.value
+    await ask(server)
+    assert server.core.meters.tokens_sent.value > sent
+    await server.ingest("b")
+    assert await ask(server) == b"a|b."
+
+
+async def test_another_engine_answers_anew(server: Server) -> None:
+    await server.ingest("a")
+    for _ in range(3):
+        await ask(server)
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    assert not (await ask(server)).startswith(b"again")
+
+
+async def test_another_life_of_the_session_answers_anew(server: Server) -> None:
+    await server.ingest("a")
+    for _ in range(3):
+        await ask(server)
+    await server.sessions.delete.run(TENANT, S1, expected_revision=None, cascade=False)
+    await server.ingest("b")
+    assert await ask(server) == b"b."
+
+
+async def test_what_a_key_names_is_not_kept(server: Server) -> None:
+    await server.ingest("a", ref=Ref(AGENT, key="chat"))
+    for _ in range(3):
+        assert await ask(server, ref=Ref(AGENT, key="chat")) == b"a."
+
+
+async def test_a_compaction_that_is_due_is_queued_once(server: Server) -> None:
+    await server.talk(1, 6)
+    for _ in range(2):
+        await ask(server, 3_000)
+    assert [debt.kind for debt in await server.store.debts(scope())] == ["compact"]
+    assert server.core.queue.woken.is_set()
+
+
+async def test_nothing_is_read_or_stored_without_an_agent(server: Server) -> None:
+    writer = Writer()
+    call = AssembleCall(TENANT, Ref("", "s1"), budget=BudgetSpec(message_tokens=100))
+    await server.context.assemble.run(call, QUESTION, writer)
+    assert writer.made[0].outcome_reason == "INCOMPLETE_SCOPE"
+    assert (await server.store.counts())["sessions"] == 0
+
+
+async def test_what_does_not_fit_says_so(server: Server) -> None:
+    await server.talk(1, 1)
+    assert (await server.assemble(10)).outcome != FITS
+    assert (await server.assemble(100_000)).outcome == FITS
+    assert OVER_BUDGET in {(await server.assemble(tokens)).outcome for tokens in (1, 5, 10)}
+
+
+async def test_watchers_are_told_how_a_list_begins_anew(server: Server) -> None:
+    await server.ingest("a")
+    for _ in range(2):
+        await ask(server)
+    (told,) = server.events("context:budget_computed")
+    assert told.counts["items"] == 1
+    assert told.attributes["verdict"] == "fits"
