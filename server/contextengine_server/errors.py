@@ -4,11 +4,11 @@ google.rpc.Status."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(msgspec.Struct, frozen=True):
     """A field that is wrong: its path in the request, and what would be right."""
 
     field: str

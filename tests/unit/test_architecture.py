@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "telemetry": set(),
     "projection": set(),
     "errors": set(),
-    "store": {"context.scope", "context.value"},
+    "store": {"context.scope"},
     "engines": {"context", "errors", "config.schema"},
     "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from contextengine.types import ROLE_ASSISTANT, ROLE_USER, AssembleResponse, LiveList, Message
 
 if TYPE_CHECKING:
@@ -34,8 +36,7 @@ _JOB_WAIT_S = 60.0
 """How long background work is waited for: twice what a summary may take by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """A turn's place in its transcript: indexes from 0, the last one excluded."""
 
     first: int

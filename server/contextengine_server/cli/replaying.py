@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from contextengine_server.cli.items import print_assembly, print_decisions
 from contextengine_server.cli.output import Failure, console, plain, print_json, print_table, size
 from contextengine_server.cli.transcripts import read_sessions
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from contextengine_server.cli.harness import Cost, Step
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """How to replay."""
 
     agent: str

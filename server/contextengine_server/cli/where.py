@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import msgspec
 import typer
 
 from contextengine_server.cli.output import Failure
@@ -32,8 +32,7 @@ _PROBE_S = 5.0
 """How long a server may take to accept a connection, and to answer the first call."""
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(msgspec.Struct, frozen=True):
     """The server or the store that a command is about."""
 
     address: Annotated[

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
+
+from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key

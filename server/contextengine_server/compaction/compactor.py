@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import msgspec
 import structlog
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import (
     Pass,

@@ -8,13 +8,14 @@ not after anything reshaped the history that it covers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
 from enum import StrEnum
 
 import msgspec
 import orjson
 from msgspec import structs
+from msgspec.structs import asdict, replace
 
 from contextengine_server.compaction.compaction_pass import before_of, row_of
 from contextengine_server.compaction.compactor import Compactor, compacted_head
@@ -196,7 +197,7 @@ class Proposals(msgspec.Struct, frozen=True):
 
 def _apart(view: View) -> View:
     """A view that stays as it is when the session goes on, and may be changed."""
-    return replace(
+    return dataclasses.replace(
         view,
         atoms=list(view.atoms),
         anchors=dict(view.anchors),

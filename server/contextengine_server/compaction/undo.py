@@ -3,10 +3,9 @@ stood for comes back (docs/semantics.md#undo)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import InvalidField

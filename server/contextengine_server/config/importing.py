@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import yaml
 
 from contextengine_server.config.hosts import HOSTS, recognise
@@ -22,8 +22,7 @@ from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.plugins.engines import installed_engines
 
 
-@dataclass(frozen=True)
-class ImportedConfig:
+class ImportedConfig(msgspec.Struct, frozen=True):
     """What came of a file."""
 
     format: str

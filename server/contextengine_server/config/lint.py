@@ -7,8 +7,9 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from contextengine_server.config.settings import BudgetSettings, Settings
 from contextengine_server.context.budget import ImpossibleBudget, window_budget
@@ -22,8 +23,7 @@ _SMALL = 16_000
 """Below this window the default reserves may give way; from it on they should not have to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One check: how it is, and what to do."""
 
     name: str

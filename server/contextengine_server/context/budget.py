@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .value import value
+import msgspec
 
 DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
@@ -24,8 +24,7 @@ class ImpossibleBudget(ValueError):
     """Reserves reach the window."""
 
 
-@value
-class BudgetRules:
+class BudgetRules(msgspec.Struct, frozen=True):
     """What is kept free where a request does not say."""
 
     output_reserve: int = 8_192
@@ -34,8 +33,7 @@ class BudgetRules:
     rot_ratio: float = 0.25
 
 
-@value
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """A budget in parts. All but `cell` in the model's tokens."""
 
     available: int

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import fields
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 
-from .value import value
+import msgspec
 
 _VERSION = "e1"
 _BYTES = 6
@@ -36,8 +35,7 @@ class Cause(IntEnum):
     UNKNOWN = 11
 
 
-@value
-class EpochParts:
+class EpochParts(msgspec.Struct, frozen=True):
     """The deciding parts, in the order in which a change of several is named."""
 
     session: str
@@ -70,7 +68,7 @@ _CAUSES: tuple[Cause, ...] = (
     Cause.MASKED,
     Cause.CUT,
 )
-_NAMES = tuple(part.name for part in fields(EpochParts))
+_NAMES = EpochParts.__struct_fields__
 
 
 @lru_cache(maxsize=4096)  # the same at every step of a session until its beginning changes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from .value import value
+import msgspec
 
 
 class Role(IntEnum):
@@ -43,8 +43,7 @@ MIN_CAP_CHARS = 12_000
 """No cap on a message's texts is lower, whatever the budget (see `engines.bounding.cap_chars`)."""
 
 
-@value
-class Traits:
+class Traits(msgspec.Struct, frozen=True):
     """What the laws must know of a message's content."""
 
     role: int

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from .atom import Atom
 from .message import Form, Slot
-from .value import value
 from .view import Summary, View
 
 
-@value
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """The steps first to last, verbatim."""
 
     first: int
@@ -20,8 +20,7 @@ class Keep:
     reason: str
 
 
-@value
-class Summarized:
+class Summarized(msgspec.Struct, frozen=True):
     """A summary in place of what it covers."""
 
     summary: Summary
@@ -42,8 +41,7 @@ class Reshaped:
 Segment = Keep | Summarized | Reshaped
 
 
-@value
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at
     their own place."""
 
@@ -59,8 +57,7 @@ class Plan:
     budget."""
 
 
-@value
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """What an engine declares, and the laws hold it to."""
 
     tail_steps: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.settings import Settings
@@ -20,8 +21,7 @@ from contextengine_server.tokens import CorruptRanks, TokenCounter
 OK, WARNING, ERROR = "ok", "warning", "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One check: how it is, what was found, what to do."""
 
     name: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
 MAX_LIST = 1_000
@@ -23,8 +23,7 @@ class InvalidArgument(ValueError):
         self.argument, self.code = argument, code
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True):
     """Arguments by name, and the schema's properties."""
 
     given: Mapping[str, Any]

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import fenced
@@ -40,8 +43,7 @@ _SMALLEST = 32
 """Characters that fit any page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What to bring back."""
 
     summary_ids: Sequence[str] = ()
@@ -57,8 +59,7 @@ class Wanted:
     """True: also rows that have left the view."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """A part of a text that is too long for one page."""
 
     text: str
@@ -78,8 +79,7 @@ class Piece:
         return f"[{place}; the next page goes on]\n{fenced(redact(self.text))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(msgspec.Struct, frozen=True):
     """One summary or message."""
 
     tokens: int
@@ -101,8 +101,7 @@ class Expansion:
     """How many ids are not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(msgspec.Struct, frozen=True):
     """A summary to show, or the messages of a leaf, or messages by their sequences."""
 
     one: SummaryAt | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_server.store.protocols import Store
 
@@ -12,8 +13,7 @@ from .lineage import Inherits
 from .snippets import Redact
 
 
-@dataclass(slots=True, frozen=True)
-class Ground:
+class Ground(msgspec.Struct, frozen=True):
     """What search, inspect and expand work with."""
 
     store: Store

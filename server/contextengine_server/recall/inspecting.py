@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_server.store.rows import SessionHead, SummaryRow
 
@@ -17,8 +18,7 @@ ASSISTANT = 2
 """The wire's number of the role whose messages call tools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inspected:
+class Inspected(msgspec.Struct, frozen=True):
     """A summary's row, and counts of what lies under it."""
 
     row: SummaryRow

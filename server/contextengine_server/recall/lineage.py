@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from contextengine_server.context.scope import Scope
@@ -22,8 +23,7 @@ _SLICE = 256
 log = structlog.get_logger("contextengine.recall")
 
 
-@dataclass(slots=True, frozen=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """Rows of one session: those with sequences from `first` to `last`, as of a revision."""
 
     scope: Scope
@@ -32,8 +32,7 @@ class Link:
     revision: int
 
 
-@dataclass(slots=True, frozen=True)
-class SummaryAt:
+class SummaryAt(msgspec.Struct, frozen=True):
     """A summary, where it is stored, and its ordinal there."""
 
     link: Link

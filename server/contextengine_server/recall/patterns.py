@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from contextengine_server.errors import InvalidField
 
@@ -21,8 +22,7 @@ _HARD = re.compile(r"\\[QEpPx0-9]|\[\[|\[:")
 """What this does not read: then every text is looked at, which takes longer and finds the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A compiled pattern."""
 
     compiled: Any

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
+
+import msgspec
 
 from contextengine_server.store.search import MAX_LANES, Lane, Match
 
@@ -25,8 +26,7 @@ _UNIT = 1_000
 """Weights are whole numbers, so that their sum does not depend on the order of adding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(msgspec.Struct, frozen=True):
     """A lane and the term that it looks for."""
 
     term: Term

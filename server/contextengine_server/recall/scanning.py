@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from time import monotonic
+
+from msgspec.structs import replace
 
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Match, SearchSpan

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
@@ -37,8 +39,7 @@ _FEW = 50
 """A word that is in no more passages is looked for within other words too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """What is looked for."""
 
     text: str
@@ -60,8 +61,7 @@ class Query:
     """True: also rows that left the view."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A message or a summary that was found."""
 
     session: str
@@ -76,8 +76,7 @@ class Hit:
     summary: SummaryRow | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A page of hits, best first."""
 
     hits: Sequence[Hit] = ()
@@ -89,8 +88,7 @@ class Page:
     """The state that was searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """How far an answer came."""
 
     revision: int
@@ -103,8 +101,7 @@ class _Place:
     """Where going through messages goes on; 0: at the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """A hit whose snippet has yet to be made."""
 
     score: float
@@ -113,8 +110,7 @@ class _Found:
     hit: Hit
 
 
-@dataclass(frozen=True, slots=True)
-class _Finds:
+class _Finds(msgspec.Struct, frozen=True):
     """Hits of one kind, from the page's first on."""
 
     found: Sequence[_Found] = ()

@@ -4,7 +4,8 @@ are just signs."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」')
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -18,8 +19,7 @@ _PAIRED = re.compile(
 _ENDINGS = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "ly")
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """A word, an identifier or a phrase to look for."""
 
     text: str

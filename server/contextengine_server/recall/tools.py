@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import orjson
 
 from contextengine_server.context.summary_text import fenced
@@ -44,8 +44,7 @@ _SUMMARY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True):
     """A tool, as the model reads of it."""
 
     name: str
@@ -150,8 +149,7 @@ TOOLS = {
 """The tools by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a tool answered."""
 
     json: bytes

@@ -11,12 +11,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
 
+import msgspec
 import orjson
 import structlog
+from msgspec.structs import asdict
 
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.store.rows import JobOutcome, ModelJob
@@ -39,8 +41,7 @@ MAX_UNSAID = 64
 log = structlog.get_logger("contextengine.attach")
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """How long work is waited for."""
 
     timeout_ms: int = 300_000
@@ -51,8 +52,7 @@ class Terms:
     """How often a job is handed out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Harness:
+class Harness(msgspec.Struct, frozen=True):
     """A harness as it introduced itself."""
 
     host_id: str = ""
@@ -74,16 +74,14 @@ class Harness:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """What became of a result: an empty reason where it was accepted."""
 
     job_id: str
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True):
     """A job that is no longer wanted of this harness."""
 
     job_id: str

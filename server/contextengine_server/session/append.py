@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import orjson
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry

@@ -4,10 +4,10 @@ again and tried again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from contextengine_server.errors import RevisionMismatch, Violation
 from contextengine_server.session.address import Address

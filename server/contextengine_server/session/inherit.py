@@ -3,10 +3,9 @@ this one's."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.errors import ContradictoryFields
 from contextengine_server.store.rows import SessionHead

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.errors import (
     InvalidField,

@@ -3,10 +3,9 @@ a compaction or UpdateModel (docs/semantics.md#models-and-usage)."""
 
 from __future__ import annotations
 
-from dataclasses import replace as changed
-
 import msgspec
 from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead

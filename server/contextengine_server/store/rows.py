@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import msgspec
+
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.value import value
 
 
-@value
-class SessionHead:
+class SessionHead(msgspec.Struct, frozen=True):
     """The one row of a session: what must be known before anything else is read. `state` is the
     session core's own JSON."""
 
@@ -46,8 +46,7 @@ class SessionHead:
     state: bytes = b"{}"
 
 
-@value
-class MessageRow:
+class MessageRow(msgspec.Struct, frozen=True):
     """One stored message."""
 
     sequence: int
@@ -75,8 +74,7 @@ class MessageRow:
     """On a late result: the first sequence of the atom that it is shown in."""
 
 
-@value
-class SummaryRow:
+class SummaryRow(msgspec.Struct, frozen=True):
     """One stored summary over one contiguous range of sequences."""
 
     id: str
@@ -116,8 +114,7 @@ class SummaryRow:
     """`engine`, `runtime` (built-in compaction of a delegating engine) or `host`."""
 
 
-@value
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Facts of a stored message, worked out again."""
 
     sequence: int
@@ -126,8 +123,7 @@ class Facts:
     late_of: int | None
 
 
-@value
-class StoredReply:
+class StoredReply(msgspec.Struct, frozen=True):
     """What a request id was answered with, so that the same request again gets the same answer."""
 
     request_id: str
@@ -136,8 +132,7 @@ class StoredReply:
     reply: bytes
 
 
-@value
-class Debt:
+class Debt(msgspec.Struct, frozen=True):
     """Background work that a session owes. The only record of it; a queue merely wakes workers."""
 
     scope: Scope
@@ -155,8 +150,7 @@ class Debt:
     payload: bytes = b"{}"
 
 
-@value
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """One change of one session, all or nothing.
 
     The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that
@@ -192,8 +186,7 @@ class Commit:
     """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
 
 
-@value
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """What changed in a session since a revision: rows created or retired since, in order."""
 
     head: SessionHead
@@ -201,8 +194,7 @@ class Changes:
     summaries: Sequence[SummaryRow]
 
 
-@value
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """What a deletion erased."""
 
     sessions: tuple[str, ...] = ()
@@ -210,8 +202,7 @@ class Deleted:
     summaries: int = 0
 
 
-@value
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """An operator's choice for (tenant), (tenant, agent) or (tenant, agent, session), which goes
     with the session; empty names mean every one."""
 
@@ -227,8 +218,7 @@ KEPT_MS = 24 * 3600 * 1000
 nothing anew."""
 
 
-@dataclass(slots=True, frozen=True)
-class Spawn:
+class Spawn(msgspec.Struct, frozen=True):
     """A child, as it was prepared. Times are milliseconds since 1970 UTC. `agent` and `session`
     name the child."""
 
@@ -284,8 +274,7 @@ class Spawn:
         return Scope(self.tenant, self.parent_agent, self.parent_session)
 
 
-@dataclass(slots=True, frozen=True)
-class EndedSpawn:
+class EndedSpawn(msgspec.Struct, frozen=True):
     """A spawn that is over, and whether its child is gone with it."""
 
     spawn: Spawn
@@ -304,8 +293,7 @@ class JobOutcome(Enum):
     """The job was handed out again, or taken back, since the lease was given."""
 
 
-@dataclass(slots=True, frozen=True)
-class ModelJob:
+class ModelJob(msgspec.Struct, frozen=True):
     """A job, as it is stored. Times are milliseconds since 1970 UTC."""
 
     tenant: str
@@ -346,8 +334,7 @@ class StoreHealth:
     """What to do where it is not well."""
 
 
-@value
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """What waits and what runs."""
 
     debts_waiting: int = 0

@@ -12,9 +12,10 @@ summary's ordinal in the order of creation (created revision, then id), from 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
+
+import msgspec
 
 from contextengine_server.context.scope import Scope
 
@@ -36,8 +37,7 @@ class DocumentKind(IntEnum):
     SUMMARY = 1
 
 
-@dataclass(slots=True, frozen=True)
-class Cursor:
+class Cursor(msgspec.Struct, frozen=True):
     """How far the index has come with a session."""
 
     sequence: int = 0
@@ -50,8 +50,7 @@ class Cursor:
     """Everything that the session brought up to this revision is in it."""
 
 
-@dataclass(slots=True, frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """A session's cursor, and what there is to be indexed; one state of both."""
 
     cursor: Cursor
@@ -71,8 +70,7 @@ class Progress:
         )
 
 
-@dataclass(slots=True, frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """One passage to be found."""
 
     kind: DocumentKind
@@ -81,8 +79,7 @@ class Document:
     text: str
 
 
-@dataclass(slots=True, frozen=True)
-class Advance:
+class Advance(msgspec.Struct, frozen=True):
     """One step of a session's cursor, and the documents that it brings."""
 
     scope: Scope
@@ -92,8 +89,7 @@ class Advance:
     documents: Sequence[Document]
 
 
-@dataclass(slots=True, frozen=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """One way to match a text: by its words in this order, or as a part of anything."""
 
     text: str
@@ -104,8 +100,7 @@ class Lane:
     """What it adds to the rank of a document."""
 
 
-@dataclass(slots=True, frozen=True)
-class SearchSpan:
+class SearchSpan(msgspec.Struct, frozen=True):
     """Where to look: places of one kind in one session, as of a revision."""
 
     scope: Scope
@@ -126,8 +121,7 @@ class SearchSpan:
     """Only these places; None: all. Summaries are chosen by it."""
 
 
-@dataclass(slots=True, frozen=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """A document that was found, with what its message's row says."""
 
     span: SearchSpan

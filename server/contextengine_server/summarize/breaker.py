@@ -8,14 +8,15 @@ to call: so a tenant's state can be stored, and outlives a restart.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 Phase = Literal["closed", "open", "half_open"]
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerLimits:
+class BreakerLimits(msgspec.Struct, frozen=True):
     """When the breaker opens, and for how long. Defaults are those of Comis's option
     summarizerBreaker (docs/dag.md#options-of-comis)."""
 
@@ -27,8 +28,7 @@ class BreakerLimits:
     """How long that trial may take. One that is not back by then has failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(msgspec.Struct, frozen=True):
     """Leave to ask, to be given back with the outcome."""
 
     era: int
@@ -36,8 +36,7 @@ class Ticket:
     """True where everything depends on this one: nobody else is let through until it is back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Breaker:
+class Breaker(msgspec.Struct, frozen=True):
     """The state of a breaker. Times are milliseconds since 1970 UTC."""
 
     failures: int = 0

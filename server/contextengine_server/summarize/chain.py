@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from contextengine_server.summarize.count_only import count_only
 from contextengine_server.summarize.request import (

@@ -3,7 +3,7 @@ that the chain goes on."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from contextengine_server.summarize.request import (
     Cause,

@@ -11,9 +11,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.summarize.breaker import Breaker, Phase, Ticket
 from contextengine_server.summarize.chain import first_acceptable
@@ -33,12 +35,11 @@ T = TypeVar("T")
 log = logging.getLogger("contextengine.summarize")
 
 
-@dataclass(frozen=True, slots=True)
-class GuardState:
+class GuardState(msgspec.Struct, frozen=True):
     """All that is remembered of a tenant's summarizers."""
 
-    breaker: Breaker = field(default_factory=Breaker)
-    spend: Spend = field(default_factory=Spend)
+    breaker: Breaker = msgspec.field(default_factory=Breaker)
+    spend: Spend = msgspec.field(default_factory=Spend)
 
     def status(self, policy: SummaryPolicy, now_ms: int) -> GuardStatus:
         """What to show of it."""
@@ -68,8 +69,7 @@ class GuardState:
         return cls(Breaker.decode(values["breaker"]), Spend.decode(values["spend"]))
 
 
-@dataclass(frozen=True, slots=True)
-class GuardStatus:
+class GuardStatus(msgspec.Struct, frozen=True):
     """A tenant's guards, for people."""
 
     phase: Phase

@@ -13,9 +13,10 @@ import logging
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from contextengine_server.summarize.answers import Answer, code_in
 from contextengine_server.summarize.chain import accept
@@ -51,8 +52,7 @@ _TOO_LONG = re.compile(
 _LOGGERS = ("openai", "httpx2", "httpcore2", "httpx", "httpcore")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """Where a model is asked, and how."""
 
     name: str

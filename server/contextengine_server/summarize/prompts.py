@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+
+import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import SourceMessage, SummaryRequest
@@ -35,8 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True):
     """What is sent: the system's message and the user's, and their tokens in the reference
     encoding."""
 

@@ -4,8 +4,9 @@ processes."""
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
+
+import msgspec
 
 from contextengine_server.summarize.breaker import BreakerLimits
 from contextengine_server.summarize.spend import SpendLimits
@@ -17,8 +18,7 @@ LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceMessage:
+class SourceMessage(msgspec.Struct, frozen=True):
     """A message, or a summary, that is to be summarized, as text."""
 
     role: str
@@ -33,8 +33,7 @@ class SourceMessage:
     """Milliseconds since 1970 UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryPolicy:
+class SummaryPolicy(msgspec.Struct, frozen=True):
     """What an operator chose for a session's summaries: which models, and how much of them."""
 
     model: str = ""
@@ -43,12 +42,11 @@ class SummaryPolicy:
     fallbacks: tuple[str, ...] = ()
     """The models asked after it, in order, in the same form; empty: the other endpoints, in their
     order."""
-    spend: SpendLimits = field(default_factory=SpendLimits)
-    breaker: BreakerLimits = field(default_factory=BreakerLimits)
+    spend: SpendLimits = msgspec.field(default_factory=SpendLimits)
+    breaker: BreakerLimits = msgspec.field(default_factory=BreakerLimits)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class SummaryRequest(msgspec.Struct, frozen=True):
     """One summary to be made."""
 
     messages: tuple[SourceMessage, ...]
@@ -79,8 +77,7 @@ class SummaryRequest:
     """What was chosen for this session; None: what the summarizers were made with."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryResult:
+class SummaryResult(msgspec.Struct, frozen=True):
     """A summary."""
 
     text: str

@@ -4,8 +4,9 @@ model is its own affair."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from contextengine_server.summarize.answers import (
     MAX_ANSWER_CHARS,
@@ -54,8 +55,7 @@ _REFUSED = {
 """Why a model stopped, in the words of the providers whose harnesses lend theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """A completion that is wanted of a harness."""
 
     tenant: str
@@ -70,8 +70,7 @@ class Work:
     """The model wished for; empty: the harness's choice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """What a harness answered."""
 
     text: str = ""

@@ -6,8 +6,9 @@ then on; once the call is back, the difference to what it really took is put rig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -21,8 +22,7 @@ MOST = 10**12
 """No call is taken to have cost more, whatever its provider reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpendLimits:
+class SpendLimits(msgspec.Struct, frozen=True):
     """Tokens that a tenant may spend; 0: no limit. Defaults are those of Comis's option
     summarizerSpend (docs/dag.md#options-of-comis)."""
 
@@ -30,8 +30,7 @@ class SpendLimits:
     per_day: int = 5_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Spend:
+class Spend(msgspec.Struct, frozen=True):
     """What was spent: (the last time, tokens) of each slot, oldest first. Times are milliseconds
     since 1970 UTC."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_server.summarize.notes import clauses, english, note
 from contextengine_server.summarize.request import SourceMessage
@@ -22,8 +23,7 @@ _LONG = 280
 _PIECE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A sentence or a line of a message."""
 
     message: int
@@ -201,8 +201,7 @@ def holds(text: str, word: float = _WORD) -> tuple[tuple[str, float], ...]:
     return tuple(found.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(msgspec.Struct, frozen=True):
     """A clause or a line."""
 
     said: str

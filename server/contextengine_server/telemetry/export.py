@@ -8,10 +8,11 @@ takes a third of a second.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import msgspec
 
 from contextengine_server.telemetry.tracing import Sink, Span, Tracer
 
@@ -30,13 +31,12 @@ EXPORT_TIMEOUT_S = 3
 process."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtlpOptions:
+class OtlpOptions(msgspec.Struct, frozen=True):
     """Where to send. An `http://` endpoint is plain text, `https://` is TLS."""
 
     endpoint: str = "http://127.0.0.1:4317"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    resource: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
+    resource: Mapping[str, str] = {}
     """Further resource attributes, `service.instance.id` for example."""
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from binascii import a2b_base64
-from dataclasses import dataclass
 from importlib import resources
 
+import msgspec
 import tiktoken
 
 DEFAULT_ENCODING = "o200k_base"
@@ -23,8 +23,7 @@ class CorruptRanks(RuntimeError):
     """A rank file is not the published one: the installation is damaged and should be repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
+class _Definition(msgspec.Struct, frozen=True):
     """What makes an encoding: the published sha256 of its ranks, and how text is cut into pieces
     before merging."""
 

@@ -18,15 +18,15 @@ reference encoding.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 
-@dataclass(frozen=True, slots=True)
-class ModelProfile:
+class ModelProfile(msgspec.Struct, frozen=True):
     """What is known of a model.
 
     `provider` is `openai`, `anthropic`, `google`, or empty; `encoding` is empty where it is not

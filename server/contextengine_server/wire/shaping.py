@@ -4,8 +4,9 @@ missing."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import MIN_CAP_CHARS, Entry, Form, Slot
@@ -32,8 +33,7 @@ MAX_NAMED = 128
 """Characters of a call's id or a tool's name that a note repeats."""
 
 
-@dataclass(slots=True, frozen=True)
-class _Opened:
+class _Opened(msgspec.Struct, frozen=True):
     """A decoded message."""
 
     message: pb.Message

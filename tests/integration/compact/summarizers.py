@@ -4,7 +4,8 @@ on is real."""
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from contextengine_server.summarize.request import (
     Summarizer,

@@ -4,9 +4,10 @@ or tool."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine import AsyncClient
 from contextengine import types as t

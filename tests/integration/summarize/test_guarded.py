@@ -4,10 +4,10 @@ them."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from contextengine_server.summarize import (
     BreakerLimits,

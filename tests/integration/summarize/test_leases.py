@@ -6,13 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import grpc
 import orjson
 import pytest
 import pytest_asyncio
+from msgspec.structs import asdict
 
 from contextengine import types as t
 from contextengine.errors import from_rpc_error

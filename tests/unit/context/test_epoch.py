@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_server.context.epoch import Cause, EpochParts, cause, digest, epoch

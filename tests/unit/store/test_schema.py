@@ -7,7 +7,6 @@ import io
 import re
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import fields
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
+from msgspec.structs import fields
 
 from contextengine_server.store.rows import (
     Assignment,

@@ -9,11 +9,11 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import DuplicateHostIds, StoreUnavailable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from msgspec import structs
 
 from contextengine_server.summarize import (
     NobodyThere,
@@ -80,7 +81,7 @@ def models(*sources: Source, states: MemoryStates | None = None) -> Models:
 
 
 async def order(made: Models, policy: SummaryPolicy | None = None) -> list[str]:
-    return [one.name for one in await made.order(replace(REQUEST, policy=policy))]
+    return [one.name for one in await made.order(structs.replace(REQUEST, policy=policy))]
 
 
 RUNTIME = Source("runtime", "", passing=True)
@@ -128,7 +129,9 @@ async def test_the_first_that_knows_says_how_much_is_taken() -> None:
     assert models(silent, replace(A, room=500), B).capacity(REQUEST, 100) == 400
     assert models(silent).capacity(REQUEST) is None
     assert (
-        models(A).capacity(replace(REQUEST, policy=SummaryPolicy(model="c", fallbacks=("d",))))
+        models(A).capacity(
+            structs.replace(REQUEST, policy=SummaryPolicy(model="c", fallbacks=("d",)))
+        )
         is None
     )
 

@@ -4,12 +4,12 @@ never in the wrong part."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_server.summarize import SourceMessage, SummaryRequest
 from contextengine_server.summarize.prompts import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.store.sqlite import SqliteStore

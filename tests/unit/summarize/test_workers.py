@@ -134,11 +134,12 @@ async def test_one_that_dies_at_work_fails_its_call_and_no_other(pool: WorkerPoo
 
 
 async def test_lateness_costs_the_worker_and_not_the_next_call() -> None:
-    pool = WorkerPool(deadline=1.0)
+    # A worker starts within the deadline of its first call, on a busy machine as well.
+    pool = WorkerPool(deadline=5.0)
     try:
         late, *_ = await pool.run(about_me)
-        with pytest.raises(WorkerFailed, match="took longer than 1 s"):
-            await pool.run(spin, 30.0)
+        with pytest.raises(WorkerFailed, match="took longer than 5 s"):
+            await pool.run(spin, 60.0)
         assert gone(late)
         assert await pool.run(echo, "next") == "next"
     finally:

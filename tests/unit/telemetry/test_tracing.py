@@ -158,7 +158,8 @@ def test_a_span_is_handed_over_once_and_carries_no_long_text():
 
 def test_opentelemetry_is_imported_only_where_something_is_exported():
     program = (
-        "import sys, contextengine_server.api.server, contextengine_server.telemetry.export;"
+        "import sys, contextengine_server.telemetry.export;"
+        "import contextengine_server.api.pipeline.server;"
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0

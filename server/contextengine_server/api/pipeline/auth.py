@@ -10,8 +10,9 @@ import hashlib
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from contextengine_server.errors import PermissionDenied, Unauthenticated
 
@@ -30,8 +31,7 @@ class Role(StrEnum):
     OPERATOR = "operator"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who calls, by credentials alone."""
 
     tenant: str
@@ -41,8 +41,7 @@ class Caller:
 LOCAL_OPERATOR = Caller(DEFAULT_TENANT, Role.OPERATOR)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenGrant:
+class TokenGrant(msgspec.Struct, frozen=True):
     """A token, by the SHA-256 of its text in hexadecimal, and whom it names."""
 
     sha256: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
 from functools import cache
 
+import msgspec
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -30,8 +30,7 @@ server drains."""
 _FILES = (context_engine_pb2, recall_pb2, projection_pb2, runtime_pb2, sessions_pb2, engines_pb2)
 
 
-@dataclass(frozen=True, slots=True)
-class Rpc:
+class Rpc(msgspec.Struct, frozen=True):
     """One rpc: `method` is `contextengine.v1.Service/Name`, `attribute` the name of its servicer's
     method."""
 

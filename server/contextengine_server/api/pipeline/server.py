@@ -10,11 +10,11 @@ import socket
 import ssl
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import grpc
+import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
@@ -48,8 +48,7 @@ Hook = Callable[[], Awaitable[object]]
 log = get_logger("contextengine.api")
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(msgspec.Struct, frozen=True):
     """A PEM certificate chain and its unencrypted PEM key."""
 
     certificate: Path
@@ -58,8 +57,7 @@ class TlsFiles:
     """When set, a client must show a certificate that one of these PEM authorities signed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
+class ServerOptions(msgspec.Struct, frozen=True):
     """How to serve. Sizes in bytes, times in seconds unless named otherwise."""
 
     address: str = "127.0.0.1:50051"

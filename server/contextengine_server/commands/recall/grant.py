@@ -4,9 +4,9 @@ for so long (docs/semantics.md#children)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import BudgetSpent, InvalidField, PermissionDenied, Violation

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.recall.ground import Ground

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
 import orjson
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (

@@ -4,10 +4,10 @@ stood (docs/semantics.md#bootstrap)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import InvalidField, SpawnEnded

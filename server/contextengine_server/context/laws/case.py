@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextengine_server.context.value import value
+import msgspec
 
 from ..plan import Declared, Keep, Plan, Reshaped, Summarized
 from ..view import View
 
 
-@value
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """A plan over a view, under a budget, by an engine that declared what it does."""
 
     plan: Plan
@@ -48,8 +47,7 @@ class Case:
         return False
 
 
-@value
-class Violation:
+class Violation(msgspec.Struct, frozen=True):
     """A law that a plan breaks, and how."""
 
     law: int

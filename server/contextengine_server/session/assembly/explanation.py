@@ -3,8 +3,9 @@ the input exactly."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
@@ -27,8 +28,7 @@ class Kind(IntEnum):
 _UNSHOWN = (Kind.EVICTED, Kind.SUMMARIZED, Kind.DROPPED)
 
 
-@dataclass(slots=True, frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What was decided about one message."""
 
     entry: Entry

@@ -4,7 +4,8 @@ change that is refused has changed nothing."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import (

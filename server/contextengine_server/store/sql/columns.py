@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, TypeVar
+
+from msgspec.structs import fields
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.rows import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.store.sql import columns

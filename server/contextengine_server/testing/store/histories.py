@@ -4,11 +4,11 @@ one, both say the same."""
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreError

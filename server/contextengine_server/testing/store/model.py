@@ -4,7 +4,9 @@ compared with."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import (

@@ -4,10 +4,10 @@ and there after a restart."""
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import JobOutcome, ModelJob

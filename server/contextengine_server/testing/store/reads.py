@@ -3,9 +3,8 @@ scope ever is."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store

@@ -4,11 +4,11 @@ after a restart."""
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import RevisionConflict, TooManyChildren
