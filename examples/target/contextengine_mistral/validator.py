@@ -37,7 +37,7 @@ def m1(messages: MessageList) -> Iterator[Breach]:
         yield "messages", "is empty"
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") not in BEHIND:
-            yield f"messages[{index}].role", f"is none of {', '.join(filter(None, BEHIND))}"
+            yield f"messages[{index}].role", f"must be one of {', '.join(filter(None, BEHIND))}"
 
 
 def m2(messages: MessageList) -> Iterator[Breach]:
@@ -80,7 +80,7 @@ def m4(messages: MessageList) -> Iterator[Breach]:
         if message.get("role") == "assistant" and bool(content) == bool(message.get("tool_calls")):
             yield path, "needs a text or calls, and not both"
         elif content is not None and not isinstance(content, str):
-            yield f"{path}.content", "is no text"
+            yield f"{path}.content", "is not a string"
         elif content is None and not message.get("tool_calls"):
             yield f"{path}.content", "is required"
 

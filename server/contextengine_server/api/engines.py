@@ -128,7 +128,7 @@ def _options(raw: bytes) -> dict[str, Any]:
     try:
         options = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise InvalidField("options_json", f"is no JSON: {error}") from error
+        raise InvalidField("options_json", f"is not valid JSON: {error}") from error
     if not isinstance(options, dict):
         raise InvalidField(
             "options_json", "must be a JSON object: names of options with their values"

@@ -56,7 +56,7 @@ def target_of(targets: Targets, options: pb.ProjectionOptions, field: str) -> Ta
         if named is None:
             raise InvalidField(
                 f"{field}.target_name",
-                f"is no target of this service: it has {', '.join(targets.names)}",
+                f"is not a target of this service: it has {', '.join(targets.names)}",
             )
         if options.target and named is not numbered:
             raise ContradictoryFields(

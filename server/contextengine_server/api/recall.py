@@ -175,7 +175,7 @@ def _time(time: Timestamp, field: str) -> int:
     try:
         return time.ToMilliseconds()
     except ValueError as error:
-        raise InvalidField(field, "is no time between year 1 and 9999") from error
+        raise InvalidField(field, "must be a time in the years 1 to 9999") from error
 
 
 def _page(token: str) -> str:

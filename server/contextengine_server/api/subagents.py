@@ -175,7 +175,9 @@ def _grant(grant: pb.RecallGrant) -> Grant:
         try:
             expire = grant.expire_time.ToMilliseconds()
         except ValueError as error:
-            raise InvalidField("grant.expire_time", "is no time between year 1 and 9999") from error
+            raise InvalidField(
+                "grant.expire_time", "must be a time in the years 1 to 9999"
+            ) from error
         if expire <= 0:
             raise InvalidField(
                 "grant.expire_time", "is before 1970: leave it out for a grant without an end"

@@ -102,7 +102,7 @@ def check_file(file: Path, target: str, model: str) -> None:
     except OSError as error:
         raise Failure(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise Failure(f"{file} is no JSON: {error}") from error
+        raise Failure(f"{file} is not valid JSON: {error}") from error
     if _say(body, form, model):
         raise Failure("", status=1)
     print(f"ok: {file} keeps the rules of {target}")

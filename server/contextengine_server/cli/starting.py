@@ -94,7 +94,7 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
         try:
             flags[path.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise Failure(f"--set {path}: the value is no YAML: {error}", REFUSED) from error
+            raise Failure(f"--set {path}: the value is not valid YAML: {error}", REFUSED) from error
     return flags
 
 

@@ -64,7 +64,8 @@ def recognise(data: Mapping[str, Any], name: str) -> str:
         [
             Problem(
                 name or "the text",
-                "is of no host known here; looked for plugins.slots or agents.defaults (OpenClaw,"
+                "is not the configuration of a known host; looked for plugins.slots or"
+                " agents.defaults (OpenClaw,"
                 " Genesis, FluffBuzz), context.engine or compression (Hermes),"
                 " agents.*.contextEngine (Comis), context.engine.plugin (PyClaw)",
             )

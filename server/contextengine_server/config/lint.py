@@ -224,7 +224,7 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 option,
                 "warning",
-                f"names {name!r}, which is no endpoint that is asked; it is passed over",
+                f"names {name!r}, which is not an endpoint that is asked; it is left out",
                 "Add it to summarizer.endpoints, or name one of:"
                 f" {', '.join(sorted(names)) or '(none)'}.",
             )
@@ -234,7 +234,7 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 f"{where}.api_key_env",
                 "warning",
-                f"the environment has no such variable; endpoint {endpoint.name!r} is passed over",
+                f"the environment has no such variable; endpoint {endpoint.name!r} is left out",
                 "Set the variable for the server, or leave api_key_env empty for a service without"
                 " keys.",
             )

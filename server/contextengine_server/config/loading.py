@@ -116,7 +116,7 @@ def _no_engine(name: str, installed: Catalogue) -> Problem:
     near = difflib.get_close_matches(name, installed.ids, n=1)
     asked = f"; did you mean engine.{near[0]}?" if near else ""
     known = ", ".join(installed.ids) or "(none)"
-    return Problem(f"engine.{name}", f"is no engine that is installed: {known}{asked}")
+    return Problem(f"engine.{name}", f"is not an installed engine: {known}{asked}")
 
 
 def _from_file(
@@ -173,7 +173,7 @@ def _from_environment(environ: Mapping[str, str], model: type[Settings]) -> dict
             problems.append(
                 Problem(
                     variable,
-                    f"is no setting: a group ends with two underscores; did you mean {better}?",
+                    f"is not a setting: a group ends with two underscores; did you mean {better}?",
                 )
             )
     if problems:

@@ -32,12 +32,13 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def reach(self) -> int:
-        """How far into the history a cut had to reach, but for the room that a budget leaves."""
+        """The running sum that a cut would have reached in a budget without any room. The room that
+        a budget leaves is subtracted from it."""
         return self.total + self.fixed
 
     def filled(self, share: int) -> int:
-        """How full the view was, where room of at most `share` was kept free for the newest user
-        message: as it is once there are summaries."""
+        """The tokens of the view together with the room that was kept free for the newest user
+        message, at most `share`. Room is kept free only once there are summaries."""
         return self.view + (min(self.peak, share) if self.view != self.total else 0)
 
 
@@ -68,8 +69,9 @@ class EvictionHistory:
         self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
 
     def at(self, room: int, share: int = 0) -> CommitSnapshot | None:
-        """The commit that decides where there is room for so many tokens, `share` of them at most
-        kept free for the newest user message; None where nothing had been evicted."""
+        """The commit whose eviction reached furthest, in a budget with this much room of which at
+        most `share` is kept free for the newest user message. None where nothing had been
+        evicted at that budget."""
         index = bisect_left(self.front, share - room, key=_emptiness)
         behind = (self.front[at] for at in range(index - 1, -1, -1))
         return next((before for before in behind if before.filled(share) > room), None)

@@ -291,8 +291,8 @@ class View:
         )
 
     def aside(self, step: int, behind: int) -> bool:
-        """True where a step that must stay is not among what is uncovered from this running sum
-        on."""
+        """True where a step that must stay has to be shown besides the ranges that
+        `uncovered(behind)` names: it begins before `behind`, or a summary covers it."""
         return self.atom(step).start < behind or self.covering(step) is not None
 
 

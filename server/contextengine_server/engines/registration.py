@@ -109,4 +109,4 @@ def check_engine(engine_id: str, made: Any) -> None:
     if own != engine_id and str(own).strip():
         missing.append(f"its own id is {own!r}")
     if missing:
-        raise InvalidEngine(f"engine {engine_id!r} is no valid engine: {', '.join(missing)}")
+        raise InvalidEngine(f"engine {engine_id!r} is not a valid engine: {', '.join(missing)}")

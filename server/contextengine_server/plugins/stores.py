@@ -58,6 +58,6 @@ def kind_of(url: str) -> StoreKind:
         raise UnknownStore(scheme, [f"{one}:" for one in schemes()])
     kind = plugin.value
     if not isinstance(kind, StoreKind):
-        wrong = f"is no kind of store but of type {type(kind).__name__}"
+        wrong = f"is not a kind of store but of type {type(kind).__name__}"
         raise PluginBroken(GROUP, scheme, plugin.package, wrong)
     return kind

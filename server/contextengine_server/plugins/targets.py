@@ -52,7 +52,7 @@ def _record(plugin: Plugin | PluginBroken, known: dict[str, Target]) -> Target:
     target = plugin.value
     wrong = ""
     if not isinstance(target, Target):
-        wrong = f"is no record of a target but of type {type(target).__name__}"
+        wrong = f"is not a record of a target but of type {type(target).__name__}"
     elif target.name != plugin.name:
         wrong = f"calls itself {target.name!r}: give both the same name"
     elif target.name in known:

@@ -36,16 +36,20 @@ class Arguments(msgspec.Struct, frozen=True):
             value = orjson.loads(raw) if raw.strip() else {}
         except ValueError as error:
             raise InvalidArgument(
-                "arguments", f"are no JSON ({error}): send an object", "invalid_arguments"
+                "arguments", f"are not valid JSON ({error}): send an object", "invalid_arguments"
             ) from error
         if not isinstance(value, dict):
-            raise InvalidArgument("arguments", "are no JSON object: send one", "invalid_arguments")
+            raise InvalidArgument(
+                "arguments", "are not a JSON object: send one", "invalid_arguments"
+            )
         given = {_snake(name): inner for name, inner in value.items() if inner is not None}
         for name in given:
             if name not in properties:
                 known = ", ".join(properties)
                 raise InvalidArgument(
-                    name[:64], f"is no argument of this tool: it takes {known}", "unknown_argument"
+                    name[:64],
+                    f"is not an argument of this tool: it takes {known}",
+                    "unknown_argument",
                 )
         return cls(given, properties)
 
@@ -55,7 +59,7 @@ class Arguments(msgspec.Struct, frozen=True):
         if value is None:
             raise InvalidArgument(name, "is required", "missing_argument")
         if not isinstance(value, str):
-            raise InvalidArgument(name, "is no text: give a string")
+            raise InvalidArgument(name, "is not a string: give one")
         if default is None and not value.strip():
             raise InvalidArgument(name, "is required", "missing_argument")
         return value

@@ -48,7 +48,8 @@ def compile_pattern(pattern: str, field: str = "query") -> Pattern:
         reason = error.args[0] if error.args else ""
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise InvalidField(
-            field, f"is no RE2 expression ({reason}): mend it, or search by words (FULL_TEXT)"
+            field,
+            f"is not a valid RE2 expression ({reason}): correct it, or search by words (FULL_TEXT)",
         ) from error
     return Pattern(compiled, literal_of(pattern))
 

@@ -24,8 +24,8 @@ ENTRY_OVERHEAD = 900
 """Bytes of a message in memory besides its encoded forms, about."""
 
 RETRY_GROWTH = 16
-"""What a session must have grown by until a compaction that had nothing to do is tried again: this
-part of its budget."""
+"""A compaction that found nothing to do is not queued again until the session has grown by its
+budget divided by this."""
 
 
 @dataclass(slots=True)

@@ -140,9 +140,12 @@ def _fold_part(
 
 
 def refuse_scattered(view: View, atom: Atom) -> None:
-    """A message with late results that stands in several places tells one of them: of an atom with
-    calls or results that came no later than such a message it is not known what it shows. Raises
-    NeedsHistory."""
+    """Refuses an atom that may show more than its own rows say. Raises NeedsHistory.
+
+    A message may bring late results for calls of several atoms, but its row names only one of these
+    atoms. So an atom with calls or results that is no newer than such a message may also show one
+    of its results, and only a fold of the whole history tells.
+    """
     if atom.first <= view.scattered and (
         atom.calls or any(entry.traits.results for entry in atom.entries)
     ):

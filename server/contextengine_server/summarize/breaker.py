@@ -111,10 +111,10 @@ class Breaker(msgspec.Struct, frozen=True):
         try:
             state = cls(**values)
         except TypeError as error:
-            raise ValueError(f"is no state of a breaker: {error}") from None
+            raise ValueError(f"is not the state of a breaker: {error}") from None
         numbers = (state.failures, state.era, state.opened_ms or 0, state.trial_ms or 0)
         if any(type(number) is not int for number in numbers):
-            raise ValueError(f"is no state of a breaker: {json.dumps(values)[:200]}")
+            raise ValueError(f"is not the state of a breaker: {json.dumps(values)[:200]}")
         return state
 
     def _aged(self, limits: BreakerLimits, now_ms: int) -> Breaker:

@@ -65,7 +65,7 @@ class GuardState(msgspec.Struct, frozen=True):
             return cls()
         values = json.loads(text)
         if not isinstance(values, dict) or values.keys() != {"breaker", "spend"}:
-            raise ValueError("is no state of a guard: expected breaker and spend")
+            raise ValueError("is not the state of a guard: expected breaker and spend")
         return cls(Breaker.decode(values["breaker"]), Spend.decode(values["spend"]))
 
 

@@ -72,7 +72,9 @@ class Spend(msgspec.Struct, frozen=True):
         try:
             slots = tuple((at, tokens) for at, tokens in values)
         except (TypeError, ValueError):
-            raise ValueError("is no state of spending: expected [time, tokens] pairs") from None
+            raise ValueError(
+                "is not the state of spending: expected [time, tokens] pairs"
+            ) from None
         if any(type(number) is not int for slot in slots for number in slot):
-            raise ValueError("is no state of spending: times and tokens are whole numbers")
+            raise ValueError("is not the state of spending: times and tokens are whole numbers")
         return cls(slots)

@@ -203,7 +203,7 @@ def _check(message: pb.Message, field: str) -> None:
             not lowest <= message.timestamp.seconds <= highest
             or not 0 <= message.timestamp.nanos < 1_000_000_000
         ):
-            raise InvalidField(f"{field}.timestamp", "is no time between year 1 and 9999")
+            raise InvalidField(f"{field}.timestamp", "must be a time in the years 1 to 9999")
     check_parts(message.parts, f"{field}.parts")
 
 

@@ -53,7 +53,10 @@ def test_a_file_that_breaks_a_rule_is_told_by_its_name(shell: Shell, tmp_path: P
     done = shell.run("project", "--to", "anthropic", "--check", file, status=1)
     assert "A4" in done.text
     file.write_text("{")
-    assert "is no JSON" in shell.run("project", "--to", "anthropic", "--check", file, status=1).err
+    assert (
+        "is not valid JSON"
+        in shell.run("project", "--to", "anthropic", "--check", file, status=1).err
+    )
 
 
 def test_a_session_or_a_file_is_named(shell: Shell) -> None:

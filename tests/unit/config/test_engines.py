@@ -87,13 +87,13 @@ def test_a_block_comes_from_a_file_the_environment_and_flags() -> None:
         (
             "engine: {lagacy: {}}",
             (
-                "engine.lagacy: is no engine that is installed: acme/new-one, dag, legacy; did you"
+                "engine.lagacy: is not an installed engine: acme/new-one, dag, legacy; did you"
                 " mean engine.legacy?"
             ),
         ),
         (
             "engine: {pipeline: {a: 1}}",
-            "engine.pipeline: is no engine that is installed: acme/new-one, dag, legacy",
+            "engine.pipeline: is not an installed engine: acme/new-one, dag, legacy",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_our_own_come_before_others_of_their_name(
     ("source", "wrong"),
     [
         ("raise RuntimeError('no driver')", "cannot be imported: RuntimeError: no driver"),
-        ("KIND = 7", "is no kind of store but of type int"),
+        ("KIND = 7", "is not a kind of store but of type int"),
         (SOURCE.replace("KIND = Shelf()", "KIND = Shelf"), "but of type ABCMeta"),
     ],
 )

@@ -161,5 +161,5 @@ def test_it_can_be_stored_at_any_moment_and_never_lets_two_trials_out(
     "values", [{"failures": "5"}, {"nonsense": 1}, {"era": None}, {"opened_ms": 1.5}]
 )
 def test_what_is_no_state_is_refused(values: dict) -> None:
-    with pytest.raises(ValueError, match="no state of a breaker"):
+    with pytest.raises(ValueError, match="not the state of a breaker"):
         Breaker.decode(values)

@@ -357,7 +357,7 @@ async def test_the_state_survives_being_written_down() -> None:
     "text", ["null", "[]", "{}", '{"breaker": {}}', '{"breaker": {}, "spend": [], "x": 1}', "{"]
 )
 def test_what_is_no_state_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no state|Expecting"):
+    with pytest.raises(ValueError, match=r"not the state|Expecting"):
         GuardState.decode(text)
 
 

@@ -97,5 +97,5 @@ def test_the_state_stays_small() -> None:
 
 @pytest.mark.parametrize("values", [[1], [[1]], [[1, 2, 3]], [["a", 1]], [[1.5, 1]], [None], 7])
 def test_what_is_no_state_is_refused(values: list) -> None:
-    with pytest.raises(ValueError, match="no state of spending"):
+    with pytest.raises(ValueError, match="not the state of spending"):
         Spend.decode(values)

@@ -60,6 +60,6 @@ class Assign(msgspec.Struct, frozen=True):
             if name not in self.models:
                 raise InvalidField(
                     "options_json",
-                    f"{option}: names {name!r}, which is no configured endpoint: name one of"
+                    f"{option}: names {name!r}, which is not a configured endpoint: name one of"
                     f" {', '.join(self.models) or '(none)'}, or add it to summarizer.endpoints",
                 )

@@ -132,7 +132,7 @@ def _shown(message: PairedMessage, names: Sequence[str], kept: bool) -> MessageT
     for answered, name in zip(message.answers, names, strict=True):
         given, whole = object_of(answered.call.arguments)
         if not whole:
-            lost.append(("arguments that are no JSON object: carried as text", "A8"))
+            lost.append(("arguments that are not a JSON object: carried as text", "A8"))
         use: JsonObject = {
             "type": "tool_use",
             "id": name,

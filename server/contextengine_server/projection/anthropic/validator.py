@@ -78,7 +78,7 @@ def a1(subject: AnthropicRequest) -> Iterator[Breach]:
             or not isinstance(block.get("text"), str)
             or not block["text"]
         ):
-            yield path, "is no block of text"
+            yield path, "is not a block of text"
     for path, role, _ in subject.turns:
         if role == "system":
             yield f"{path}.role", "system belongs to the top"
@@ -167,7 +167,7 @@ def a7(subject: AnthropicRequest) -> Iterator[Breach]:
     for path, block in _of_type(subject, "tool_use"):
         name = block.get("id")
         if not isinstance(name, str) or not _ID.fullmatch(name):
-            yield path, f"the id {name!r} is none of 1 to 64 letters, digits, _ and -"
+            yield path, f"the id {name!r} must have 1 to 64 letters, digits, underscores or hyphens"
         elif name in seen:
             yield path, f"the id {name!r} was used before"
         seen.add(name)
@@ -276,7 +276,7 @@ def a14(subject: AnthropicRequest) -> Iterator[Breach]:
             else False
         )
         if not typed and kind not in ("url", "file"):
-            yield path, f"the source is no {', '.join(IMAGES)}, no url and no file"
+            yield path, f"the source must be {', '.join(IMAGES)}, a url or a file"
     if (
         subject.whole is not None
         and "model" in subject.whole

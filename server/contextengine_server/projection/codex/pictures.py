@@ -47,8 +47,8 @@ def input_of(part: Image) -> tuple[dict[str, str] | None, str]:
         return (
             None,
             (
-                f"{len(picture.data)} bytes of type {picture.mime!r} are no whole PNG, JPEG, GIF or"
-                " WebP"
+                f"{len(picture.data)} bytes of type {picture.mime!r} are not a complete PNG,"
+                " JPEG, GIF or WebP"
             ),
         )
     return {"type": "image", "url": data_url(replace(picture, mime=kind))} | detail, ""

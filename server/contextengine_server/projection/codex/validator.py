@@ -56,7 +56,9 @@ class CodexRequest(msgspec.Struct, frozen=True):
 def validate(body: Any, model: str = "") -> list[RuleFinding]:
     """The findings on what goes to the app server. `model` decides how long an output may be."""
     if not isinstance(body, Mapping) or (body and not _MEMBERS & body.keys()):
-        return [RuleFinding("X6", "", "is no object with developerInstructions, input or items")]
+        return [
+            RuleFinding("X6", "", "must be an object with developerInstructions, input or items")
+        ]
     known = model.startswith(("gpt-", "codex-"))
     subject = CodexRequest(body, KNOWN_OUTPUT_BYTES if known else OUTPUT_BYTES)
     found = run((x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11), subject)
@@ -108,12 +110,12 @@ def x6(subject: CodexRequest) -> Iterator[Breach]:
     """A list of items is not empty, and a message's content is an array of parts."""
     items = subject.body.get("items")
     if items is not None and (not isinstance(items, list) or not items):
-        yield "items", "is no list, or empty: leave it out"
+        yield "items", "must be a list that is not empty: leave it out where there are none"
     for path, item in numbered(items, "items"):
         if item.get("type") == "message" and not (
             isinstance(item.get("content"), list) and item["content"]
         ):
-            yield f"{path}.content", "is no array of parts, or empty"
+            yield f"{path}.content", "must be an array of parts that is not empty"
 
 
 def x7(subject: CodexRequest) -> Iterator[Breach]:
@@ -123,7 +125,7 @@ def x7(subject: CodexRequest) -> Iterator[Breach]:
     kinds = ("text", "image", "localImage", "audio", "localAudio", "skill", "mention")
     for path, part in numbered(subject.body.get("input"), "input"):
         if part.get("type") not in kinds:
-            yield f"{path}.type", f"is none of {', '.join(kinds)}"
+            yield f"{path}.type", f"must be one of {', '.join(kinds)}"
 
 
 def x8(subject: CodexRequest) -> Iterator[Breach]:
@@ -134,7 +136,7 @@ def x8(subject: CodexRequest) -> Iterator[Breach]:
         if name is not None and not _NAME.fullmatch(str(name)):
             yield (
                 f"additionalContext.{key}.name",
-                "is no small letter followed by small letters, digits and _",
+                "must be a lower-case letter, then at most 63 lower-case letters, digits or _",
             )
         if len(str(mapping(entry).get("value", "")).encode("utf-8", "replace")) > CONTEXT_BYTES:
             yield (
@@ -184,7 +186,7 @@ def x11(subject: CodexRequest) -> Iterator[Breach]:
         except binascii.Error:
             data = b""
         if not data.startswith(_IMAGES):
-            yield path, "is no picture that can be decoded"
+            yield path, "is not a picture that can be decoded"
 
 
 def _strings(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -170,7 +170,7 @@ def _shown(
         with_id = {} if name.startswith(INVENTED) and item.dialect == DIALECT else {"id": name}
         given, whole = object_of(part.arguments)
         if not whole:
-            lost.append(("arguments that are no JSON object: carried as text", "G7"))
+            lost.append(("arguments that are not a JSON object: carried as text", "G7"))
         call: JsonObject = {"functionCall": {**with_id, "name": part.name, "args": given}}
         if part.seal and kept:
             call["thoughtSignature"] = _seal(part)

@@ -150,10 +150,10 @@ def g7(subject: GeminiRequest) -> Iterator[Breach]:
     for path, _, parts in subject.turns:
         for call in _calls(parts):
             if not isinstance(call.get("args", {}), Mapping):
-                yield path, "args is no object"
+                yield path, "args is not an object"
         for response in _responses(parts):
             if not isinstance(response.get("response"), Mapping):
-                yield path, "response is no object"
+                yield path, "response is not an object"
 
 
 def g8(subject: GeminiRequest) -> Iterator[Breach]:

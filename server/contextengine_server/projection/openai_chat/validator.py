@@ -38,7 +38,7 @@ def c1(messages: MessageList) -> Iterator[Breach]:
         yield "messages", "is empty"
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") not in ROLES:
-            yield f"messages[{index}].role", f"is none of {', '.join(ROLES)}"
+            yield f"messages[{index}].role", f"must be one of {', '.join(ROLES)}"
 
 
 def c2(messages: MessageList) -> Iterator[Breach]:
@@ -70,7 +70,7 @@ def c3(messages: MessageList) -> Iterator[Breach]:
         for where, call in numbered(calls, f"{path}.tool_calls"):
             name = call.get("id")
             if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:
-                yield f"{where}.id", f"is no text of 1 to {MAX_ID} characters"
+                yield f"{where}.id", f"must be a string of 1 to {MAX_ID} characters"
             elif name in seen:
                 yield f"{where}.id", "was used before"
             else:
@@ -141,7 +141,7 @@ def c7(messages: MessageList) -> Iterator[Breach]:
             if kind not in PARTS.get(role, PARTS["user"]):
                 yield f"{where}.type", f"{kind!r} has no place in a message of {role}"
             elif kind == "text" and not isinstance(part.get("text"), str):
-                yield f"{where}.text", "is no text"
+                yield f"{where}.text", "is not a string"
             elif kind == "image_url" and not mapping(part.get("image_url")).get("url"):
                 yield f"{where}.image_url", "needs a url"
 

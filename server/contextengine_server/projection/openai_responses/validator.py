@@ -119,17 +119,17 @@ def r6(subject: ResponsesRequest) -> Iterator[Breach]:
     of text, image and file parts [local]."""
     for index, item in enumerate(subject.items):
         if not isinstance(item, Mapping):
-            yield f"input[{index}]", "is no object"
+            yield f"input[{index}]", "is not an object"
     for path, item in subject.numbered:
         kind = item.get("type")
         if kind == "function_call" and not (
             isinstance(item.get("arguments"), str) and item.get("name")
         ):
-            yield f"{path}.arguments", "is no text, or the name is missing"
+            yield f"{path}.arguments", "is not a string, or the name is missing"
         if kind == "custom_tool_call" and not (
             isinstance(item.get("input"), str) and item.get("name")
         ):
-            yield f"{path}.input", "is no text, or the name is missing"
+            yield f"{path}.input", "is not a string, or the name is missing"
         if kind in OUTPUTS:
             output = item.get("output")
             kinds = ("input_text", "input_image", "input_file")
@@ -157,7 +157,7 @@ def r7(subject: ResponsesRequest) -> Iterator[Breach]:
             if kind not in allowed:
                 yield f"{where}.type", f"{kind!r} has no place in a message of {role}"
             elif kind in ("input_text", "output_text") and not isinstance(part.get("text"), str):
-                yield f"{where}.text", "is no text"
+                yield f"{where}.text", "is not a string"
 
 
 def r8(subject: ResponsesRequest) -> Iterator[Breach]:
@@ -205,7 +205,7 @@ def r11(subject: ResponsesRequest) -> Iterator[Breach]:
     for path, item in subject.numbered:
         name = item.get("call_id")
         if name is not None and not (isinstance(name, str) and 0 < len(name) <= MAX_ID):
-            yield f"{path}.call_id", f"is no text of 1 to {MAX_ID} characters"
+            yield f"{path}.call_id", f"must be a string of 1 to {MAX_ID} characters"
 
 
 def r12(subject: ResponsesRequest) -> Iterator[Breach]:
@@ -231,7 +231,7 @@ def r13(subject: ResponsesRequest) -> Iterator[Breach]:
                 ):
                     yield where, "needs an image_url (https or data) or a file_id"
                 if part.get("detail", "auto") not in DETAILS:
-                    yield f"{where}.detail", f"is none of {', '.join(DETAILS)}"
+                    yield f"{where}.detail", f"must be one of {', '.join(DETAILS)}"
 
 
 def r14(subject: ResponsesRequest) -> Iterator[Breach]:

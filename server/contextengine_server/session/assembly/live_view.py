@@ -75,8 +75,9 @@ def followed(
 def passed_through(
     session: Session, live: Sequence[Incoming], matched: dict[int, int], shaper: WireShaper
 ) -> Listed:
-    """The list itself, where it does not come to the whole view. `matched`: indexes of the list
-    that are stored, by their sequence."""
+    """What an engine that shows everything is given: the stored view where the list shows the same,
+    else the list itself. `matched`: the sequences of the list's messages that are stored, by their
+    index in the list."""
     whole = session.view
     shown = sorted({entry.sequence for atom in whole.atoms for entry in atom.entries})
     own = sum(message.own for message in live)
