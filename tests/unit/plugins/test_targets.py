@@ -47,7 +47,7 @@ def test_targets_of_installed_packages_stand_behind_our_own(
         ("import nothing_of_that_name", "mistral = {}:MISTRAL", "ModuleNotFoundError"),
         ("raise RuntimeError('no key')", "mistral = {}:MISTRAL", "RuntimeError: no key"),
         (SOURCE, "mistral = {}:NONE", "AttributeError"),
-        ("MISTRAL = 7", "mistral = {}:MISTRAL", "no record of a target but of type int"),
+        ("MISTRAL = 7", "mistral = {}:MISTRAL", "not a record of a target but of type int"),
         (SOURCE, "claude = {}:MISTRAL", "calls itself 'mistral'"),
         (SOURCE.replace('"mistral"', '"codex"'), "codex = {}:MISTRAL", "another target has"),
         (SOURCE.replace("number=0", "number=9"), "mistral = {}:MISTRAL", "has a number"),
