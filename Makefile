@@ -140,6 +140,11 @@ LOAD_ONLY ?=
 load: setup $(GHZ) $(DELTAS) ## Load a seeded server with ghz, profile by profile, and find the knee (needs Go)
 	$(BIN)/python tests/load/run.py --seconds $(LOAD_SECONDS) --only '$(LOAD_ONLY)'
 
+SAMPLE ?= 300
+
+mutants: setup ## Break the core in 300 small ways and count how many the fast tests notice (hours)
+	$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
+
 soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form
 	$(BIN)/python -m pytest -q tests/soak
 	CONTEXTENGINE_ALL_PROJECTIONS=1 $(BIN)/python -m pytest -q tests/integration/projection/test_transcripts.py
