@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from contextengine_server.health.checks import OK, healthy
 from tests.unit.commands.house import S1, TENANT, Rows, Server, scope
