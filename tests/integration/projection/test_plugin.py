@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -93,7 +94,9 @@ def test_it_is_listed_and_printed_on_the_command_line(site: Path, tmp_path: Path
             shell = Shell(tmp_path, server.address)
             rows = {row["name"]: row for row in shell.run("targets", "--json").json()}
             assert rows["mistral"]["form"] == "Mistral Chat"
-            assert rows["mistral"]["package"] == "contextengine-mistral 0.1.0"
+            name, made = rows["mistral"]["package"].split()
+            project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+            assert (name, made) == (project["name"], project["version"])
             shell.run("import", AIRLINE, "--agent", "airline")
             words = ("project", "airline-000", "--agent", "airline", "--to", "mistral")
             body = tmp_path / "body.json"
