@@ -33,6 +33,8 @@ GRPCURL = (
 )
 VOLATILE = {"epoch", "fingerprint", "content_hash", "context_hash", "assembly_id"}
 """Opaque names, which a change of the server may change."""
+OUTER_MAKE = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+"""What a make that runs the tests leaves in the environment, and a make below it would print."""
 
 
 def blocks(language: str) -> list[str]:
@@ -96,6 +98,7 @@ def test_the_first_commands(tmp_path: Path, target: str, runs: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", target, f"RUN_VENV={tmp_path / 'new'}"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in OUTER_MAKE},
         capture_output=True,
         text=True,
         timeout=60,
