@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from contextengine_server.cli.operating import config_app, engines_app, register, token_app
-from contextengine_server.cli.where import Where, asks, run
+from contextengine_server.cli.connection import Where, asks, run
+from contextengine_server.cli.operations import config_app, engines_app, register, token_app
 
 app = typer.Typer(
     help=(
@@ -67,7 +67,7 @@ def import_(
     jsonl` wrote. Each session is stored whole or not at all; a bad line is named by its number. The
     same file again changes nothing.
     """
-    from contextengine_server.cli.transferring import import_file
+    from contextengine_server.cli.transfer import import_file
 
     run(import_file(where, file, agent, session, format, json))
 
@@ -99,7 +99,7 @@ def export(
     ] = "jsonl",
 ) -> None:
     """Write a session as it is stored."""
-    from contextengine_server.cli.transferring import export_session
+    from contextengine_server.cli.transfer import export_session
 
     run(export_session(where, session, agent, output, format))
 
@@ -151,7 +151,7 @@ def replay(
     where the context does not fit it compacts and asks again. Background compaction is waited for,
     as a model's answer would take longer. The session stays, to be looked at with `show`.
     """
-    from contextengine_server.cli.replaying import Plan, replay_file
+    from contextengine_server.cli.replay import Plan, replay_file
 
     plan = Plan(agent, session, budget, engine, way, limit, sessions, explain)
     run(replay_file(where, file, plan, json))
@@ -179,7 +179,7 @@ def show(
 
     Stores nothing. As with every assembly, a compaction that is due is queued.
     """
-    from contextengine_server.cli.showing import show_session
+    from contextengine_server.cli.sessions import show_session
 
     run(show_session(where, session, agent, budget, model, explain, full, json))
 
@@ -261,7 +261,7 @@ def compact(
     json: Json = False,
 ) -> None:
     """Compact a session's view. Its messages stay stored."""
-    from contextengine_server.cli.showing import compact_session
+    from contextengine_server.cli.sessions import compact_session
 
     run(compact_session(where, session, agent, focus, force, budget, json))
 
@@ -270,7 +270,7 @@ def compact(
 @asks
 def status(where: Where, session: SessionId, agent: Agent = "default", json: Json = False) -> None:
     """Print how a session is: counts, tokens, engine, jobs, usage."""
-    from contextengine_server.cli.showing import session_status
+    from contextengine_server.cli.sessions import session_status
 
     run(session_status(where, session, agent, json))
 
@@ -296,7 +296,7 @@ def watch(
     json: Json = False,
 ) -> None:
     """Print what happens to sessions, as it happens, until interrupted. Needs a running server."""
-    from contextengine_server.cli.showing import watch_events
+    from contextengine_server.cli.sessions import watch_events
 
     run(watch_events(where, agent, session, event or [], resume, limit, json))
 
@@ -312,7 +312,7 @@ def list_sessions(
     json: Json = False,
 ) -> None:
     """List sessions, newest write first."""
-    from contextengine_server.cli.showing import list_sessions
+    from contextengine_server.cli.sessions import list_sessions
 
     run(list_sessions(where, agent, limit, json))
 
@@ -334,7 +334,7 @@ def delete_session(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Erase a session and everything derived from it. This cannot be undone."""
-    from contextengine_server.cli.transferring import delete_session
+    from contextengine_server.cli.transfer import delete_session
 
     if not yes:
         typer.confirm(f"Erase session {session!r} of agent {agent!r} for good?", abort=True)

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from contextengine_server.cli.connection import Where, dialled, settings_of
 from contextengine_server.cli.output import Failure
-from contextengine_server.cli.where import Where, dialled, settings_of
 
 
 def check_health(

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contextengine_server.cli.connection import Where, connected
 from contextengine_server.cli.output import Failure, note, print_json, print_table, printable
-from contextengine_server.cli.where import Where, connected
 
 if TYPE_CHECKING:
     from contextengine_server.projection.target import Target

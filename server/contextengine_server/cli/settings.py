@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contextengine_server.cli.output import Failure, note, print_json, print_table
-from contextengine_server.cli.starting import parse_settings
+from contextengine_server.cli.serve import parse_settings
 
 if TYPE_CHECKING:
     from contextengine_server.config.settings import Settings
@@ -63,7 +63,7 @@ def show(config: Path | None, pairs: list[str], json: bool) -> None:
 def check(config: Path | None, pairs: list[str], json: bool) -> bool:
     """Prints the checks of the settings in force; whether none is an error."""
     from contextengine_server.app import registry_of
-    from contextengine_server.cli.diagnosing import print_checks
+    from contextengine_server.cli.doctor import print_checks
     from contextengine_server.health.checks import engine_checks, healthy, settings_checks
 
     settings = _load(config, pairs)

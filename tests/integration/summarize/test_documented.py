@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from contextengine_server.cli.showing import _facts
+from contextengine_server.cli.sessions import _facts
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.loading import load_settings
 from contextengine_server.telemetry.meters import _DEGRADED

@@ -12,10 +12,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from contextengine_server.cli.application import app
-from contextengine_server.cli.choosing import parse_options
+from contextengine_server.cli.connection import Where, dialled, explain
+from contextengine_server.cli.engines import parse_options
 from contextengine_server.cli.output import Failure
-from contextengine_server.cli.starting import parse_settings
-from contextengine_server.cli.where import Where, dialled, explain
+from contextengine_server.cli.serve import parse_settings
 
 ASKING = ("import", "export", "replay", "show", "project", "compact", "status", "watch", "doctor")
 

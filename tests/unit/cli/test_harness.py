@@ -10,7 +10,7 @@ from contextengine.formats import read_transcript
 from contextengine.messages import assistant, system, tool_result, user
 from contextengine.types import Item, Message, Origin, SummaryInfo
 from contextengine_server.cli.harness import Turn, turns_of, without_ids
-from contextengine_server.cli.replaying import shown_messages
+from contextengine_server.cli.replay import shown_messages
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -7,9 +7,9 @@ import ssl
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from contextengine_server.cli.connection import Where, answers, connected, settings_of
 from contextengine_server.cli.output import Failure, one_line, print_json, print_table
-from contextengine_server.cli.starting import refusal
-from contextengine_server.cli.where import Where, answers, connected, settings_of
+from contextengine_server.cli.serve import refusal
 from contextengine_server.health.checks import ERROR, OK, WARNING, Check, healthy
 
 if TYPE_CHECKING:

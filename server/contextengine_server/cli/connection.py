@@ -296,7 +296,7 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
 
 def _refused(settings: Settings, error: Exception) -> Exception:
     """What keeps the store from being opened, as Failure; a defect as it is."""
-    from contextengine_server.cli.starting import refusal
+    from contextengine_server.cli.serve import refusal
     from contextengine_server.store.errors import StoreInUse
 
     text = refusal(error)

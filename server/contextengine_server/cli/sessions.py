@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contextengine_server.cli.connection import Where, connected
 from contextengine_server.cli.items import print_assembly, print_decisions, print_summaries
 from contextengine_server.cli.output import (
     Failure,
@@ -16,7 +17,6 @@ from contextengine_server.cli.output import (
     printable,
     shown,
 )
-from contextengine_server.cli.where import Where, connected
 
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contextengine_server.cli.connection import event_loop
 from contextengine_server.cli.output import Failure
-from contextengine_server.cli.where import event_loop
 
 if TYPE_CHECKING:
     from contextengine_server.config.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json as jsonlib
 from typing import Any
 
+from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.output import Failure, plain, print_facts, print_json, print_table
-from contextengine_server.cli.where import Missing, Where, connected
 
 
 async def list_engines(where: Where, json: bool) -> None:

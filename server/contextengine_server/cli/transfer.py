@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.output import Failure, console, note, print_json, shown
 from contextengine_server.cli.transcripts import read_sessions
-from contextengine_server.cli.where import Missing, Where, connected
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient, AsyncStream

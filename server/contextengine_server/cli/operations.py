@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from contextengine_server.cli.where import Where, asks, run
+from contextengine_server.cli.connection import Where, asks, run
 
 engines_app = typer.Typer(help="Look at engines, and choose one.", no_args_is_help=True)
 config_app = typer.Typer(
@@ -87,7 +87,7 @@ def serve(
     Prints one line when calls are answered. Exits with status 2 where it may not start, and says
     what to set.
     """
-    from contextengine_server.cli.starting import parse_settings, serve
+    from contextengine_server.cli.serve import parse_settings, serve
 
     flags = {
         "server.address": address,
@@ -120,7 +120,7 @@ def doctor(
     Asks the server where one answers, else checks on its own. The exit status is 1 where anything
     is an error.
     """
-    from contextengine_server.cli.diagnosing import diagnose
+    from contextengine_server.cli.doctor import diagnose
 
     if not run(diagnose(where, session, agent, repair, json)):
         raise typer.Exit(1)
@@ -175,7 +175,7 @@ def version() -> None:
 @asks
 def list_engines(where: Where, json: Json = False) -> None:
     """List the engines, the default first."""
-    from contextengine_server.cli.choosing import list_engines
+    from contextengine_server.cli.engines import list_engines
 
     run(list_engines(where, json))
 
@@ -195,7 +195,7 @@ def show_engine(
     json: Json = False,
 ) -> None:
     """Print an engine with its options."""
-    from contextengine_server.cli.choosing import show_engine
+    from contextengine_server.cli.engines import show_engine
 
     run(show_engine(where, engine, agent, session, json))
 
@@ -235,7 +235,7 @@ def use_engine(
 
     It serves from the next call on, on the same history.
     """
-    from contextengine_server.cli.choosing import use_engine
+    from contextengine_server.cli.engines import use_engine
 
     run(use_engine(where, engine, agent, session, option or [], clear))
 

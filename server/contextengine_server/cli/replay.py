@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.items import print_assembly, print_decisions
 from contextengine_server.cli.output import Failure, console, plain, print_json, print_table, size
 from contextengine_server.cli.transcripts import read_sessions
-from contextengine_server.cli.where import Missing, Where, connected
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient, SessionRef
