@@ -16,7 +16,7 @@ from contextengine_server.api.pipeline import contract, unserved
 from contextengine_server.api.pipeline.errors import CODES
 from contextengine_server.app import running
 from contextengine_server.config import docs
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.telemetry.event_names import EVENTS
 from contextengine_server.telemetry.metrics import Metric, Metrics
 from contextengine_server.telemetry.prometheus import prometheus_name

@@ -26,7 +26,7 @@ import grpc
 
 from contextengine_proto.v1 import assemble_pb2, context_engine_pb2_grpc, lifecycle_pb2, message_pb2
 from contextengine_server.app import running
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 
 SERVER = str(Path(__file__).resolve().parent.parent / "server" / "contextengine_server") + "/"
 TURNS = 30

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from contextengine_server import exporting
+from contextengine_server import metric_readers
 from contextengine_server.api.pipeline.auth import TokenGrant
 from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
@@ -34,8 +34,8 @@ from contextengine_server.health.checks import (
 )
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.indexing import Indexer
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.index import Indexer
 from contextengine_server.runtime.broker import Harnesses, Terms
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.assembly.budget import BudgetDefaults
@@ -161,7 +161,7 @@ async def running(
         )
         stack.callback(core.encodings.close)
         projector = _projector(core.rules.cache_bytes)
-        exporting.watch(core, projector.cache, metrics)
+        metric_readers.watch(core, projector.cache, metrics)
         background = Background(
             core.sessions,
             store,
@@ -180,7 +180,7 @@ async def running(
         idle_ms = _idle_ms(settings)
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
-        archive = Ground(store, indexer, inherits, redact, counter.count_text_async)
+        archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
         async def examine(operator: bool) -> list[Check]:
             return [
@@ -205,8 +205,8 @@ async def running(
             server.on_drain(type(sweeper).__name__, sweeper.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
-        await exporting.sample(settings, core, metrics, stack)
-        scraped = exporting.scrape(settings, metrics, stack)
+        await metric_readers.sample(settings, core, metrics, stack)
+        scraped = metric_readers.scrape(settings, metrics, stack)
         port = await server.start()
         stack.push_async_callback(server.drain, settings.server.drain_grace.total_seconds())
         stack.callback(core.events.close)
@@ -214,7 +214,7 @@ async def running(
         indexer.start()
         for sweeper in sweepers:
             sweeper.start()
-        exporting.export(settings, metrics, stack)
+        metric_readers.export(settings, metrics, stack)
         address = settings.server.address
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"

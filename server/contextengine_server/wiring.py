@@ -11,8 +11,8 @@ from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
 from contextengine_server.api.projection import ProjectionService
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.reading import ReadLimits
 from contextengine_server.api.recall import RecallService
+from contextengine_server.api.requests import ReadLimits
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.commands.compaction.commit_compaction import CommitCompaction
@@ -62,7 +62,7 @@ from contextengine_server.compaction.undo import Undo
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import Examine
 from contextengine_server.health.integrity import Integrity
-from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.archive import Archive
 from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.append import Appender
@@ -198,7 +198,7 @@ def core_of(rules: Rules, at: Surroundings) -> Core:
 
 
 def context_engine_commands(
-    core: Core, archive: Ground, guards: GuardStates
+    core: Core, archive: Archive, guards: GuardStates
 ) -> ContextEngineCommands:
     """The commands of service ContextEngine."""
     addresses, sessions, store, editor = core.addresses, core.sessions, core.store, core.editor
@@ -266,7 +266,7 @@ def grants_of(core: Core) -> RecallGrants:
     return RecallGrants(core.addresses, core.store, core.children, core.meters, core.clock_ms)
 
 
-def recall_commands(core: Core, archive: Ground) -> RecallCommands:
+def recall_commands(core: Core, archive: Archive) -> RecallCommands:
     """The commands of service Recall."""
     grants = grants_of(core)
     return RecallCommands(
@@ -309,7 +309,7 @@ def project_command(core: Core) -> Project:
 
 def services_of(
     core: Core,
-    archive: Ground,
+    archive: Archive,
     guards: GuardStates,
     examine: Examine,
     models: Sequence[str],

@@ -19,7 +19,7 @@ import yaml
 from contextengine import assistant, tool_call, tool_result
 from contextengine.types import Message, ToolCallPart
 from contextengine_server.api.pipeline.unserved import FIELDS, UNSERVED
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.config.settings import Settings
 from tests.acceptance.shell import ROOT, Shell, serving
 

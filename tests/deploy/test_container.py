@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from contextengine_server.api.pipeline.server import CLOSE_GRACE_S, HOOK_TIMEOUT_S
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.config.settings import Settings
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.telemetry.export import EXPORT_TIMEOUT_S

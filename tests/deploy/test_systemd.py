@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contextengine_server.cli.serve import REFUSED
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.plugins.stores import kind_of
 from tests.acceptance.shell import COMMAND, ROOT
 

@@ -18,7 +18,7 @@ from contextengine_proto.v1 import context_engine_pb2_grpc, engines_pb2_grpc, se
 from contextengine_server.api.pipeline.auth import hash_token
 from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.app import App, now_ms, running
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
 

@@ -24,7 +24,7 @@ from contextengine_server.context.plan import (
 )
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
-from contextengine_server.wire.bounding import cut_texts
+from contextengine_server.wire.bounded import cut_texts
 from contextengine_server.wire.frames import frame, origin_sequence
 from tests.oracle.assembly import Sent, broken
 from tests.oracle.pairing import Row

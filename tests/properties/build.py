@@ -18,8 +18,8 @@ from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import item_of
-from contextengine_server.wire.reading import read
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.message import read
+from contextengine_server.wire.slots import WireShaper
 from tests.oracle.assembly import Covering
 from tests.oracle.pairing import Leaf, Row
 

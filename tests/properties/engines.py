@@ -16,7 +16,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 from tests.oracle.assembly import Covering, Known, Sent, broken
 from tests.oracle.pairing import Leaf, Listing, Row, listing
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 from tests.oracle.pairing import Row
 
 DATA = Path(__file__).parent.parent / "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextengine_proto.v1 import compaction_pb2 as pb
 from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.reading import (
+from contextengine_server.api.requests import (
     budget_spec,
     optional_count,
     ref_of,
@@ -17,7 +17,7 @@ from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import Decision
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.wire.frames import item_of
-from contextengine_server.wire.shaping import summary_info
+from contextengine_server.wire.slots import summary_info
 
 
 class CompactionCalls:

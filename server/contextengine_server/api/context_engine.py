@@ -11,7 +11,7 @@ from contextengine_server.api.lifecycle import LifecycleCalls
 from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.reading import (
+from contextengine_server.api.requests import (
     ReadLimits,
     budget_spec,
     host_facts,

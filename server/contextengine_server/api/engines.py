@@ -14,7 +14,7 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
 from contextengine_server.api.pipeline.auth import Caller, Role, authorize
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.reading import ref_of, request_id
+from contextengine_server.api.requests import ref_of, request_id
 from contextengine_server.commands.engines.list import EngineStatus
 from contextengine_server.commands.engines.scope import scope_of
 from contextengine_server.commands.services import EnginesCommands

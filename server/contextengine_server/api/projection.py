@@ -8,7 +8,7 @@ from contextengine_proto.v1 import projection_pb2 as pb
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projection_items import list_items, parts_in
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.reading import (
+from contextengine_server.api.requests import (
     ReadLimits,
     budget_spec,
     incoming,

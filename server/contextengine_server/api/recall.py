@@ -10,11 +10,11 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.pipeline.unserved import MEMORY, refuse_field, refuse_fields
-from contextengine_server.api.reading import not_negative, ref_of, request_id, required
+from contextengine_server.api.requests import not_negative, ref_of, request_id, required
 from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
-from contextengine_server.recall.expanding import (
+from contextengine_server.recall.expansion import (
     MAX_DEPTH,
     MAX_IDS,
     MAX_TOKENS,
@@ -22,7 +22,7 @@ from contextengine_server.recall.expanding import (
     Brought,
     Wanted,
 )
-from contextengine_server.recall.searching import (
+from contextengine_server.recall.search import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_QUERY_BYTES,
@@ -30,8 +30,8 @@ from contextengine_server.recall.searching import (
     Query,
 )
 from contextengine_server.session.rows import rendered
-from contextengine_server.wire.reading import OWN_PREFIX, content_hash
-from contextengine_server.wire.shaping import summary_info, summary_item_id
+from contextengine_server.wire.message import OWN_PREFIX, content_hash
+from contextengine_server.wire.slots import summary_info, summary_item_id
 
 MAX_PAGE_TOKEN = 1_024
 _SCOPES = {

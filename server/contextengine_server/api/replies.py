@@ -17,7 +17,7 @@ from contextengine_server.session.assembly.explanation import Decision, Kind, ex
 from contextengine_server.session.failures import Failure
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
-from contextengine_server.wire.shaping import summary_info
+from contextengine_server.wire.slots import summary_info
 
 MAX_BIGGEST = 10
 

@@ -11,7 +11,7 @@ import orjson
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.reading import (
+from contextengine_server.api.requests import (
     ReadLimits,
     incoming_one,
     not_negative,
@@ -30,8 +30,8 @@ from contextengine_server.errors import (
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.telemetry.events import Event, Watched
-from contextengine_server.wire.reading import Incoming
-from contextengine_server.wire.shaping import summary_info
+from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import summary_info
 
 DEFAULT_PAGE, MAX_PAGE = 50, 1_000
 

@@ -185,7 +185,7 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
 
 def settings_of(where: Where) -> Settings:
     """The settings that `where` names. Raises Failure."""
-    from contextengine_server.config.loading import SettingsError, load_settings
+    from contextengine_server.config.load import SettingsError, load_settings
 
     try:
         return load_settings(where.config, {"store.url": where.store or None})

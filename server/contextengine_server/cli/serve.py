@@ -20,7 +20,7 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
     """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying
     what to set."""
     from contextengine_server.config.lint import config_lint
-    from contextengine_server.config.loading import SettingsError, load_settings
+    from contextengine_server.config.load import SettingsError, load_settings
     from contextengine_server.telemetry.logs import configure_logging
 
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def import_file(file: Path, output: Path | None, force: bool) -> None:
     """Writes a host's configuration as ours, and lists on standard error what became of each
     key."""
-    from contextengine_server.config.importing import import_config
+    from contextengine_server.config.host_import import import_config
     from contextengine_server.config.schema import OptionsError
 
     if output is not None and output.exists() and not force:
@@ -103,7 +103,7 @@ def versions() -> Iterator[tuple[str, str]]:
 
 
 def _load(config: Path | None, pairs: list[str]) -> Settings:
-    from contextengine_server.config.loading import SettingsError, load_settings
+    from contextengine_server.config.load import SettingsError, load_settings
 
     try:
         return load_settings(config, parse_settings(pairs))

@@ -18,7 +18,7 @@ from contextengine_server.session.rows import summary_cost
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 
 MAX_OVERAGE = 3
 """A summary of more than so many times its target is cut there, as with lossless-claw's option

@@ -30,7 +30,7 @@ from contextengine_server.summarize.request import Summarizer
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
-from contextengine_server.wire.reading import texts_of
+from contextengine_server.wire.message import texts_of
 
 log = structlog.get_logger("contextengine.summarize")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from pathlib import Path
 
-from contextengine_server.config.loading import DEFAULT_FILE, FILE_VARIABLE
+from contextengine_server.config.load import DEFAULT_FILE, FILE_VARIABLE
 from contextengine_server.config.schema import SettingDoc, describe
 from contextengine_server.config.settings import settings_with
 from contextengine_server.plugins.engines import installed_engines

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, LostRace
-from contextengine_server.recall.auditing import stale_passages
+from contextengine_server.recall.audit import stale_passages
 from contextengine_server.session.address import Address, not_found
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.load import inherits, lineage_rows, lineage_summaries, load
@@ -33,7 +33,7 @@ from contextengine_server.session.state import SessionState, facts_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
 from contextengine_server.telemetry.events import Events
-from contextengine_server.wire.reading import content_hash
+from contextengine_server.wire.message import content_hash
 
 EVENT = "context:integrity"
 _AT_ONCE = 256

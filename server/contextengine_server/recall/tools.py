@@ -20,11 +20,11 @@ from contextengine_server.context.summary_text import fenced
 from contextengine_server.errors import InvalidField, RowNotFound
 from contextengine_server.store.rows import SessionHead, SummaryRow
 
+from .archive import Archive
 from .arguments import Arguments, InvalidArgument
-from .expanding import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
-from .ground import Ground
-from .inspecting import inspect
-from .searching import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, indexed, search
+from .expansion import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
+from .inspection import inspect
+from .search import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, indexed, search
 from .texts import ROLES, role_name, text_of_body
 
 MAX_HITS = 30
@@ -159,7 +159,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 async def run(
-    ground: Ground,
+    archive: Archive,
     head: SessionHead,
     name: str,
     arguments_json: bytes,
@@ -179,10 +179,10 @@ async def run(
     try:
         given = Arguments.of(arguments_json, TOOLS[name].properties)
         if name == "ctx_search":
-            return await _search(ground, head, given)
+            return await _search(archive, head, given)
         if name == "ctx_inspect":
-            return await _inspect(ground, head, given, max_tokens)
-        return await _expand(ground, head, given, max_tokens, max_depth)
+            return await _inspect(archive, head, given, max_tokens)
+        return await _expand(archive, head, given, max_tokens, max_depth)
     except InvalidArgument as error:
         return refusal(error.code, str(error), error.argument)
     except RowNotFound as error:
@@ -192,7 +192,7 @@ async def run(
         return refusal("invalid_value", error.text, {"page_token": "page"}.get(field, field))
 
 
-async def _search(ground: Ground, head: SessionHead, given: Arguments) -> Answer:
+async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Answer:
     text = given.text("query")
     if len(text.encode()) > MAX_QUERY_BYTES:
         raise InvalidArgument("query", f"is longer than {MAX_QUERY_BYTES} bytes: shorten it")
@@ -211,9 +211,9 @@ async def _search(ground: Ground, head: SessionHead, given: Arguments) -> Answer
     fresh = False
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
-            await indexed(ground, head, head.revision)
+            await indexed(archive, head, head.revision)
             fresh = True
-    page = await search(ground, head, query)
+    page = await search(archive, head, query)
     said: dict[str, Any] = {"hits": [_hit(head, hit) for hit in page.hits]}
     if page.total is not None:
         said["total"] = page.total
@@ -224,11 +224,13 @@ async def _search(ground: Ground, head: SessionHead, given: Arguments) -> Answer
     return Answer(orjson.dumps(said), recovered=len(page.hits))
 
 
-async def _inspect(ground: Ground, head: SessionHead, given: Arguments, max_tokens: int) -> Answer:
-    found = await inspect(ground, head, given.text("summary_id"), retired=False)
+async def _inspect(
+    archive: Archive, head: SessionHead, given: Arguments, max_tokens: int
+) -> Answer:
+    found = await inspect(archive, head, given.text("summary_id"), retired=False)
 
     def write() -> bytes:
-        text, room = ground.redact(found.row.text), max_tokens * _CHARS_A_TOKEN
+        text, room = archive.redact(found.row.text), max_tokens * _CHARS_A_TOKEN
         return orjson.dumps(
             {
                 "summary": _row(found.row),
@@ -243,7 +245,7 @@ async def _inspect(ground: Ground, head: SessionHead, given: Arguments, max_toke
 
 
 async def _expand(
-    ground: Ground, head: SessionHead, given: Arguments, max_tokens: int, max_depth: int
+    archive: Archive, head: SessionHead, given: Arguments, max_tokens: int, max_depth: int
 ) -> Answer:
     ids, sequences = given.texts("summary_id"), given.numbers("sequences")
     if not ids and not sequences:
@@ -259,8 +261,8 @@ async def _expand(
         page=given.text("page", ""),
         retired=False,
     )
-    found = await expand(ground, head, wanted)
-    items = await asyncio.to_thread(lambda: [_brought(one, ground.redact) for one in found.items])
+    found = await expand(archive, head, wanted)
+    items = await asyncio.to_thread(lambda: [_brought(one, archive.redact) for one in found.items])
     said: dict[str, Any] = {"items": items, "tokens": found.tokens}
     if found.missing:
         said["missing"] = found.missing

@@ -28,7 +28,7 @@ from contextengine_server.store.rows import Commit, SessionHead, StoredReply
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.wire.entries import arrived
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 
 class Disposition(IntEnum):

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
-from contextengine_server.wire.reading import Incoming
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import WireShaper
 
 from .rows import summary_overhead
 

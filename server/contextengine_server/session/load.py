@@ -19,7 +19,7 @@ from contextengine_server.session.window import hold_newest, refuse_scattered, s
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.entries import stored
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 
 _PASSED_OVER = 16
 """Rows that are looked at for one that is shown: orphan results in a row are not shown."""

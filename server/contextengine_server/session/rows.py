@@ -14,7 +14,7 @@ from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import Facts, MessageRow, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 
 
 def row_of(entry: Entry, change: Extension) -> MessageRow:

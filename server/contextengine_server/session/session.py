@@ -13,8 +13,8 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import OPENING
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import MessageRow, SessionHead
-from contextengine_server.wire.reading import Incoming
-from contextengine_server.wire.shaping import note_item_id, summary_item_id
+from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import note_item_id, summary_item_id
 
 from .address import not_found
 from .encoding import Encoding

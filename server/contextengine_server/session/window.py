@@ -20,7 +20,7 @@ from contextengine_server.context.view import View
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.wire.entries import stored
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 
 
 async def anchor_of(store: Store, scope: Scope, sequence: int, shaper: WireShaper) -> Atom | None:

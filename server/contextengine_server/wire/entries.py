@@ -7,7 +7,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import MessageRow
 
-from .reading import Incoming, read_traits
+from .message import Incoming, read_traits
 
 
 def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -1) -> Entry:

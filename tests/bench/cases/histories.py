@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contextengine_server.app import running
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.assembly.budget import BudgetSpec

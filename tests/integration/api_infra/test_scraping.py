@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contextengine import types as t
 from contextengine.errors import InvalidField
 from contextengine_server.api.pipeline.auth import ConfigurationError
-from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.health import gauges
 from contextengine_server.summarize import GuardState
 from contextengine_server.summarize.breaker import Breaker

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from contextengine import types as t
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.slots import WireShaper
 from tests.integration.harness import Exported
 from tests.oracle.assembly import Covering, Known, Sent, broken
 from tests.oracle.pairing import Leaf, Listing, Row, Shown, listing

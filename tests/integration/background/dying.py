@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from contextengine_server.app import App, running
 from contextengine_server.compaction.compactor import Compactor
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.store.rows import Commit
 from contextengine_server.summarize.request import SummaryRequest, SummaryResult
 

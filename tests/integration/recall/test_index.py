@@ -9,7 +9,7 @@ import pytest
 
 from contextengine import ContextEngineError
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall import indexing
+from contextengine_server.recall import index
 from tests.integration.harness import House, ref
 
 from .asking import S, find, sequences, write
@@ -18,7 +18,7 @@ from .asking import S, find, sequences, write
 async def test_a_search_waits_for_the_revision_it_names(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
+    monkeypatch.setattr(index, "_DELAY_S", 60.0)
     revision = await write(house, S, *[f"word {n}" for n in range(500)])
     await write(house, ref("another"), *["word"] * 100)
     found = await house.client.recall.search(
@@ -36,7 +36,7 @@ async def test_a_search_waits_for_the_revision_it_names(
 async def test_a_search_waits_for_what_was_inherited_too(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
+    monkeypatch.setattr(index, "_DELAY_S", 60.0)
     child = ref("child")
     await write(house, S, *[f"word {n} " + "and more " * 20 for n in range(1_000)])
     await house.client.bootstrap(child, continues=S)
@@ -53,7 +53,7 @@ async def test_without_a_revision_it_answers_what_is_there(
 ) -> None:
     revision = await write(house, S, "word one")
     await find(house, "word")
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
+    monkeypatch.setattr(index, "_DELAY_S", 60.0)
     await write(house, S, "word two")
     found = await house.client.recall.search(S, query="word")
     assert (sequences(found), found.revision) == ([1], revision)
@@ -62,7 +62,7 @@ async def test_without_a_revision_it_answers_what_is_there(
 async def test_the_index_goes_on_after_a_restart(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "_DELAY_S", 60.0)
+    monkeypatch.setattr(index, "_DELAY_S", 60.0)
     await write(house, S, *[f"word {n}" for n in range(100)])
     await house.stop()
     monkeypatch.undo()

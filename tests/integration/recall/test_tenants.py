@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from contextengine import AsyncClient
 from contextengine import types as t
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.indexing import Indexer
-from contextengine_server.recall.searching import Query, search
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.index import Indexer
+from contextengine_server.recall.search import Query, search
 from tests.integration.harness import ALICE, BOB, House, ref
 
 from .asking import find, work
@@ -95,17 +95,17 @@ async def test_an_incomplete_scope_recalls_nothing(guarded: House, sides: list[S
     head = await guarded.app.store.head(Scope("alice", "agent", "shared"))
     assert head is not None
     store = guarded.app.store
-    ground = Ground(store, Indexer(store), lambda head, revision: True, str, none_counted)
+    archive = Archive(store, Indexer(store), lambda head, revision: True, str, none_counted)
     shared = ref("shared")
     await guarded.client.recall.search(shared, query="zebra", at_least_revision=head.revision)
-    assert (await search(ground, head, Query("zebra"))).hits
+    assert (await search(archive, head, Query("zebra"))).hits
     for scope in (
         Scope("", "agent", "shared"),
         Scope("alice", "", "shared"),
         Scope("alice", "agent", ""),
     ):
         for query in (Query("zebra"), Query("zebra", regex=True), Query("zebra", retired=True)):
-            assert not (await search(ground, replace(head, scope=scope), query)).hits
+            assert not (await search(archive, replace(head, scope=scope), query)).hits
 
 
 async def test_an_agent_that_is_not_named_is_refused(guarded: House, sides: list[Side]) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from contextengine_server.cli.sessions import _facts
 from contextengine_server.config.lint import config_lint
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.telemetry.meters import _DEGRADED
 
 from ..harness import House, house

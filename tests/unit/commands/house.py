@@ -12,14 +12,14 @@ from typing import Any
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.app import registry_of, rules_of
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import Registration
 from contextengine_server.health.checks import Check, engine_checks, store_checks
 from contextengine_server.plugins.engines import installed_engines
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.indexing import Indexer
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.index import Indexer
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Request
@@ -38,7 +38,7 @@ from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE
 from contextengine_server.tokens import TokenCounter
 from contextengine_server.wire.frames import item_of
-from contextengine_server.wire.reading import Incoming, read
+from contextengine_server.wire.message import Incoming, read
 from contextengine_server.wiring import (
     Surroundings,
     context_engine_commands,
@@ -154,7 +154,7 @@ class Server:
             ),
         )
         self.indexer = Indexer(self.store)
-        archive = Ground(self.store, self.indexer, inherits, redact, self.counter.count_text_async)
+        archive = Archive(self.store, self.indexer, inherits, redact, self.counter.count_text_async)
         guards = StoredStates(self.store.guards)
         self.context = context_engine_commands(core, archive, guards)
         self.recall = recall_commands(core, archive)

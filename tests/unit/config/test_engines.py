@@ -11,7 +11,7 @@ from pydantic import Field
 
 from contextengine_server.config.docs import document
 from contextengine_server.config.lint import config_lint
-from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.schema import Duration, describe
 from contextengine_server.config.settings import Settings, settings_with
 from contextengine_server.engines.catalogue import Catalogue

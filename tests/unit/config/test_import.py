@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.config.importing import ImportedConfig, import_config
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.host_import import ImportedConfig, import_config
+from contextengine_server.config.load import load_settings
 from contextengine_server.config.policy import FORMER
 from contextengine_server.config.schema import OptionsError
 from contextengine_server.config.settings import Settings

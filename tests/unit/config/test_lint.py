@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contextengine_server.config.lint import WINDOWS, Finding, available, config_lint
-from contextengine_server.config.loading import load_settings
+from contextengine_server.config.load import load_settings
 
 TOKENS = [{"sha256": "ab" * 32, "tenant": "t", "role": "operator"}]
 

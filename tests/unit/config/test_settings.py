@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from contextengine_server.config.docs import document
-from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.schema import describe
 from contextengine_server.config.settings import Settings, settings_with
 from contextengine_server.plugins.engines import installed_engines
@@ -465,7 +465,7 @@ def test_the_documentation_is_current() -> None:
 
 def test_the_server_needs_no_parser_and_no_grpc_to_read_its_settings() -> None:
     code = (
-        "import sys, contextengine_server.config.loading as c; c.load_settings(environ={});"
+        "import sys, contextengine_server.config.load as c; c.load_settings(environ={});"
         "print([m for m in ('grpc', 'yaml', 'json5', 'sqlalchemy', 'tiktoken')"
         " if m in sys.modules])"
     )

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from contextengine_server.app import endpoints_of
 from contextengine_server.config.lint import config_lint
-from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.legacy import LegacyOptions

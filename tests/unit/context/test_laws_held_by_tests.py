@@ -9,7 +9,7 @@ from contextengine_server.context.laws.determinism import fingerprint
 from contextengine_server.context.laws.lossless import intact
 from contextengine_server.context.laws.prefix import SEED, chain, chained, is_prefix
 from contextengine_server.context.laws.progress import input_key, shrinks
-from contextengine_server.wire.reading import content_hash
+from contextengine_server.wire.message import content_hash
 from tests.oracle.pairing import Row
 from tests.properties.build import all_slots, entries_of, folded
 from tests.properties.strategies import text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from contextengine_server.config.loading import SettingsError, load_settings
+from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.plugins.entry_points import PluginBroken
 from contextengine_server.plugins.stores import GROUP, UnknownStore, kind_of, own_kinds, schemes
 from contextengine_server.store.cached import CachedHeads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.recall.expanding import DEFAULT_TOKENS, Expansion, Wanted, expand
-from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.expansion import DEFAULT_TOKENS, Expansion, Wanted, expand
 from contextengine_server.session.address import Ref
 from contextengine_server.session.selection import Selection
 from contextengine_server.store.rows import SessionHead
@@ -20,7 +20,7 @@ class Expand(msgspec.Struct, frozen=True):
 
     grants: RecallGrants
     selection: Selection
-    archive: Ground
+    archive: Archive
 
     async def run(self, tenant: str, ref: Ref, wanted: Wanted, spawn_token: str) -> Expansion:
         """One page. `max_tokens` of 0: what the session's engine says. Raises SessionNotFound,

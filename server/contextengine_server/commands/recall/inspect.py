@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.inspecting import Inspected, inspect
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.inspection import Inspected, inspect
 from contextengine_server.session.address import Ref
 
 from .grant import RecallGrants
@@ -22,7 +22,7 @@ class Inspect(msgspec.Struct, frozen=True):
     """Looks into summaries."""
 
     grants: RecallGrants
-    archive: Ground
+    archive: Archive
 
     async def run(self, tenant: str, ref: Ref, summary_id: str, spawn_token: str) -> InspectDone:
         """Raises SessionNotFound, RowNotFound, BudgetSpent."""

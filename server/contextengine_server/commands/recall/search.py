@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall.ground import Ground
-from contextengine_server.recall.searching import Page, Query, indexed, search
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.search import Page, Query, indexed, search
 from contextengine_server.session.address import Ref
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.telemetry.tracing import CURRENT
@@ -27,7 +27,7 @@ class Search(msgspec.Struct, frozen=True):
 
     sessions: Sessions
     grants: RecallGrants
-    archive: Ground
+    archive: Archive
 
     async def run(
         self, tenant: str, ref: Ref, query: Query, at_least_revision: int, spawn_token: str

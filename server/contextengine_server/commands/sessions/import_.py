@@ -12,7 +12,7 @@ from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender, Disposition
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.rows import SessionHead
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 
 class Imported(msgspec.Struct, frozen=True):

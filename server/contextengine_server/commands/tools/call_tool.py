@@ -10,8 +10,8 @@ from contextengine_server.commands.recall.expand import page_tokens
 from contextengine_server.commands.recall.grant import Reach, RecallGrants
 from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
-from contextengine_server.recall.expanding import MAX_DEPTH, MIN_TOKENS
-from contextengine_server.recall.ground import Ground
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.expansion import MAX_DEPTH, MIN_TOKENS
 from contextengine_server.recall.tools import Answer, refusal, run
 from contextengine_server.session.address import Ref, not_found
 from contextengine_server.session.selection import Selection
@@ -33,7 +33,7 @@ class CallTool(msgspec.Struct, frozen=True):
     grants: RecallGrants
     selection: Selection
     store: Store
-    archive: Ground
+    archive: Archive
     events: Events
 
     async def run(

@@ -30,7 +30,7 @@ from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 log = structlog.get_logger("contextengine.after_turn")
 

@@ -24,7 +24,7 @@ from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 
 class HostFacts(msgspec.Struct, frozen=True):

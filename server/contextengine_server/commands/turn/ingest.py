@@ -10,7 +10,7 @@ from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender, Request, Stored
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 
 class Ingested(msgspec.Struct, frozen=True):

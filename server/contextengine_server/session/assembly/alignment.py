@@ -14,7 +14,7 @@ import msgspec
 
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 
 class Alignment(msgspec.Struct, frozen=True):

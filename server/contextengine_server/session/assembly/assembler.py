@@ -42,7 +42,7 @@ from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.protocols import Store
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 log = structlog.get_logger("contextengine.assemble")
 

@@ -17,7 +17,7 @@ from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.budget import BudgetSpec, Target
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
-from contextengine_server.wire.reading import Incoming
+from contextengine_server.wire.message import Incoming
 
 FITS, OVER_BUDGET, DEGRADED = 1, 2, 3
 """Outcomes, by the wire's numbers."""

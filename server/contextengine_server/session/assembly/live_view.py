@@ -25,8 +25,8 @@ from contextengine_server.context.view import View
 from contextengine_server.session.assembly.alignment import Alignment
 from contextengine_server.session.session import Session
 from contextengine_server.wire.entries import arrived
-from contextengine_server.wire.reading import Incoming
-from contextengine_server.wire.shaping import WireShaper
+from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import WireShaper
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from contextengine_server.errors import (
     RowNotFound,
     SessionNotFound,
 )
-from contextengine_server.recall.expanding import Wanted
+from contextengine_server.recall.expansion import Wanted
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Server
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare

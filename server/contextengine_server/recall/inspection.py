@@ -9,8 +9,8 @@ import msgspec
 
 from contextengine_server.store.rows import SessionHead, SummaryRow
 
-from .covering import children_of, covered, message_of, required_summary
-from .ground import Ground
+from .archive import Archive
+from .coverage import children_of, covered, message_of, required_summary
 from .lineage import lineage_of
 from .texts import role_name
 
@@ -28,18 +28,18 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 async def inspect(
-    ground: Ground, head: SessionHead, summary_id: str, *, retired: bool = True
+    archive: Archive, head: SessionHead, summary_id: str, *, retired: bool = True
 ) -> Inspected:
     """What a summary covers. `retired`: also one that has left the view. Raises RowNotFound."""
-    lineage = await lineage_of(ground.store, head, ground.inherits, retired=retired)
-    one = await required_summary(ground, lineage, summary_id)
+    lineage = await lineage_of(archive.store, head, archive.inherits, retired=retired)
+    one = await required_summary(archive, lineage, summary_id)
     roles: Counter[str] = Counter()
     tools: Counter[str] = Counter()
-    async for rows in covered(ground, lineage, one):
+    async for rows in covered(archive, lineage, one):
         for _, row in rows:
             roles[role_name(row.role)] += 1
             if row.role == ASSISTANT:
                 parts = message_of(row).parts
                 tools.update(part.tool_call.name for part in parts if part.HasField("tool_call"))
-    children = [child.row for child in await children_of(ground, lineage, one)]
+    children = [child.row for child in await children_of(archive, lineage, one)]
     return Inspected(one.row, children, dict(roles), dict(tools))

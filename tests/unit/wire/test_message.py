@@ -10,7 +10,7 @@ from hypothesis import given
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.errors import InvalidField
-from contextengine_server.wire.reading import content_hash, read, read_traits
+from contextengine_server.wire.message import content_hash, read, read_traits
 from tests.oracle.pairing import only_reasoning, outside, pinned, speaks
 from tests.properties.strategies import Session, call, reasoning, result, sessions, text
 

@@ -10,9 +10,9 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, RowNotFound
 from contextengine_server.store.rows import MessageRow
-from contextengine_server.wire.reading import outward
+from contextengine_server.wire.message import outward
 
-from .ground import Ground
+from .archive import Archive
 from .lineage import Lineage, SummaryAt, rows_between
 
 Waiting = dict[str, list[MessageRow]]
@@ -22,15 +22,15 @@ Covered = list[tuple[Scope, MessageRow]]
 """Messages, each with the session that stores it."""
 
 
-async def summary_of(ground: Ground, lineage: Lineage, summary_id: str) -> SummaryAt | None:
+async def summary_of(archive: Archive, lineage: Lineage, summary_id: str) -> SummaryAt | None:
     """The summary of this id; None where the session recalls none."""
-    every = await lineage.summaries(ground.store)
+    every = await lineage.summaries(archive.store)
     return next((one for one in every if one.row.id == summary_id), None)
 
 
-async def required_summary(ground: Ground, lineage: Lineage, summary_id: str) -> SummaryAt:
+async def required_summary(archive: Archive, lineage: Lineage, summary_id: str) -> SummaryAt:
     """The same. Raises RowNotFound."""
-    found = await summary_of(ground, lineage, summary_id)
+    found = await summary_of(archive, lineage, summary_id)
     if found is None:
         raise RowNotFound(
             f"summary_id: the session has no summary {summary_id[:64]!r}: give an id that an"
@@ -40,15 +40,15 @@ async def required_summary(ground: Ground, lineage: Lineage, summary_id: str) ->
     return found
 
 
-async def children_of(ground: Ground, lineage: Lineage, parent: SummaryAt) -> list[SummaryAt]:
+async def children_of(archive: Archive, lineage: Lineage, parent: SummaryAt) -> list[SummaryAt]:
     """The summaries that this one was made of, in order."""
     if not parent.row.children:
         return []
-    known = {one.row.id: one for one in reversed(await lineage.summaries(ground.store))}
+    known = {one.row.id: one for one in reversed(await lineage.summaries(archive.store))}
     return [known[child] for child in parent.row.children if child in known]
 
 
-async def covered(ground: Ground, lineage: Lineage, one: SummaryAt) -> AsyncIterator[Covered]:
+async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIterator[Covered]:
     """The messages that a summary stands for, in order, some at a time; results that came late,
     after their range, last.
 
@@ -58,7 +58,7 @@ async def covered(ground: Ground, lineage: Lineage, one: SummaryAt) -> AsyncIter
     row, created = one.row, one.row.created_revision
     waiting: Waiting = {}
     async for link, rows in rows_between(
-        ground.store, lineage, row.first_sequence, row.last_sequence, below=one.link, as_of=created
+        archive.store, lineage, row.first_sequence, row.last_sequence, below=one.link, as_of=created
     ):
         held = [member for member in rows if not member.pinned]
         for member in held:
@@ -67,7 +67,7 @@ async def covered(ground: Ground, lineage: Lineage, one: SummaryAt) -> AsyncIter
             yield [(link.scope, member) for member in held]
     late: dict[int, MessageRow] = {}
     for call in (row for rows in waiting.values() for row in rows):
-        for member in await ground.store.atom_of(one.link.scope, call.sequence):
+        for member in await archive.store.atom_of(one.link.scope, call.sequence):
             if member.sequence > row.last_sequence and member.created_revision <= created:
                 late[member.sequence] = member
     if late:

@@ -8,12 +8,12 @@ import msgspec
 
 from contextengine_server.store.protocols import Store
 
-from .indexing import Indexer
+from .index import Indexer
 from .lineage import Inherits
 from .snippets import Redact
 
 
-class Ground(msgspec.Struct, frozen=True):
+class Archive(msgspec.Struct, frozen=True):
     """What search, inspect and expand work with."""
 
     store: Store

@@ -15,7 +15,7 @@ from contextengine_server.context.view import Summary
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
-from .bounding import Bounded, cut_texts, may_be_bounded
+from .bounded import Bounded, cut_texts, may_be_bounded
 from .frames import (
     frame,
     origin_live,
@@ -24,7 +24,7 @@ from .frames import (
     origin_synthetic,
     shown_hash,
 )
-from .reading import OWN_PREFIX, content_hash, countable, outward, texts_of
+from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
 
 NO_RESULT = "No result was recorded for this tool call."
 """What an abandoned call is answered with, as an error (docs/semantics.md#calls-and-results)."""

@@ -19,10 +19,10 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 
-from .covering import children_of, covered, summary_of
-from .ground import Ground
+from .archive import Archive
+from .coverage import children_of, covered, summary_of
 from .lineage import Lineage, SummaryAt, lineage_of, rows_between
-from .paging import digest_of, numbers_in, token_of
+from .pages import digest_of, numbers_in, token_of
 from .snippets import Redact
 from .texts import text_of_body
 
@@ -109,7 +109,7 @@ class _Unit(msgspec.Struct, frozen=True):
     run: tuple[int, int] = (0, 0)
 
 
-async def expand(ground: Ground, head: SessionHead, wanted: Wanted) -> Expansion:
+async def expand(archive: Archive, head: SessionHead, wanted: Wanted) -> Expansion:
     """Brings back a page. Raises InvalidField for a page that is not the request's."""
     digest = digest_of(
         *head.scope,
@@ -119,18 +119,18 @@ async def expand(ground: Ground, head: SessionHead, wanted: Wanted) -> Expansion
         wanted.messages,
     )
     at, skip, start = numbers_in(wanted.page, digest, 3) if wanted.page else (0, 0, 0)
-    lineage = await lineage_of(ground.store, head, ground.inherits, retired=wanted.retired)
+    lineage = await lineage_of(archive.store, head, archive.inherits, retired=wanted.retired)
     answer = Expansion()
-    units = await _units(ground, lineage, wanted, answer)
+    units = await _units(archive, lineage, wanted, answer)
     left = wanted.max_tokens
     for index in range(at, len(units)):
         number = 0
-        async for one in _content(ground, lineage, units[index]):
+        async for one in _content(archive, lineage, units[index]):
             number += 1
             if index == at and number <= skip:
                 continue
             if start or (one.tokens > left and not answer.items):
-                one = await _cut(ground, one, start, left)
+                one = await _cut(archive, one, start, left)
             elif one.tokens > left:
                 answer.next_page = token_of(digest, (index, number - 1, 0))
                 return answer
@@ -145,7 +145,7 @@ async def expand(ground: Ground, head: SessionHead, wanted: Wanted) -> Expansion
 
 
 async def _units(
-    ground: Ground, lineage: Lineage, wanted: Wanted, answer: Expansion
+    archive: Archive, lineage: Lineage, wanted: Wanted, answer: Expansion
 ) -> list[_Unit]:
     units: list[_Unit] = []
     shown: set[str] = set()
@@ -155,7 +155,7 @@ async def _units(
         if one.row.id in opened:
             return
         opened.add(one.row.id)
-        children = await children_of(ground, lineage, one)
+        children = await children_of(archive, lineage, one)
         # A summary over messages may stand in for older ones, which are its children, and is not
         # made of them alone.
         if (not children or one.row.depth == 0) and (asked or wanted.messages):
@@ -168,7 +168,7 @@ async def _units(
                 await open_up(child, depth - 1, False)
 
     for summary_id in dict.fromkeys(wanted.summary_ids):
-        one = await summary_of(ground, lineage, summary_id)
+        one = await summary_of(archive, lineage, summary_id)
         if one is None:
             answer.missing += 1
         else:
@@ -176,7 +176,7 @@ async def _units(
     runs = _runs(wanted.sequences)
     found = 0
     for first, last in runs:
-        async for _, rows in rows_between(ground.store, lineage, first, last):
+        async for _, rows in rows_between(archive.store, lineage, first, last):
             found += len(rows)
     answer.missing += len(set(wanted.sequences)) - found
     return [*units, *(_Unit(run=run) for run in runs)]
@@ -193,14 +193,14 @@ def _runs(sequences: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-async def _content(ground: Ground, lineage: Lineage, unit: _Unit) -> AsyncIterator[Brought]:
+async def _content(archive: Archive, lineage: Lineage, unit: _Unit) -> AsyncIterator[Brought]:
     """What a unit brings, one by one."""
     if unit.one is None:
-        async for link, rows in rows_between(ground.store, lineage, *unit.run):
+        async for link, rows in rows_between(archive.store, lineage, *unit.run):
             for row in rows:
                 yield Brought(row.tokens, link.scope, message=row)
     elif unit.open:
-        async for found in covered(ground, lineage, unit.one):
+        async for found in covered(archive, lineage, unit.one):
             for scope, row in found:
                 yield Brought(row.tokens, scope, message=row)
     else:
@@ -214,7 +214,7 @@ def _whole_words(text: str, start: int, end: int) -> str:
     return text[start : max(spaces) + 1] if max(spaces, default=-1) > start else text[start:end]
 
 
-async def _cut(ground: Ground, one: Brought, start: int, room: int) -> Brought:
+async def _cut(archive: Archive, one: Brought, start: int, room: int) -> Brought:
     """As much of a long message or summary as there is room for, from a character on."""
     text = one.summary.text if one.summary is not None else ""
     if one.message is not None:
@@ -222,7 +222,7 @@ async def _cut(ground: Ground, one: Brought, start: int, room: int) -> Brought:
     size = room * _CHARS_A_TOKEN
     while True:
         piece = Piece(_whole_words(text, start, start + size), start, len(text))
-        tokens = await ground.count(piece.shown())
+        tokens = await archive.count(piece.shown())
         if tokens <= room or size <= _SMALLEST:
             return replace(one, tokens=tokens, piece=piece)
         size = max(_SMALLEST, size * room * 9 // (tokens * 10))

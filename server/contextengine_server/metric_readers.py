@@ -17,7 +17,7 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.wiring import Core
 
-log = get_logger("contextengine.exporting")
+log = get_logger("contextengine.metrics")
 
 
 def watch(core: Core, projected: ProjectionCache, metrics: Metrics) -> None:

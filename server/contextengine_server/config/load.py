@@ -131,7 +131,7 @@ def _from_file(
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError([Problem(str(path), f"cannot be read: {reason}")]) from None
-    from contextengine_server.config.parsing import (
+    from contextengine_server.config.formats import (
         read_yaml,
         shadowed,
     )  # late: most servers start without a file

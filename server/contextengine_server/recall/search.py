@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
 
-from .ground import Ground
+from .archive import Archive
 from .lineage import Lineage, SummaryAt, lineage_of
-from .paging import digest_of, numbers_in, token_of
+from .pages import digest_of, numbers_in, token_of
 from .patterns import Pattern, compile_pattern
-from .ranking import Sought, ranked, sought
-from .scanning import scanned
+from .rank import Sought, ranked, sought
+from .scan import scanned
 from .snippets import densest, shown
 from .terms import Term, terms_of
 from .texts import cuts
@@ -121,11 +121,11 @@ class _Finds(msgspec.Struct, frozen=True):
     total: int | None = 0
 
 
-async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
+async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
     """What a session recalls of a query. Raises InvalidField for a page that is not the query's, or
     a pattern that is none."""
     digest = digest_of(*head.scope, head.incarnation, _asked(query))
-    index, progress = ground.store.index, await ground.store.index.progress(head.scope)
+    index, progress = archive.store.index, await archive.store.index.progress(head.scope)
     last, revision = head.last_sequence, head.revision
     if index.available and progress is not None and not progress.done:
         last = min(last, max(progress.cursor.sequence, head.parent_sequence))
@@ -141,9 +141,9 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
         )
         revision = place.revision
     lineage = await lineage_of(
-        ground.store,
+        archive.store,
         head,
-        ground.inherits,
+        archive.inherits,
         revision=place.revision,
         last=place.last,
         retired=query.retired,
@@ -155,25 +155,25 @@ async def search(ground: Ground, head: SessionHead, query: Query) -> Page:
     if query.messages:
         spans = _spans(lineage, query)
         if pattern is not None:
-            messages = await _scan(ground, spans, pattern, query.limit, place)
+            messages = await _scan(archive, spans, pattern, query.limit, place)
         else:
-            messages = await _rank(ground, spans, terms, query.limit, place)
+            messages = await _rank(archive, spans, terms, query.limit, place)
     if query.summaries and not query.roles:
-        chosen = [one for one in await lineage.summaries(ground.store) if _covers(one.row, query)]
+        chosen = [one for one in await lineage.summaries(archive.store) if _covers(one.row, query)]
         if pattern is not None:
             summaries = await _scan_summaries(chosen, pattern, place)
         else:
-            summaries = await _rank_summaries(ground, lineage, chosen, terms, place)
-    return await _page(ground, digest, query.limit, place, messages, summaries, revision)
+            summaries = await _rank_summaries(archive, lineage, chosen, terms, place)
+    return await _page(archive, digest, query.limit, place, messages, summaries, revision)
 
 
-async def indexed(ground: Ground, head: SessionHead, revision: int) -> None:
+async def indexed(archive: Archive, head: SessionHead, revision: int) -> None:
     """Waits until all that a session recalls can be found: its own rows up to a revision, and what
     it inherited."""
-    await ground.indexer.reached(head.scope, revision)
-    lineage = await lineage_of(ground.store, head, ground.inherits, retired=True)
+    await archive.indexer.reached(head.scope, revision)
+    lineage = await lineage_of(archive.store, head, archive.inherits, retired=True)
     for link in lineage.links[1:]:
-        await ground.indexer.reached(link.scope, link.revision)
+        await archive.indexer.reached(link.scope, link.revision)
 
 
 def _asked(query: Query) -> list[object]:
@@ -218,9 +218,9 @@ def _covers(row: SummaryRow, query: Query) -> bool:
 
 
 async def _lanes(
-    ground: Ground, spans: Sequence[SearchSpan], terms: Sequence[Term], documents: int
+    archive: Archive, spans: Sequence[SearchSpan], terms: Sequence[Term], documents: int
 ) -> list[Sought]:
-    index = ground.store.index
+    index = archive.store.index
     words = await index.count(spans, [Lane(term.text) for term in terms])
     rare = [
         term
@@ -234,11 +234,11 @@ async def _lanes(
 
 
 async def _rank(
-    ground: Ground, spans: Sequence[SearchSpan], terms: Sequence[Term], limit: int, place: _Place
+    archive: Archive, spans: Sequence[SearchSpan], terms: Sequence[Term], limit: int, place: _Place
 ) -> _Finds:
-    lanes = await _lanes(ground, spans, terms, sum(span.last - span.first + 1 for span in spans))
+    lanes = await _lanes(archive, spans, terms, sum(span.last - span.first + 1 for span in spans))
     wanted = ((place.messages + limit) // _BLOCK + 1) * _BLOCK
-    matches = await ground.store.index.find(spans, [one.lane for one in lanes], wanted)
+    matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
     scored = []
     for start in range(0, len(matches), _BLOCK):
         scored += await asyncio.to_thread(ranked, matches[start : start + _BLOCK], lanes)
@@ -248,7 +248,7 @@ async def _rank(
 
 
 async def _rank_summaries(
-    ground: Ground,
+    archive: Archive,
     lineage: Lineage,
     chosen: Sequence[SummaryAt],
     terms: Sequence[Term],
@@ -266,8 +266,8 @@ async def _rank_summaries(
         )
         for link in lineage.links
     ]
-    lanes = await _lanes(ground, spans, terms, len(chosen)) if chosen else []
-    matches = await ground.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
+    lanes = await _lanes(archive, spans, terms, len(chosen)) if chosen else []
+    matches = await archive.store.index.find(spans, [one.lane for one in lanes], len(chosen) + 1)
     scored = await asyncio.to_thread(ranked, matches, lanes)
     found = [
         _of_summary(
@@ -287,9 +287,9 @@ def _finder(lanes: Sequence[Sought]) -> Callable[[str], tuple[int, int]]:
 
 
 async def _scan(
-    ground: Ground, spans: Sequence[SearchSpan], pattern: Pattern, limit: int, place: _Place
+    archive: Archive, spans: Sequence[SearchSpan], pattern: Pattern, limit: int, place: _Place
 ) -> _Finds:
-    matches, below = await scanned(ground, spans, pattern, limit + 1, SCAN_S, place.below or None)
+    matches, below = await scanned(archive, spans, pattern, limit + 1, SCAN_S, place.below or None)
     found = [_of_message(match, 1.0) for match in matches]
     total = place.messages + len(found) if below is None else None
     return _Finds(found, _first(pattern), below, total)
@@ -332,7 +332,7 @@ def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool])
 
 
 async def _page(
-    ground: Ground,
+    archive: Archive,
     digest: str,
     limit: int,
     place: _Place,
@@ -352,7 +352,7 @@ async def _page(
         kind = min(left, key=lambda one: given[one] + counts[one])
         taken.append((kinds[kind].found[counts[kind]], kinds[kind]))
         counts[kind] += 1
-    hits = await asyncio.to_thread(_hits, ground, taken)
+    hits = await asyncio.to_thread(_hits, archive, taken)
     here = place.below
     if counts[1]:
         here = messages.found[counts[1] - 1].hit.sequence
@@ -376,8 +376,8 @@ async def _page(
     return Page(hits, token_of(digest, numbers) if rest else "", total, revision)
 
 
-def _hits(ground: Ground, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
+def _hits(archive: Archive, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
     return [
-        replace(one.hit, snippet=shown(one.text, ground.redact, finds.find, one.cut))
+        replace(one.hit, snippet=shown(one.text, archive.redact, finds.find, one.cut))
         for one, finds in taken
     ]

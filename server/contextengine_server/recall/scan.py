@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Match, SearchSpan
 
-from .ground import Ground
+from .archive import Archive
 from .patterns import Pattern
 from .texts import cuts, text_of_body
 
@@ -24,7 +24,7 @@ _AT_ONCE = 256
 
 
 async def scanned(
-    ground: Ground,
+    archive: Archive,
     spans: Sequence[SearchSpan],
     pattern: Pattern,
     need: int,
@@ -40,7 +40,7 @@ async def scanned(
         if at is not None and at <= span.first:
             continue
         while True:
-            batch, at = await _batch(ground, span, pattern, at)
+            batch, at = await _batch(archive, span, pattern, at)
             for match in await asyncio.to_thread(_matching, pattern, batch):
                 found.append(match)
                 if len(found) == need:
@@ -57,14 +57,14 @@ def _matching(pattern: Pattern, batch: Sequence[Match]) -> list[Match]:
 
 
 async def _batch(
-    ground: Ground, span: SearchSpan, pattern: Pattern, below: int | None
+    archive: Archive, span: SearchSpan, pattern: Pattern, below: int | None
 ) -> tuple[list[Match], int | None]:
     """The next messages with their whole texts, and the sequence below which to go on."""
-    index = ground.store.index
+    index = archive.store.index
     if not index.available:
         last = span.last if below is None else min(span.last, below - 1)
         first = max(span.first, last - _AT_ONCE + 1)
-        rows = await _rows(ground, span, first, last)
+        rows = await _rows(archive, span, first, last)
         chosen = [row for row in rows if _chosen(row, span)]
         texts = await asyncio.to_thread(_texts, chosen)
         batch = [_match(span, row, text) for row, text in zip(chosen, texts, strict=True)]
@@ -73,15 +73,15 @@ async def _batch(
     batch = []
     for match in passages:
         if any(cuts(match.part, match.text)):
-            rows = await _rows(ground, span, match.place, match.place)
+            rows = await _rows(archive, span, match.place, match.place)
             texts = await asyncio.to_thread(_texts, rows)
             match = replace(match, text="\n".join(texts), part=0)
         batch.append(match)
     return batch, at
 
 
-async def _rows(ground: Ground, span: SearchSpan, first: int, last: int) -> list[MessageRow]:
-    return await ground.store.messages(
+async def _rows(archive: Archive, span: SearchSpan, first: int, last: int) -> list[MessageRow]:
+    return await archive.store.messages(
         span.scope, first, last, as_of=span.revision, retired=span.retired
     )
 

@@ -20,7 +20,7 @@ from contextengine_server.session.assembly.assembly import Prompt
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.reading import Incoming, check_parts, read, texts_of
+from contextengine_server.wire.message import Incoming, check_parts, read, texts_of
 
 T = TypeVar("T")
 

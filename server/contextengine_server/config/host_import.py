@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from contextengine_server.config.formats import Keyed, read_json5, read_yaml
 from contextengine_server.config.hosts import HOSTS, recognise
-from contextengine_server.config.parsing import Keyed, read_json5, read_yaml
 from contextengine_server.config.schema import OptionsError, Problem
 from contextengine_server.config.source import Ignored, Mapped, Path, Source, show
 from contextengine_server.engines.catalogue import Catalogue
