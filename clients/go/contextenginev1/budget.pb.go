@@ -106,7 +106,8 @@ func (x *ToolDefinition) GetNative() *ToolDefinition_Definition {
 }
 
 // The model's window and what takes from it. available = window - system_prompt - tools - output_reserve -
-// safety_margin - rot_buffer.
+// safety_margin - rot_buffer. Where output_reserve, safety_margin and rot_buffer are absent, their defaults take at most
+// three quarters of what the other parts leave: they give way in proportion, so that a larger window never leaves less.
 type WindowBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The model's context window in the model's tokens. Absent: UpdateModel's, else 128,000, and the reply says that it was

@@ -22,6 +22,9 @@ WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000)
 _SMALL = 16_000
 """Below this window the default reserves may give way; from it on they should not have to."""
 
+LEAST_LEFT = 4
+"""Reserves should leave at least this part (a quarter) of the default window."""
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One check: how it is, and what to do."""
@@ -174,6 +177,15 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
             "error",
             f"the reserves come to {_reserves(budget, default):,} of the default window of"
             f" {default:,} tokens",
+            "Lower output_reserve, the margin or the rot buffer, or raise default_window or"
+            " window_cap.",
+        )
+    elif default - _reserves(budget, default) < default // LEAST_LEFT:
+        yield Finding(
+            "budget",
+            "warning",
+            f"the reserves come to {_reserves(budget, default):,} of the default window of"
+            f" {default:,} tokens, which is more than three quarters, and give way; {found}",
             "Lower output_reserve, the margin or the rot buffer, or raise default_window or"
             " window_cap.",
         )

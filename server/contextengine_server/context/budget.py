@@ -18,6 +18,8 @@ DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
 GRID_SHARE = 4
 """The cut moves in blocks of a quarter of the cell."""
+LEAST_SHARE = 4
+"""Defaults leave at least this part (a quarter) of what the caller's own parts leave."""
 
 
 class ImpossibleBudget(ValueError):
@@ -73,40 +75,56 @@ def window_budget(
     """The algebra. Parts that are None take their defaults. Raises ImpossibleBudget where nothing
     would be left.
 
-    What the caller gave is kept as it is. Where the defaults alone would spend a small window, they
-    give way: the reserve to a quarter of the window, then the rot buffer, then the margin.
+    What the caller gave is kept as it is. Of what that leaves, the defaults take no more than three
+    quarters, so a larger window never leaves less for messages, nor a smaller system prompt.
     """
     rules = rules or BudgetRules()
-    reserve = rules.output_reserve if output_reserve is None else output_reserve
-    if output_reserve is None and max_output:
-        reserve = min(reserve, max_output)
-    margin = (
-        max(math.floor(window * rules.margin_ratio), rules.margin_floor)
-        if safety_margin is None
-        else safety_margin
-    )
-    rot = math.floor(window * rules.rot_ratio) if rot_buffer is None else rot_buffer
-    taken = system_prompt + tools
-    if window - taken - reserve - margin - rot <= 0:
-        if output_reserve is None:
-            reserve = min(reserve, window // 4)
-        if reserve >= window:
-            raise ImpossibleBudget(
-                f"output_reserve {reserve} is not below the window of {window} tokens"
-            )
-        if rot_buffer is None:
-            rot = max(0, min(rot, (window - taken - reserve - margin) // 2))
-        if safety_margin is None:
-            margin = max(0, min(margin, (window - taken - reserve - rot) // 2))
-    available = window - taken - reserve - margin - rot
-    if available <= 0:
+    if output_reserve is not None and output_reserve >= window:
+        raise ImpossibleBudget(
+            f"output_reserve {output_reserve} is not below the window of {window} tokens"
+        )
+    given = (output_reserve or 0, safety_margin or 0, rot_buffer or 0)
+    free = window - system_prompt - tools - sum(given)
+    if free <= 0:
         raise ImpossibleBudget(
             f"nothing is left of the window of {window} tokens: system prompt {system_prompt},"
-            f" tools {tools}, output reserve {reserve}, safety margin {margin}, rot buffer {rot}"
+            f" tools {tools}, output reserve {given[0]}, safety margin {given[1]},"
+            f" rot buffer {given[2]}"
         )
+    wanted = _defaults(window, rules, max_output, (output_reserve, safety_margin, rot_buffer))
+    available = max(free - sum(wanted), -(-free // LEAST_SHARE))
+    reserve, margin, rot = map(sum, zip(given, _spread(free - available, wanted), strict=True))
     return Budget(
         available, window, source, assumed, system_prompt, tools, reserve, margin, rot, factor
     )
+
+
+def _defaults(
+    window: int,
+    rules: BudgetRules,
+    max_output: int | None,
+    given: tuple[int | None, int | None, int | None],
+) -> tuple[int, int, int]:
+    """The output reserve, the safety margin and the rot buffer that the rules want; 0 for those
+    that are given."""
+    reserve, margin, rot = 0, 0.0, 0.0
+    if given[0] is None:
+        reserve = min(rules.output_reserve, max_output or rules.output_reserve)
+    if given[1] is None:
+        margin = max(window * rules.margin_ratio, float(rules.margin_floor))
+    if given[2] is None:
+        rot = window * rules.rot_ratio
+    # Rounded together: rounded apart, one more token of window could leave one less.
+    return reserve, math.floor(margin), math.floor(margin + rot) - math.floor(margin)
+
+
+def _spread(tokens: int, wanted: tuple[int, int, int]) -> list[int]:
+    """So many tokens, given to the parts in proportion to what each wants, and to none more."""
+    whole, shared, sums = sum(wanted), [], 0
+    for part in wanted:
+        before, sums = sums, sums + part
+        shared.append(sums * tokens // whole - before * tokens // whole if whole else 0)
+    return shared
 
 
 @lru_cache(maxsize=1024)

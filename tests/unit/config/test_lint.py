@@ -79,6 +79,12 @@ def test_reserves_against_windows() -> None:
     assert findings(budget__window_cap=9_000)["budget"].status == "error"
 
 
+def test_less_than_a_quarter_of_the_default_window_is_a_warning() -> None:
+    assert findings(budget__window_cap=20_470)["budget"].status == "warning"
+    assert "budget" not in findings(budget__window_cap=20_480)
+    assert findings(budget__rot_buffer_ratio=0.64)["budget"].status == "warning"
+
+
 @pytest.mark.parametrize(
     ("flags", "name"),
     [

@@ -93,23 +93,59 @@ def test_the_parts_and_what_is_left_are_the_window(
         max(window * 5 // 100, 2_048) if margin is None else margin,
         window // 4 if rot is None else rot,
     )
-    left = window - system - tools - sum(strict)
-    try:
-        budget = ask()
-    except ImpossibleBudget:
-        # The reserve gives way no further than to a quarter of the window.
-        assert reserve is None
-        assert given_parts + min(strict[0], window // 4) >= window
-        return
+    budget = ask()
     found = (budget.output_reserve, budget.safety_margin, budget.rot_buffer)
-    assert budget.available > 0
     assert budget.available == window - system - tools - sum(found)
+    assert budget.available * 4 >= window - given_parts
     assert (budget.system_prompt, budget.tools, budget.window) == (system, tools, window)
-    if left > 0:
-        assert found == strict
+    if (window - system - tools - sum(strict)) * 4 > window - given_parts + 4:
+        # The margin and the rot buffer are rounded together.
+        assert found[:2] == strict[:2]
+        assert strict[2] <= found[2] <= strict[2] + 1
     # What was given stays as it is; only defaults give way.
     for value, asked, default in zip(found, (reserve, margin, rot), strict, strict=True):
-        assert value == asked if asked is not None else 0 <= value <= default
+        assert value == asked if asked is not None else 0 <= value <= default + 1
+
+
+all_windows = st.integers(1_000, 10_000_000) | st.integers(1_000, 100_000)
+
+
+@given(all_windows, all_windows, parts, parts, parts, st.none() | st.integers(1, 128_000))
+def test_a_larger_window_never_leaves_less(
+    one: int, other: int, reserve: int | None, margin: int | None, rot: int | None, most: int | None
+) -> None:
+    def left(window: int) -> int:
+        try:
+            return window_budget(
+                window, source="request", output_reserve=reserve, max_output=most,
+                safety_margin=margin, rot_buffer=rot,
+            ).available  # fmt: skip
+        except ImpossibleBudget:
+            return 0
+
+    smaller, larger = sorted((one, other))
+    assert left(smaller) <= left(larger)
+    assert left(larger) <= left(larger + 1)
+
+
+@given(st.integers(1_000, 200_000), st.integers(0, 200_000), st.integers(0, 1_000))
+def test_a_smaller_system_prompt_never_leaves_less(window: int, system: int, less: int) -> None:
+    def left(system: int) -> int:
+        try:
+            return window_budget(window, source="request", system_prompt=system).available
+        except ImpossibleBudget:
+            return 0
+
+    assert left(system) <= left(max(0, system - less)) <= left(system) + less
+
+
+def test_no_window_is_a_cliff() -> None:
+    """Where the defaults used to take nearly all, and where they used to give way at once."""
+    lefts = [window_budget(w, source="request").available for w in (12_000, 14_000, 16_000)]
+    assert lefts == [3_000, 3_500, 4_000]
+    assert window_budget(13_654, source="request").available == 3_414
+    assert window_budget(32_768, source="request", system_prompt=14_335).available == 4_609
+    assert window_budget(32_768, source="request", system_prompt=14_336).available == 4_608
 
 
 @given(st.integers(1, 1_000_000), st.integers(0, 2_000_000))

@@ -93,7 +93,8 @@ export const ToolDefinition_DefinitionSchema: GenMessage<ToolDefinition_Definiti
 
 /**
  * The model's window and what takes from it. available = window - system_prompt - tools - output_reserve -
- * safety_margin - rot_buffer.
+ * safety_margin - rot_buffer. Where output_reserve, safety_margin and rot_buffer are absent, their defaults take at most
+ * three quarters of what the other parts leave: they give way in proportion, so that a larger window never leaves less.
  *
  * @generated from message contextengine.v1.WindowBudget
  */
