@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.projection import model
+from contextengine_server.wire.privacy import WRITES_TAGS, is_reasoning, spoken_parts, told_apart
 
 _ROLES = {
     pb.ROLE_USER: model.ChatRole.USER,
@@ -14,6 +15,8 @@ _ROLES = {
     pb.ROLE_SYSTEM: model.ChatRole.SYSTEM,
     pb.ROLE_DEVELOPER: model.ChatRole.DEVELOPER,
 }
+_RESPONSES = "openai.responses"
+"""The one target that takes an opaque item of reasoning back."""
 _DIALECTS = {
     "anthropic-messages": "anthropic.messages",
     "openai-responses": "openai.responses",
@@ -47,7 +50,7 @@ def message_in(
     custom = message.custom_role or f"role {message.role}"
     return model.Item(
         role=role,
-        parts=parts_in(message.parts),
+        parts=_spoken(message),
         id=item_id or message.id,
         sequence=sequence,
         live_index=live_index,
@@ -59,6 +62,28 @@ def message_in(
         model=message.model,
         dialect=message.native.format or _DIALECTS.get(message.api, ""),
     )
+
+
+def _spoken(message: pb.Message) -> tuple[model.Part, ...]:
+    """The message's parts, with reasoning that was written as text told apart from what was said: a
+    target shows it where it shows reasoning, and nowhere else."""
+    texts = [part.text.text for part in message.parts if part.WhichOneof("kind") == "text"]
+    if message.role not in WRITES_TAGS or not any("<" in text for text in texts):
+        return parts_in(message.parts)
+    pieces = iter(told_apart(texts))
+    known = any(part.WhichOneof("kind") == "reasoning" for part in message.parts)
+    made: list[model.Part] = []
+    for part in message.parts:
+        shown = _part(part)
+        if isinstance(shown, model.Text):
+            spoken, hidden = next(pieces)
+            if spoken != shown.text:
+                # Beside signed reasoning none may stand without a signature.
+                made += [] if known else [model.Reasoning(hidden)]
+                known = True
+                shown = model.Text(spoken, more=shown.more) if spoken.strip() else None
+        made += [shown] if shown is not None else []
+    return tuple(made)
 
 
 def parts_in(parts: Iterable[pb.Part]) -> tuple[model.Part, ...]:
@@ -90,7 +115,8 @@ def _part(part: pb.Part) -> model.Part | None:
             )
         case "tool_result":
             result = part.tool_result
-            inner = parts_in(result.parts)
+            # Of what another model thought on its way to a result no provider takes anything.
+            inner = parts_in(spoken_parts(result.parts))
             return model.ToolResult(
                 result.call_id, result.name, inner, result.is_error, seal=seal, more=more
             )
@@ -102,9 +128,12 @@ def _part(part: pb.Part) -> model.Part | None:
             file = part.file
             data = file.data if file.WhichOneof("source") == "data" else None
             return model.File(file.mime_type, data, file.uri, file.name, seal=seal, more=more)
+        case "opaque" if is_reasoning(part) and part.opaque.format != _RESPONSES:
+            return model.Reasoning("", seal=seal, more=more)
         case "opaque":
             text = part.opaque.json.decode("utf-8", "replace")
-            return model.Opaque(part.opaque.format, part.opaque.type, text, seal=seal, more=more)
+            named = "reasoning" if is_reasoning(part) else part.opaque.type
+            return model.Opaque(part.opaque.format, named, text, seal=seal, more=more)
     return None
 
 

@@ -31,6 +31,7 @@ from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.message import texts_of
+from contextengine_server.wire.privacy import said
 
 log = structlog.get_logger("contextengine.summarize")
 
@@ -188,10 +189,10 @@ def _language(sources: Sequence[SourceMessage], previous: str) -> str:
 
 
 def source_message(entry: Entry) -> SourceMessage:
-    """A message as a summarizer reads it."""
+    """A message as a summarizer reads it, which is without private reasoning."""
     message = pb.Message.FromString(entry.body)
     texts: list[str] = []
-    texts_of(message.parts, texts)
+    texts_of(said(message), texts)
     name = message.custom_role or message.name
     for part in message.parts:
         if part.WhichOneof("kind") == "tool_result" and part.tool_result.name:

@@ -1,8 +1,8 @@
 """A message as a text that can be searched and read, and long texts cut into passages.
 
 What a person or a model would look for: what was said, the tools that were called with what, and
-what they answered. Not reasoning, which is the model's own; nor the bytes of pictures and files,
-but their names.
+what they answered. Not reasoning, which is the model's own, whatever form it has; nor the bytes of
+pictures and files, but their names.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import orjson
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.store.search import MAX_PARTS
+from contextengine_server.wire.privacy import said
 
 PASSAGE_CHARS = 8_000
 """How long a passage is: short enough to be indexed in a few ms, and to rank by what stands
@@ -28,7 +29,7 @@ ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "
 
 def text_of(message: pb.Message) -> str:
     """The message as text; a line of its own for every call and answer."""
-    return _carried("\n".join(filter(None, _lines(message.parts))))
+    return _carried("\n".join(filter(None, _lines(said(message)))))
 
 
 def text_of_body(body: bytes) -> str:

@@ -25,6 +25,7 @@ from .frames import (
     shown_hash,
 )
 from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
+from .privacy import spoken_parts
 
 NO_RESULT = "No result was recorded for this tool call."
 """What an abandoned call is answered with, as an error (docs/semantics.md#calls-and-results)."""
@@ -81,7 +82,7 @@ class WireShaper:
                 " summary above]"
             )
             texts: list[str] = []
-            texts_of(result.parts, texts)
+            texts_of(spoken_parts(result.parts), texts)
             body = "\n".join(texts)
             shown.parts.add().text.text = f"{label}\n{fenced(body)}"
         return self._changed(entry, shown, Form.NOTE, shown.id)

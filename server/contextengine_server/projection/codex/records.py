@@ -187,6 +187,8 @@ def _add(
             )
         case Reasoning():
             made.lost.append(("reasoning: Codex takes none that is not its own", "R8"))
+        case Opaque() if part.type == "reasoning":
+            made.lost.append(("reasoning: Codex takes none that is not its own", "R8"))
         case Opaque():
             made.lost.append((f"{part.format} {part.type}: named, not shown", "jsonl"))
             made.records.append(stub(name, part.type or "item", part.json))

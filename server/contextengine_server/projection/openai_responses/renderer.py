@@ -87,6 +87,9 @@ def _written(message: PairedMessage, names: Sequence[str], kept: bool) -> Fragme
             else:
                 lost.append(("reasoning that another model made, or without its id", "R8"))
         elif isinstance(part, Opaque) and part.format == DIALECT and (own := own_item(part)):
+            if own["type"] == "reasoning" and not kept:
+                lost.append(("reasoning that another model made, or without its id", "R8"))
+                continue
             made += thought
             thought.clear()
             if part.type in ("refusal", "output_text", "input_text", "input_file", "input_audio"):
