@@ -51,11 +51,11 @@ from contextengine_server.summarize import (
     SummarizerChain,
     WorkerPool,
 )
-from contextengine_server.summarize.models import Models, Source
-from contextengine_server.summarize.openai import Endpoint, EndpointSource
+from contextengine_server.summarize.chain.models import Models, Source
+from contextengine_server.summarize.models.openai import Endpoint, EndpointSource
+from contextengine_server.summarize.models.runtime import NAME as RUNTIME
+from contextengine_server.summarize.models.runtime import RuntimeSource
 from contextengine_server.summarize.redaction import redact
-from contextengine_server.summarize.runtime import NAME as RUNTIME
-from contextengine_server.summarize.runtime import RuntimeSource
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer

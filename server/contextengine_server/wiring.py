@@ -79,7 +79,7 @@ from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import Summarizer, SummaryRequest
-from contextengine_server.summarize.guarding import GuardStates
+from contextengine_server.summarize.guards.guarded import GuardStates
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.metrics import Metrics

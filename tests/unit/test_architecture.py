@@ -203,6 +203,24 @@ def test_the_generated_types_stay_at_the_edge() -> None:
             ), path
 
 
+NOUNS = {
+    "encoding": "of text as tokens",
+    "mapping": "what YAML calls its names with values",
+    "pending": "calls that wait for a result: the name of a law",
+    "reasoning": "what a model thought: the name of a law",
+    "testing": "the suites, as libraries call theirs",
+    "tracing": "with OpenTelemetry",
+    "wiring": "of rooms, put together by the composition root",
+}
+"""Words that end like a gerund and name a thing of the field, each with what it is."""
+
+
+def test_modules_are_named_by_nouns() -> None:
+    """A gerund says that something is done, and neither what it is done to nor what comes of it."""
+    named = {part.removesuffix(".py") for path in FILES for part in path.relative_to(SERVER).parts}
+    assert {name for name in named if name.split("_")[-1].endswith("ing")} == set(NOUNS)
+
+
 def test_a_file_can_be_read_at_one_sitting() -> None:
     long = {
         str(path.relative_to(SERVER)) for path in FILES if len(path.read_text().splitlines()) > 400

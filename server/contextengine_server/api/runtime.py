@@ -21,7 +21,7 @@ from contextengine_server.runtime.broker import (
     work_of,
 )
 from contextengine_server.store.rows import ModelJob
-from contextengine_server.summarize.runtime import Completion
+from contextengine_server.summarize.models.runtime import Completion
 
 PURPOSE = "context-engine.compaction"
 """What every job is for, by the name that OpenClaw gives such calls

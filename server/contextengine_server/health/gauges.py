@@ -14,7 +14,7 @@ from contextengine_server.runtime.guard_states import read_state
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Workload
-from contextengine_server.summarize.guarding import GuardStatus
+from contextengine_server.summarize.guards.guarded import GuardStatus
 from contextengine_server.summarize.request import SummaryPolicy
 from contextengine_server.telemetry.metrics import Metrics
 

@@ -23,8 +23,8 @@ from msgspec.structs import asdict
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.summarize import NobodyThere, SummarizerFailed
-from contextengine_server.summarize.answers import MAX_ANSWER_CHARS
-from contextengine_server.summarize.runtime import Completion, Work
+from contextengine_server.summarize.models.answers import MAX_ANSWER_CHARS
+from contextengine_server.summarize.models.runtime import Completion, Work
 
 POLL_S = 1.0
 """How often a waiting summarizer looks at its job, besides being woken."""

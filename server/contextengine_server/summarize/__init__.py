@@ -1,12 +1,12 @@
 """Summarizers, and what guards them. Light to import: worker processes load it as well."""
 
-from contextengine_server.summarize.breaker import Breaker, BreakerLimits
-from contextengine_server.summarize.chain import SummarizerChain, accept, unacceptable
-from contextengine_server.summarize.count_only import MAX_TOKENS as COUNT_ONLY_MAX_TOKENS
-from contextengine_server.summarize.count_only import count_only
-from contextengine_server.summarize.escalation import EscalatingSummarizer
-from contextengine_server.summarize.extractive import ExtractiveSummarizer, extract
-from contextengine_server.summarize.guarding import (
+from contextengine_server.summarize.chain.chain import SummarizerChain, accept, unacceptable
+from contextengine_server.summarize.chain.count_only import MAX_TOKENS as COUNT_ONLY_MAX_TOKENS
+from contextengine_server.summarize.chain.count_only import count_only
+from contextengine_server.summarize.chain.escalation import EscalatingSummarizer
+from contextengine_server.summarize.extractive.summarizer import ExtractiveSummarizer, extract
+from contextengine_server.summarize.guards.breaker import Breaker, BreakerLimits
+from contextengine_server.summarize.guards.guarded import (
     Failover,
     GuardedSummarizer,
     GuardState,
@@ -14,6 +14,7 @@ from contextengine_server.summarize.guarding import (
     GuardStatus,
     MeteredSummarizer,
 )
+from contextengine_server.summarize.guards.spend import Spend, SpendLimits
 from contextengine_server.summarize.request import (
     Cause,
     NobodyThere,
@@ -26,8 +27,7 @@ from contextengine_server.summarize.request import (
     TooLong,
     Unacceptable,
 )
-from contextengine_server.summarize.spend import Spend, SpendLimits
-from contextengine_server.summarize.workers import WorkerFailed, WorkerPool
+from contextengine_server.summarize.workers.pool import WorkerFailed, WorkerPool
 
 __all__ = [
     "COUNT_ONLY_MAX_TOKENS",

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from contextengine_server.summarize.breaker import BreakerLimits
-from contextengine_server.summarize.spend import SpendLimits
+from contextengine_server.summarize.guards.breaker import BreakerLimits
+from contextengine_server.summarize.guards.spend import SpendLimits
 
 Cause = Literal["breaker_open", "spend_cap", "failed"]
 """Why a summarizer did not make a summary that it was there to make."""

@@ -17,8 +17,8 @@ from contextengine_server.api.pipeline.auth import ConfigurationError
 from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.health import gauges
 from contextengine_server.summarize import GuardState
-from contextengine_server.summarize.breaker import Breaker
-from contextengine_server.summarize.spend import Spend
+from contextengine_server.summarize.guards.breaker import Breaker
+from contextengine_server.summarize.guards.spend import Spend
 from scripts.version import current
 from tests.integration.harness import ALICE, TOKENS, House, budget, house, ref
 

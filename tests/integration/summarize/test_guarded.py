@@ -19,8 +19,8 @@ from contextengine_server.summarize import (
     SummaryRequest,
     WorkerPool,
 )
-from contextengine_server.summarize.models import Models
-from contextengine_server.summarize.openai import Endpoint, EndpointSource
+from contextengine_server.summarize.chain.models import Models
+from contextengine_server.summarize.models.openai import Endpoint, EndpointSource
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 from tests.states import MemoryStates

@@ -20,7 +20,7 @@ from contextengine.messages import user
 from contextengine_server.runtime import broker
 from contextengine_server.store.rows import JobOutcome
 from contextengine_server.store.sqlite import SqliteStore
-from contextengine_server.summarize.runtime import Completion
+from contextengine_server.summarize.models.runtime import Completion
 
 from ..harness import Clock, House, budget, house
 from .lending import Harness, attached, compacting, first_of, talk, until, written_by

@@ -21,8 +21,8 @@ from contextengine_server.summarize import (
     Unacceptable,
     WorkerPool,
 )
-from contextengine_server.summarize.observing import ModelCalls
-from contextengine_server.summarize.openai import Connection, Endpoint, OpenAISummarizer
+from contextengine_server.summarize.models.calls import ModelCalls
+from contextengine_server.summarize.models.openai import Connection, Endpoint, OpenAISummarizer
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 

@@ -31,7 +31,7 @@ from contextengine_server.session.state import SessionState
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.rows import Commit, SessionHead
 from contextengine_server.summarize import SummarizerChain, SummaryRequest, SummaryResult
-from contextengine_server.summarize.extractive import extract
+from contextengine_server.summarize.extractive.summarizer import extract
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.telemetry.events import Event
 from contextengine_server.telemetry.metrics import Metrics

@@ -17,7 +17,7 @@ from contextengine_server.engines.legacy import LegacyOptions
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.policies import Options, Policies, policy_of
 from contextengine_server.summarize import SummaryPolicy
-from contextengine_server.summarize.openai import Endpoint
+from contextengine_server.summarize.models.openai import Endpoint
 
 LOCAL: dict[str, Any] = {"name": "local", "base_url": "http://127.0.0.1:11434/v1", "model": "small"}
 

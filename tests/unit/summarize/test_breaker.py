@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.summarize.breaker import Breaker, BreakerLimits, Ticket
+from contextengine_server.summarize.guards.breaker import Breaker, BreakerLimits, Ticket
 
 LIMITS = BreakerLimits()
 T0 = 1_700_000_000_000

@@ -16,7 +16,7 @@ from contextengine_server.summarize import (
     SummaryRequest,
     SummaryResult,
 )
-from contextengine_server.summarize.models import Models
+from contextengine_server.summarize.chain.models import Models
 from contextengine_server.tokens import TokenCounter
 from tests.states import MemoryStates
 

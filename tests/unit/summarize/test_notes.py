@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.summarize.notes import clauses, english, note
+from contextengine_server.summarize.extractive.notes import clauses, english, note
 
 
 @pytest.mark.parametrize(

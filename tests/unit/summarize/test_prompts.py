@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_server.summarize import SourceMessage, SummaryRequest
-from contextengine_server.summarize.prompts import (
+from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     Prompt,
     build,

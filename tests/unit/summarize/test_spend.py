@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.summarize.spend import DAY_MS, HOUR_MS, SLOT_MS, Spend, SpendLimits
+from contextengine_server.summarize.guards.spend import DAY_MS, HOUR_MS, SLOT_MS, Spend, SpendLimits
 
 LIMITS = SpendLimits()
 T0 = 1_700_000_000_000

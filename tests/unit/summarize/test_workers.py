@@ -67,7 +67,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def functions_of_this_module_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]), prepend=os.pathsep)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt, SessionHead, Spawn
 from contextengine_server.summarize import SummaryPolicy
-from contextengine_server.summarize.guarding import GuardStates, GuardStatus
+from contextengine_server.summarize.guards.guarded import GuardStates, GuardStatus
 
 
 class ViewStatus(msgspec.Struct, frozen=True):

@@ -11,14 +11,14 @@ import heapq
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from contextengine_server.summarize.extractive.units import Unit, holds, units_of
 from contextengine_server.summarize.request import (
     SourceMessage,
     SummarizerFailed,
     SummaryRequest,
     SummaryResult,
 )
-from contextengine_server.summarize.units import Unit, holds, units_of
-from contextengine_server.summarize.workers import WorkerPool
+from contextengine_server.summarize.workers.pool import WorkerPool
 
 NAME = "extractive"
 

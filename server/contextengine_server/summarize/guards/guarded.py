@@ -17,9 +17,10 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.summarize.breaker import Breaker, Phase, Ticket
-from contextengine_server.summarize.chain import first_acceptable
-from contextengine_server.summarize.prompts import TEMPLATE_TOKENS
+from contextengine_server.summarize.chain.chain import first_acceptable
+from contextengine_server.summarize.guards.breaker import Breaker, Phase, Ticket
+from contextengine_server.summarize.guards.spend import DAY_MS, HOUR_MS, Spend
+from contextengine_server.summarize.models.prompts import TEMPLATE_TOKENS
 from contextengine_server.summarize.request import (
     Summarizer,
     SummarizerFailed,
@@ -27,7 +28,6 @@ from contextengine_server.summarize.request import (
     SummaryRequest,
     SummaryResult,
 )
-from contextengine_server.summarize.spend import DAY_MS, HOUR_MS, Spend
 
 T = TypeVar("T")
 

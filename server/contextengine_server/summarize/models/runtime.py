@@ -8,15 +8,16 @@ from typing import Protocol
 
 import msgspec
 
-from contextengine_server.summarize.answers import (
+from contextengine_server.summarize.chain.chain import accept
+from contextengine_server.summarize.guards.spend import MOST
+from contextengine_server.summarize.models.answers import (
     MAX_ANSWER_CHARS,
     code_in,
     name_in,
     without_thoughts,
 )
-from contextengine_server.summarize.chain import accept
-from contextengine_server.summarize.observing import ModelCalls
-from contextengine_server.summarize.prompts import (
+from contextengine_server.summarize.models.calls import ModelCalls
+from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
     Prompt,
@@ -31,8 +32,7 @@ from contextengine_server.summarize.request import (
     TooLong,
     Unacceptable,
 )
-from contextengine_server.summarize.spend import MOST
-from contextengine_server.summarize.workers import WorkerPool
+from contextengine_server.summarize.workers.pool import WorkerPool
 from contextengine_server.telemetry.metrics import Metrics
 
 NAME = "runtime"

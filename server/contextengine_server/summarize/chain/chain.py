@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from contextengine_server.summarize.count_only import count_only
+from contextengine_server.summarize.chain.count_only import count_only
 from contextengine_server.summarize.request import (
     Cause,
     NobodyThere,

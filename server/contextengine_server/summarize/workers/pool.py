@@ -1,9 +1,9 @@
 """Worker processes for Python work that would hold up the event loop: niced, started at the first
 use, killed when late.
 
-A worker is a fresh interpreter that runs `summarize.worker`. It inherits no thread, no lock and no
-gRPC, and imports only what the functions that it is given need. Requests and replies are pickles
-over its standard input and output.
+A worker is a fresh interpreter that runs `summarize.workers.process`. It inherits no thread, no
+lock and no gRPC, and imports only what the functions that it is given need. Requests and replies
+are pickles over its standard input and output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextengine_server.summarize.request import LENGTH, SummarizerFailed
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MODULE = "contextengine_server.summarize.worker"
+_MODULE = "contextengine_server.summarize.workers.process"
 _FAREWELL_SECONDS = 2.0
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from contextengine_server.summarize.escalation import ATTEMPTS, EscalatingSummarizer
-from contextengine_server.summarize.guarding import (
+from contextengine_server.summarize.chain.escalation import ATTEMPTS, EscalatingSummarizer
+from contextengine_server.summarize.guards.guarded import (
     Failover,
     GuardedSummarizer,
     GuardStates,

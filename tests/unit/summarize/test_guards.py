@@ -29,7 +29,7 @@ from contextengine_server.summarize import (
     TooLong,
     Unacceptable,
 )
-from contextengine_server.summarize.guarding import estimate
+from contextengine_server.summarize.guards.guarded import estimate
 from contextengine_server.tokens import TokenCounter
 from tests.states import MemoryStates
 

@@ -1,8 +1,8 @@
 """The life of a worker process: read a call, make it, write what came of it, until there are no
 more.
 
-Run as `python -m contextengine_server.summarize.worker NICE`; see `summarize.workers` for the other
-end.
+Run as `python -m contextengine_server.summarize.workers.process NICE`; the other end is
+`summarize.workers.pool`.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from contextengine_server.summarize.answers import Answer, code_in
-from contextengine_server.summarize.chain import accept
-from contextengine_server.summarize.observing import ModelCalls
-from contextengine_server.summarize.prompts import (
+from contextengine_server.summarize.chain.chain import accept
+from contextengine_server.summarize.models.answers import Answer, code_in
+from contextengine_server.summarize.models.calls import ModelCalls
+from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
     Prompt,
@@ -35,7 +35,7 @@ from contextengine_server.summarize.request import (
     SummaryResult,
     TooLong,
 )
-from contextengine_server.summarize.workers import WorkerPool
+from contextengine_server.summarize.workers.pool import WorkerPool
 from contextengine_server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from contextengine_server.summarize.prompts import Prompt
+from contextengine_server.summarize.guards.spend import MOST
+from contextengine_server.summarize.models.prompts import Prompt
 from contextengine_server.summarize.request import SummarizerFailed, TooLong, Unacceptable
-from contextengine_server.summarize.spend import MOST
 
 MAX_ANSWER_CHARS = 100_000
 """No summary is longer: a model that goes on beyond this is not listened to."""

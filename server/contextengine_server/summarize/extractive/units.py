@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from contextengine_server.summarize.notes import clauses, english, note
+from contextengine_server.summarize.extractive.notes import clauses, english, note
 from contextengine_server.summarize.request import SourceMessage
 
 MAX_MESSAGE_CHARS = 64 * 1024

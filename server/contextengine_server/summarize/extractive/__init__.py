@@ -1,0 +1,1 @@
+"""Summaries without any model: what the messages themselves said."""

@@ -1,0 +1,1 @@
+"""What a tenant's models may be asked: the circuit breaker and the cap on tokens."""

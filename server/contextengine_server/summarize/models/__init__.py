@@ -1,0 +1,1 @@
+"""Summaries by models: of endpoints, and of harnesses that lend theirs."""

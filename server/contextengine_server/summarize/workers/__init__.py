@@ -1,0 +1,1 @@
+"""Processes for Python work that would hold up the event loop."""
