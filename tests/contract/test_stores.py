@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.cached_heads import CachedHeads
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from enum import Enum
 
 import msgspec
 
-from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.cached_heads import CachedHeads
 from contextengine_server.store.protocols import Store
 
 

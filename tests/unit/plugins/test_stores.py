@@ -14,7 +14,7 @@ import pytest
 from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.plugins.entry_points import PluginBroken
 from contextengine_server.plugins.stores import GROUP, UnknownStore, kind_of, own_kinds, schemes
-from contextengine_server.store.cached import CachedHeads
+from contextengine_server.store.cached_heads import CachedHeads
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.memory import MemoryStore
 from contextengine_server.store.memory.kind import MemoryKind

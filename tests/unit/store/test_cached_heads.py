@@ -12,7 +12,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.cached import CachedHeads, Remembered
+from contextengine_server.store.cached_heads import CachedHeads, Remembered
 from contextengine_server.store.errors import RevisionConflict, StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, Spawn, StoredReply
