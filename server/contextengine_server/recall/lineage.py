@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 
@@ -97,14 +98,13 @@ async def lineage_of(
     last = head.last_sequence if last is None else last
     while known is not None:
         # With rows that left the view, those that a reset cut off are wanted too.
-        parent = known.parent_session if retired or inherits(known, as_of) else ""
+        parent = await parent_of(store, known) if retired or inherits(known, as_of) else None
         first = known.parent_sequence + 1 if known.parent_session else 1
         links.append(Link(known.scope, first, last, as_of))
         as_of, last = known.parent_revision, min(last, known.parent_sequence)
-        scope = known.scope._replace(session=parent)
-        known = None
-        if parent and all(link.scope != scope for link in links):
-            known = await store.head(scope)
+        known = (
+            parent if all(parent is None or link.scope != parent.scope for link in links) else None
+        )
     return Lineage(links, retired)
 
 

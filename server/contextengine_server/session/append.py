@@ -24,7 +24,7 @@ from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState, facts_after
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, SessionHead, StoredReply
+from contextengine_server.store.rows import Commit, Parent, SessionHead, StoredReply
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.wire.entries import arrived
@@ -122,6 +122,7 @@ class Appender(msgspec.Struct, frozen=True):
         request: Request | None = None,
         edit: Edit | None = None,
         over: int | None = None,
+        parent: Parent | None = None,
     ) -> Written:
         """Stores messages under the session's lock, which the caller holds. Tokens are best counted
         already, outside the lock.
@@ -129,7 +130,7 @@ class Appender(msgspec.Struct, frozen=True):
         `first_index`: where in the request's list `incoming` begins. `edit` changes the session's
         head and state in the same commit, which is then made even where no message is new. `over`
         is the stored revision where `session` is ahead of it: a session that is only made with this
-        commit.
+        commit. `parent`: what it stands on from this commit on; raises ParentGone.
         """
         tries = 0
         while True:
@@ -147,7 +148,7 @@ class Appender(msgspec.Struct, frozen=True):
                     if known is not None and request is not None:
                         return _repeat(known, request)
                     return Written(plan.stored, session.revision)
-                return await self._commit(session, address, plan, request, edit, over)
+                return await self._commit(session, address, plan, request, edit, over, parent)
             except NeedsHistory as need:
                 await self.sessions.fresh(session, None, since=need.sequence)
             except DuplicateHostIds as duplicate:
@@ -231,6 +232,7 @@ class Appender(msgspec.Struct, frozen=True):
         request: Request | None,
         edit: Edit | None,
         over: int | None,
+        parent: Parent | None,
     ) -> Written:
         created = not (session.revision if over is None else over)
         change = plan.change
@@ -272,6 +274,7 @@ class Appender(msgspec.Struct, frozen=True):
                     else None
                 ),
                 bind_key=address.bind,
+                parent=parent,
             )
         )
         if change is not None:

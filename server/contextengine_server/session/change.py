@@ -17,7 +17,14 @@ from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Facts, SessionHead, StoredReply, SummaryRow
+from contextengine_server.store.rows import (
+    Commit,
+    Facts,
+    Parent,
+    SessionHead,
+    StoredReply,
+    SummaryRow,
+)
 from contextengine_server.telemetry.events import Events
 
 
@@ -39,6 +46,8 @@ class PreparedChange(msgspec.Struct, frozen=True):
     summaries: Sequence[SummaryRow] = ()
     facts: Sequence[Facts] = ()
     numbers: dict[str, int] | None = None
+    parent: Parent | None = None
+    """What the session stands on from now on."""
     reload: bool = False
     """True where the view must be read again after the commit."""
 
@@ -101,6 +110,7 @@ class Editor(msgspec.Struct, frozen=True):
                         facts=draft.facts,
                         reply=reply,
                         bind_key=address.bind,
+                        parent=draft.parent,
                     )
                 )
             except DuplicateRequest as duplicate:

@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from contextengine_server.errors import ContradictoryFields
-from contextengine_server.store.rows import SessionHead
+from contextengine_server.store.rows import Parent, SessionHead
 
 from .session import Session
 from .state import SessionState
@@ -20,10 +20,19 @@ class ParentSession(msgspec.Struct, frozen=True):
     head: SessionHead
     state: SessionState
 
+    @property
+    def named(self) -> Parent:
+        """What a commit that stands on it names."""
+        return Parent(self.head.scope, self.head.incarnation)
+
 
 def continues(session: Session, parent: ParentSession) -> bool:
-    """True where the session continues this one already."""
-    return session.head is not None and session.head.parent_session == parent.head.scope.session
+    """True where the session continues this one already, in this life."""
+    head = session.head
+    return head is not None and (head.parent_session, head.parent_incarnation) == (
+        parent.head.scope.session,
+        parent.head.incarnation,
+    )
 
 
 def continue_from(
@@ -64,6 +73,7 @@ def inherit(
         # what comes.
         revision=max(head.revision, parent.head.revision + 1),
         parent_session=parent.head.scope.session,
+        parent_incarnation=parent.head.incarnation,
         parent_revision=parent.head.revision,
         parent_sequence=parent.head.last_sequence,
         last_sequence=parent.head.last_sequence,

@@ -16,6 +16,7 @@ from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
+from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.wire.entries import stored
@@ -105,7 +106,7 @@ async def lineage_rows(
     to that moment, first."""
     inherited: list[tuple[Scope, MessageRow]] = []
     if inherits(head, as_of):
-        parent = await store.head(head.scope._replace(session=head.parent_session))
+        parent = await parent_of(store, head)
         if parent is not None:
             rows = await lineage_rows(store, parent, as_of=head.parent_revision)
             inherited = [
@@ -142,7 +143,7 @@ async def lineage_summaries(
     """All live summaries of the view, those of the session it continues first."""
     inherited: list[SummaryRow] = []
     if inherits(head, as_of):
-        parent = await store.head(head.scope._replace(session=head.parent_session))
+        parent = await parent_of(store, head)
         if parent is not None:
             rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
             inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]

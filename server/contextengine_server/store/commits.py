@@ -13,6 +13,10 @@ def check(change: Commit) -> None:
         raise StoreError(f"{head.scope}: a session needs a tenant, an agent and an id")
     if change.bind_key and not head.session_key:
         raise StoreError(f"{head.scope.session}: bind_key needs a session key in the head")
+    if change.parent is not None and not (
+        change.parent.scope.complete and change.parent.incarnation
+    ):
+        raise StoreError(f"{head.scope.session}: a parent needs a scope and an incarnation")
     if change.debt is not None and change.debt.scope != head.scope:
         raise StoreError(
             f"{head.scope.session}: a debt of another session, {change.debt.scope.session}"
@@ -24,5 +28,6 @@ def appends(change: Commit) -> bool:
     nothing else."""
     return bool(change.expected_revision and change.messages) and not (
         change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
-        or change.bind_key or change.settle_debt or change.debt or change.retire_after is not None
+        or change.bind_key or change.settle_debt or change.debt or change.parent
+        or change.retire_after is not None
     )  # fmt: skip

@@ -20,6 +20,14 @@ class RevisionConflict(StoreError):
         self.scope, self.expected, self.actual = scope, expected, actual
 
 
+class ParentGone(StoreError):
+    """What the commit stands on is not there, or lives another life by now. Nothing was written."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(f"{scope.session} is gone, or another session has its name")
+        self.scope = scope
+
+
 class DuplicateHostIds(StoreError):
     """Messages of the commit carry host ids that live rows of the session have. Nothing was
     written."""

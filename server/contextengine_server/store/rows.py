@@ -38,6 +38,9 @@ class SessionHead(msgspec.Struct, frozen=True):
     updated_ms: int = 0
     parent_session: str = ""
     """The session (same tenant and agent) whose view goes on here; empty: none."""
+    parent_incarnation: str = ""
+    """The life of that session which it is. Rows of another life under the name are a stranger's.
+    Empty: any life, where a store or a test does not say."""
     parent_revision: int = 0
     parent_sequence: int = 0
     """The parent's rows up to this sequence, as of `parent_revision`, begin this session's view."""
@@ -150,14 +153,21 @@ class Debt(msgspec.Struct, frozen=True):
     payload: bytes = b"{}"
 
 
+class Parent(msgspec.Struct, frozen=True):
+    """What a session begins to stand on: another session, in the life in which it was read."""
+
+    scope: Scope
+    incarnation: str
+
+
 class Commit(msgspec.Struct, frozen=True):
     """One change of one session, all or nothing.
 
     The store checks that the session still is at `expected_revision` of `head.incarnation` (0: that
     it does not exist), then writes `head` and everything else: what is retired, then shifts, then
     facts, then new rows. So a shift moves no row of its own commit, and facts have the last word.
-    Where several things are wrong, an answered request id is told before a lost race, and that
-    before a duplicate host id.
+    Where several things are wrong, an answered request id is told before a lost race, that before a
+    parent that is gone, and that before a duplicate host id.
     """
 
     head: SessionHead
@@ -184,6 +194,10 @@ class Commit(msgspec.Struct, frozen=True):
     is taken over."""
     settle_debt: str = ""
     """Remove the debt of this kind, leased or not; `debt` may put a new one in its place."""
+    parent: Parent | None = None
+    """What the session stands on from this commit on. It is written only where that is there, in
+    this life, at that very moment; a deletion then finds the session among those that stand on
+    it."""
 
 
 class Changes(msgspec.Struct, frozen=True):

@@ -85,6 +85,7 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
         created_ms=1_700_000_000_600,
         updated_ms=1_700_000_000_600,
         parent_session="s1",
+        parent_incarnation="life-1",
         parent_revision=3,
         parent_sequence=4,
     )

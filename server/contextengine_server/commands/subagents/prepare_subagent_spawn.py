@@ -33,7 +33,7 @@ from contextengine_server.session.load import lineage_rows, load
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of
-from contextengine_server.store.errors import RevisionConflict, TooManyChildren
+from contextengine_server.store.errors import ParentGone, RevisionConflict, TooManyChildren
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead, Spawn
 from contextengine_server.telemetry.events import Events
@@ -129,7 +129,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
             async with self.sessions.open(child.scope, lock=True) as session:
                 try:
                     return await self._prepare(origin, child, wanted, session)
-                except RevisionConflict:
+                except (RevisionConflict, ParentGone):
                     continue  # the child was made meanwhile, or the parent deleted: look again
         raise LostRace(
             f"child {child.scope.session} or its parent changes faster than it can be prepared:"
@@ -207,7 +207,9 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
         try:
             with CURRENT.get().span("commit"):
                 made = await self.store.spawns.prepare(
-                    spawn, Commit(draft.head, 0, bind_key=child.bind), self.rules.max_children
+                    spawn,
+                    Commit(draft.head, 0, bind_key=child.bind, parent=origin.parent.named),
+                    self.rules.max_children,
                 )
         except TooManyChildren as error:
             raise _limit(

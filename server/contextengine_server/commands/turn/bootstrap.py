@@ -10,7 +10,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from contextengine_server.engines.contract import Engine
-from contextengine_server.errors import InvalidField, SpawnEnded
+from contextengine_server.errors import InvalidField, LostRace, SpawnEnded
 from contextengine_server.session.address import Address, Addresses, Ref, not_found
 from contextengine_server.session.append import Appender, Request, Stored
 from contextengine_server.session.change import Editor, PreparedChange
@@ -20,8 +20,9 @@ from contextengine_server.session.load import load
 from contextengine_server.session.model import set_model
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState
+from contextengine_server.store.errors import ParentGone
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
@@ -96,6 +97,26 @@ class Bootstrap(msgspec.Struct, frozen=True):
     ) -> Introduced:
         """Creates the session where it does not exist, notes what is said and stores the history,
         in one commit. Nothing is committed where nothing is new."""
+        for _ in range(MAX_TRIES):
+            try:
+                return await self._run(tenant, ref, said, history, request, spawn_token)
+            except ParentGone:
+                continue  # deleted since it was read: is there another of its name?
+        raise LostRace(
+            "continues: that session is deleted and made anew faster than it can be read:"
+            " send again",
+            retry_after_ms=50,
+        )
+
+    async def _run(
+        self,
+        tenant: str,
+        ref: Ref,
+        said: Introduction,
+        history: Sequence[Incoming],
+        request: Request | None,
+        spawn_token: str,
+    ) -> Introduced:
         address = await self.addresses.find(tenant, ref)
         engine = (await self.selection.engine_for(address.scope)).engine
         if spawn_token:
@@ -122,11 +143,13 @@ class Bootstrap(msgspec.Struct, frozen=True):
     ) -> Sequence[Stored]:
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
             head, state = said.edit(head, state)
+            begins = None
             if parent is not None:
+                begins = None if continues(session, parent) else parent.named
                 head, state = continue_from(session, head, state, parent)
             if not address.bind and not _news(session, head, state):
                 return None
-            return PreparedChange(state, head, reload=parent is not None)
+            return PreparedChange(state, head, parent=begins, reload=parent is not None)
 
         if not history:
             await self.editor.change(session, address, edit)
@@ -174,6 +197,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
             request=request,
             edit=_as_it_is,
             over=session.revision,
+            parent=parent.named,
         )
         self.sessions.cache.grown(ahead, 0)
         await self.sessions.fresh(session, 0)

@@ -12,6 +12,7 @@ from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
     HasDependents,
+    ParentGone,
     RevisionConflict,
     StoreError,
 )
@@ -21,8 +22,8 @@ from .tables import Session, Tables, live
 
 
 def commit(tables: Tables, change: Commit) -> None:
-    """Writes one commit. Raises DuplicateRequest, RevisionConflict, DuplicateHostIds or StoreError,
-    in this order."""
+    """Writes one commit. Raises DuplicateRequest, RevisionConflict, ParentGone, DuplicateHostIds or
+    StoreError, in this order."""
     scope = change.head.scope
     session = tables.sessions.get(scope)
     _look(tables, change, session)
@@ -51,6 +52,10 @@ def _look(tables: Tables, change: Commit, session: Session | None) -> None:
     if found != (change.expected_revision, head.incarnation):
         revision = None if actual is None else actual.revision
         raise RevisionConflict(head.scope, change.expected_revision, revision)
+    if change.parent is not None:
+        parent = tables.head(change.parent.scope)
+        if parent is None or parent.incarnation != change.parent.incarnation:
+            raise ParentGone(change.parent.scope)
     before = session or Session(head)
     for id in change.retire_summaries:
         if id not in before.summaries or not live(before.summaries[id]):

@@ -135,10 +135,14 @@ class Tables:
 
     def dependents(self, scope: Scope) -> list[Scope]:
         """Sessions that stand on one directly, by name."""
+        parent = self.head(scope)
+        lives = ("", "" if parent is None else parent.incarnation)
         return sorted(
             one
             for one, session in self.sessions.items()
-            if one[:2] == scope[:2] and session.head.parent_session == scope.session
+            if one[:2] == scope[:2]
+            and session.head.parent_session == scope.session
+            and session.head.parent_incarnation in lives
         )
 
     def erase(self, scope: Scope) -> tuple[int, int]:

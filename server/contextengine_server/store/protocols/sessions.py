@@ -67,7 +67,8 @@ class Commits(Protocol):
         transaction, and one that fails fails alone. A caller that is cancelled while it waits does
         not take the change back.
 
-        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError
+        Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable;
+        StoreError
         where the commit is at odds with itself or the rows: an incomplete scope, a sequence or
         summary id that is stored, facts of no stored message, a summary to retire that is not live,
         `bind_key` without a key, a debt of another session."""

@@ -69,6 +69,7 @@ sessions = sa.Table(
     _number("created_ms"),
     _number("updated_ms"),
     _text("parent_session"),
+    _text("parent_incarnation"),
     _number("parent_revision"),
     _number("parent_sequence"),
     _text("model"),

@@ -50,7 +50,8 @@ class HeadStatements:
         self.dependents = (
             f"SELECT session FROM sessions{dialect.through.format('sessions_parent')} WHERE"
             " tenant = :tenant AND agent = :agent AND parent_session = :session"
-            " AND parent_session != '' ORDER BY session"
+            " AND parent_session != '' AND parent_incarnation IN ('', COALESCE((SELECT incarnation"
+            f" FROM sessions WHERE {SESSION}), '')) ORDER BY session"
         )
         self.delete_messages = f"DELETE FROM messages WHERE {SESSION}"
         self.delete_summaries = f"DELETE FROM summaries WHERE {SESSION}"

@@ -167,7 +167,8 @@ class SqliteStore:
     async def commit(self, commit: Commit) -> None:
         """Writes one change durably. A caller that is cancelled does not take the change back.
 
-        Raises RevisionConflict, DuplicateHostIds, DuplicateRequest, StoreUnavailable; StoreError
+        Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable;
+        StoreError
         where the commit contradicts itself or the rows.
         """
         check(commit)

@@ -18,6 +18,7 @@ from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
     HasDependents,
+    ParentGone,
     RevisionConflict,
     StoreError,
 )
@@ -45,12 +46,16 @@ from .statements import SQL, insert_messages, update_heads
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
-    """Writes one commit. Raises DuplicateRequest, RevisionConflict, DuplicateHostIds or StoreError,
-    in this order."""
+    """Writes one commit. Raises DuplicateRequest, RevisionConflict, ParentGone, DuplicateHostIds or
+    StoreError, in this order."""
     scope, head = change.head.scope, change.head
     if change.reply is not None:
         _answer(db, change)
     _advance(db, change)
+    if change.parent is not None:
+        parent = reads.head(db, change.parent.scope)
+        if parent is None or parent.incarnation != change.parent.incarnation:
+            raise ParentGone(change.parent.scope)
     names = named(scope, revision=head.revision)
     if change.retire_after is not None:
         db.execute(SQL.messages.retire_after, {**names, "after": change.retire_after})

@@ -65,6 +65,7 @@ class CommitCases(StoreCase):
             created_ms=1_700_000_000_000,
             updated_ms=1_700_000_000_001,
             parent_session="parent",
+            parent_incarnation="life of the parent",
             parent_revision=7,
             parent_sequence=9,
             model="model-1",
@@ -316,6 +317,7 @@ class CommitCases(StoreCase):
         changed = {
             "session_key": "k",
             "parent_session": "p",
+            "parent_incarnation": "life of p",
             "created_ms": 8,
             "ended": True,
             "state": b"[]",

@@ -97,6 +97,20 @@ class DeletionCases(StoreCase):
         assert await pens["apart"].sequences() == [1, 2]
         assert await pens["foreign"].sequences() == [1]
 
+    async def test_who_stood_on_an_earlier_life_does_not_stand_on_this_one(
+        self, store: Store
+    ) -> None:
+        await Pen(store, incarnation="this life").write(count=1)
+        for name, life in (("before", "first life"), ("now", "this life")):
+            scope = SCOPE._replace(session=name)
+            await Pen(store, scope, parent_session=SCOPE.session, parent_incarnation=life).write(
+                count=1
+            )
+        assert await store.dependents(SCOPE) == [SCOPE._replace(session="now")]
+        deleted = await store.delete(SCOPE, expected_revision=None, cascade=True)
+        assert deleted.sessions == (SCOPE.session, "now")
+        assert await store.head(SCOPE._replace(session="before")) is not None
+
     async def test_a_session_that_stands_on_itself_can_go(self, store: Store) -> None:
         for name, parent in (("a", "b"), ("b", "a")):
             await Pen(store, Scope("acme", "main", name), parent_session=parent).write(count=1)

@@ -15,6 +15,8 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import (
     DuplicateHostIds,
     DuplicateRequest,
+    HasDependents,
+    ParentGone,
     RevisionConflict,
     TooManyChildren,
 )
@@ -24,6 +26,7 @@ from contextengine_server.store.rows import (
     Commit,
     JobOutcome,
     ModelJob,
+    Parent,
     SessionHead,
     Spawn,
     StoredReply,
@@ -294,3 +297,36 @@ class WriterCases(StoreCase):
         choice = Assignment("acme", "main", "", "dag")
         await other.assign(choice)
         assert await store.assignments("acme") == [choice]
+
+    @pytest.mark.parametrize("fate", ["deleted", "made anew"])
+    async def test_nobody_begins_to_stand_on_what_is_gone(
+        self, store: Store, other: Store, fate: str
+    ) -> None:
+        """Who read the parent before it was deleted elsewhere writes nothing."""
+        parent = Pen(store)
+        await parent.write(count=2)
+        child = Pen(other, SCOPE._replace(session="child"))
+        stands = Parent(SCOPE, "first life")
+        await store.delete(SCOPE, expected_revision=None, cascade=False)
+        if fate == "made anew":
+            await Pen(store, incarnation="second life").write(count=1)
+        with pytest.raises(ParentGone):
+            await child.write(count=1, parent=stands)
+        assert await other.head(child.scope) is None
+        if fate == "made anew":
+            commit = Commit(SessionHead(child.scope, "x", 1, 0), 0, parent=stands)
+            with pytest.raises(ParentGone):
+                await other.spawns.prepare(replace(SPAWN, session="child"), commit, 9)
+            assert await other.head(child.scope) is None
+
+    async def test_who_stands_on_a_session_is_known_to_its_deletion(
+        self, store: Store, other: Store
+    ) -> None:
+        await Pen(store).write(count=2)
+        joined = {"parent_session": SCOPE.session, "parent_incarnation": "first life"}
+        child = Pen(other, SCOPE._replace(session="child"), **joined)
+        await child.write(count=1, parent=Parent(SCOPE, "first life"))
+        with pytest.raises(HasDependents):
+            await store.delete(SCOPE, expected_revision=None, cascade=False)
+        await child.write(count=1)
+        assert await store.head(SCOPE) is not None

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
 from contextengine_server.errors import (
     ContradictoryFields,
     InvalidField,
+    LostRace,
     RowNotFound,
+    SessionHasDependents,
     SessionNotFound,
 )
 from contextengine_server.session.address import Ref
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope, spoken
+from contextengine_server.store.lineage import parent_of
+from tests.unit.commands.house import (
+    AGENT,
+    S1,
+    SMALL,
+    TENANT,
+    Rows,
+    Server,
+    request,
+    scope,
+    spoken,
+)
 
 S2 = Ref(AGENT, "s2")
 HOST = HostFacts(b"host", ("lends-model",))
@@ -84,3 +103,80 @@ async def test_a_token_that_is_not_known(server: Server) -> None:
     with pytest.raises(RowNotFound):
         await server.context.bootstrap.run(TENANT, S1, Introduction(), spawn_token="none")
     assert await server.store.head(scope()) is None
+
+
+async def _delete(server: Server, ref: Ref) -> None:
+    await server.sessions.delete.run(TENANT, ref, expected_revision=None, cascade=False)
+
+
+@pytest.mark.parametrize("history", [(), ("c",)])
+async def test_a_parent_that_goes_meanwhile_is_not_gone_on_with(
+    server: Server, history: Sequence[str]
+) -> None:
+    await server.ingest("a", "b", ref=S2)
+    server.store.before_commit.append(lambda: _delete(server, S2))
+    with pytest.raises(SessionNotFound):
+        await server.context.bootstrap.run(TENANT, S1, Introduction(continues=S2), spoken(*history))
+    assert await server.store.head(scope()) is None
+    await server.ingest("a stranger's", ref=S2)
+    await server.ingest("d")
+    assert await server.shown() == ["d"]
+
+
+FATES = st.lists(st.sampled_from(["delete", "write", "nothing"]), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(before_commit=FATES, before_read=FATES, after=FATES, history=st.booleans())
+def test_a_child_never_sees_a_stranger(
+    before_commit: list[str], before_read: list[str], after: list[str], history: bool
+) -> None:
+    """Whatever becomes of the parent and of its name, beside Bootstrap and after it: a child that
+    is there stands on a session that is there, and shows what that held when it began."""
+    asyncio.run(_race(before_commit, before_read, after, history))
+
+
+async def _race(
+    before_commit: list[str], before_read: list[str], after: list[str], history: bool
+) -> None:
+    rows = Rows()
+    server, other = await Server(rows, **SMALL).open(), await Server(rows, **SMALL).open()
+    said = ["m0"]
+
+    async def meet(fate: str) -> None:
+        if fate == "delete":
+            try:
+                await _delete(other, S2)
+                said.clear()
+            except SessionHasDependents:
+                assert await other.store.head(scope()) is not None
+        elif fate == "write":
+            number = next(rows.ids)
+            await other.ingest(f"m{number}", ref=S2)
+            said.append(f"m{number}")
+
+    try:
+        await other.ingest("m0", ref=S2)
+        server.store.before_commit += [partial(meet, one) for one in before_commit]
+        server.store.before_read += [partial(meet, one) for one in before_read]
+        began: list[str] = []
+        try:
+            await server.context.bootstrap.run(
+                TENANT, S1, Introduction(continues=S2), spoken("c") if history else ()
+            )
+        except (SessionNotFound, LostRace):
+            assert await other.store.head(scope()) is None
+            return
+        finally:
+            server.store.before_commit.clear()
+            server.store.before_read.clear()
+        head = await other.head()
+        began = said[: head.parent_sequence] + (["c"] if history else [])
+        assert await parent_of(other.store, head) is not None
+        assert await other.shown() == await server.shown() == began
+        for fate in after:
+            await meet(fate)
+        assert await other.shown() == await server.shown() == began
+    finally:
+        await server.close()
+        await other.close()
