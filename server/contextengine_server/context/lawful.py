@@ -47,7 +47,7 @@ def least(view: View, saved: Mapping[int, int] = NOTHING) -> int:
     unless a summary covers it."""
     stays, newest = view.must_stay(), view.steps - 1
     tokens = sum(view.atom(step).tokens for step in stays)
-    if newest >= view.raw_from and newest not in stays:
+    if view.steps and newest >= view.raw_from and newest not in stays:
         tokens += view.atom(newest).tokens - saved.get(newest, 0)
     return tokens
 

@@ -18,7 +18,7 @@ def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
     reference encoding."""
     room, bounds = cell - reserved, bounds_of(view, cell)
     if not view.steps:
-        return Plan((), forms=bounds.name(view, 0))
+        return Plan((), over=room < 0)
     tail = max(view.tail_from(tail_steps), view.raw_from)
     reached = steady_cut(view, cell, room)
     if not reached:
