@@ -701,12 +701,12 @@ func (x *HostEvent) GetDetail() string {
 	return ""
 }
 
-// Asks for a projection. One of `session` and `messages`.
+// Asks for a projection. One of `session` and `messages`; without either, a list without messages is projected.
 type ProjectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session to assemble and project.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// A list to project as it is.
+	// A list to project as it is. Empty: an agent's first turn, say, whose prompt is all there is.
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	// The budget. Absent: the session's window.
 	Budget *Budget `protobuf:"bytes,3,opt,name=budget,proto3" json:"budget,omitempty"`

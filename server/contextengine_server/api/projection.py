@@ -40,10 +40,8 @@ class ProjectionService:
         self._projector.check(request.options, "options")
         if request.HasField("session"):
             context = await self._session(request, call)
-        elif request.messages:
-            context = self._list(request)
         else:
-            raise InvalidField("session", "is required, or messages: say what to project")
+            context = self._list(request)
         with call.trace.span("project"):
             reply, large = await asyncio.to_thread(
                 self._projector.project, context, request.options, "options"

@@ -19,7 +19,7 @@ from contextengine_server.projection.model import Item, ProjectionImpossible
 from contextengine_server.projection.targets import Targets
 from contextengine_server.projection.task import Task
 from contextengine_server.session.assembly.assembly import Assembly
-from contextengine_server.summarize.redaction import MARK, redact
+from contextengine_server.summarize.payload_redaction import redact_payload
 from contextengine_server.wire.frames import varint
 
 _FIELD = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["projection"].number
@@ -75,7 +75,7 @@ class Projector:
         target = options_in.target_of(self.targets, options, field)
         task = options_in.asked(context, options, field)
         try:
-            done = target.project(replace(task, redact=without_secrets))
+            done = target.project(replace(task, redact=redact_payload))
         except ProjectionImpossible as error:
             name = options_in.field_named(error.field, options, field)
             if error.limit:
@@ -108,12 +108,6 @@ class Projector:
         return b"".join(
             (assembled, varint(_FIELD << 3 | 2), varint(len(small) + len(large)), small, large)
         )
-
-
-def without_secrets(text: str) -> str:
-    """The text without secrets; as it is where there are none, controls and colours included."""
-    clean = redact(text)
-    return clean if clean.count(MARK) > text.count(MARK) else text
 
 
 def _following(items: Sequence[Item], assembly: Assembly) -> list[Item]:

@@ -231,6 +231,8 @@ _RULES: tuple[_Rule, ...] = (
     (_NOISE, _nothing),
     (_PEM, _whole),
     (_PREFIXED, _whole),
+    # In JSON a letter of an escape may stand before it, and looks like one of the key's own.
+    (r"(\\[bfnrt])(?:" + _PREFIXED.replace(r"\b", "") + ")", _behind),
     # Addresses. The password of a database's may hold slashes; in others a slash ends what can be
     # one.
     (

@@ -9,7 +9,6 @@ import pytest
 from contextengine import ContextEngineError, assistant, system, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine_server.api import projection_options as options_in
-from contextengine_server.api import projector
 from contextengine_server.projection import thread
 from contextengine_server.projection.codex import jsonl
 from tests.integration.harness import House, budget, problem, ref
@@ -169,6 +168,19 @@ async def test_a_list_without_messages_is_said_to_be_refused(house: House) -> No
     for target in set(TARGETS) - {"codex"}:
         nothing = await house.client.assemble(ref(f"new to {target}"), projection=options(target))
         assert [w.partition(":")[0] for w in nothing.projection.warnings] == ["empty_messages"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_an_agents_first_turn_projects_a_list_without_messages(
+    house: House, target: str
+) -> None:
+    first = await house.client.projection.project(options(target), messages=[], prompt=text("Hi"))
+    await house.client.bootstrap(ref())
+    new = await project(house, ref(), target, prompt=text("Hi"))
+    assert judged(first, target) == []
+    assert (list(first.warnings), list(first.losses)) == ([], [])
+    assert (first.prompt, first.messages_json) == (new.prompt, new.messages_json)
+    assert (first.prompt or first.messages_json.decode()).count("Hi") == 1
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -332,7 +344,7 @@ async def test_secrets_in_payloads_do_not_leave_and_texts_stay(house: House) -> 
     )
     reply = await project(house, session, prompt=text("x"))
     assert (reply.prompt.count(key), reply.stats.redactions) == (1, 2)
-    assert projector.without_secrets("\x1b[1mplain\x00") == "\x1b[1mplain\x00"
+    assert [loss.rule for loss in reply.losses] == ["secrets"]
     bootstrap = t.PROJECTION_MODE_THREAD_BOOTSTRAP
     openclaw = await project(house, session, prompt=text("x"), renderer="openclaw", mode=bootstrap)
     assert openclaw.prompt.count(key) == 1

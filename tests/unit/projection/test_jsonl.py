@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from contextengine_server.projection.codex import jsonl
+from contextengine_server.projection.codex import jsonl, limits
 from contextengine_server.projection.codex.limits import TURN_CHARS, context_chars
 from contextengine_server.projection.codex.records import line, shape_text
 from contextengine_server.projection.codex.validator import validate
@@ -282,9 +282,42 @@ def test_what_holds_for_this_turn_alone_stands_behind_the_context():
     assert (len(read), volatile[0]["text"], prompt) == (5, now, "go on")
 
 
-def test_a_prompt_that_a_turn_cannot_hold_is_refused():
+@pytest.mark.parametrize("inject", [False, True])
+def test_a_turn_takes_what_codex_takes_and_not_a_character_more(inject):
+    """Codex 0.169 takes 1,048,576 code points over all texts of a turn, and refuses one more."""
+    taken = done([], "é" * TURN_CHARS, inject=inject)
+    assert len(taken.prompt) == TURN_CHARS == 1_048_576
+    assert validate({"input": taken.turn_input}) == []
     with pytest.raises(ProjectionImpossible) as caught:
-        done([], "x" * TURN_CHARS)
+        done([], "é" * (TURN_CHARS + 1), inject=inject)
+    assert (caught.value.field, caught.value.limit) == ("prompt", True)
+
+
+def test_a_context_may_fill_a_turn_to_its_last_character():
+    context = turns(3)
+    around = len(done(context, "x", preamble="it is noon").prompt) - 1
+    full = done(context, "x" * (5_000 - around), preamble="it is noon", turn_chars=5_000)
+    assert (len(full.prompt), full.stats.stubbed, full.stats.omitted) == (5_000, 0, 0)
+    over = done(context, "x" * (5_001 - around), preamble="it is noon", turn_chars=5_000)
+    assert len(over.prompt) <= 5_000
+    assert over.stats.stubbed + over.stats.omitted
+
+
+def test_what_stands_for_an_attachment_counts_as_codex_counts_it():
+    parts = (Text("x" * (TURN_CHARS - 10)), File("text/plain", b"f"))
+    with pytest.raises(ProjectionImpossible) as caught:
+        done([], parts, inject=True)
+    assert caught.value.field == "prompt"
+
+
+def test_what_surrounds_the_prompt_of_an_injected_context_counts():
+    with pytest.raises(ProjectionImpossible):
+        done([], "x" * TURN_CHARS, inject=True, preamble="it is noon")
+
+
+def test_a_prompt_that_leaves_the_context_no_room_is_refused():
+    with pytest.raises(ProjectionImpossible) as caught:
+        done(turns(1), "x" * TURN_CHARS, budget=2_000_000)
     assert (caught.value.field, caught.value.limit) == ("prompt", True)
     with pytest.raises(ProjectionImpossible) as caught:
         done([], base="x" * 40_000)
@@ -311,14 +344,23 @@ def test_what_is_no_text_of_ours_is_not_parsed():
             jsonl.parse(bad)
 
 
-def test_an_output_that_codex_would_cut_is_a_stub():
-    items = numbered([assistant("", call("c1")), tool(result("c1", "é" * 7_000))])
+@pytest.mark.parametrize("size", [6_001, 7_000, 100_000])
+def test_an_output_that_codex_would_cut_is_its_head_and_tail(size):
+    items = numbered([assistant("", call("c1")), tool(result("c1", "é" * size))])
     projected = done(items, inject=True)
-    stub = json.loads(projected.items[1]["output"])
-    assert (stub["t"], stub["chars"], stub["sha256"]) == ("stub", 7_000, sha256("é" * 7_000))
+    head, said, tail = projected.items[1]["output"].split("\n")
+    shown = len(projected.items[1]["output"].encode())
+    assert limits.OUTPUT_BYTES - 8 <= shown <= limits.OUTPUT_BYTES
+    assert (set(head), set(tail), abs(len(head) - len(tail)) <= 1) == ({"é"}, {"é"}, True)
+    left = 2 * (size - len(head) - len(tail))
+    assert said == (
+        f"[{left} of {2 * size} bytes of #2 are left out here; sha256 {sha256('é' * size)}]"
+    )
     assert "X5" in {loss.rule for loss in projected.losses}
+    if size > 10_000:
+        return
     known = done(items, inject=True, model="gpt-6-sol")
-    assert known.items[1]["output"] == "é" * 7_000
+    assert known.items[1]["output"] == "é" * size
     assert (
         validate({"items": projected.items}) == validate({"items": known.items}, "gpt-6-sol") == []
     )

@@ -54,7 +54,7 @@ BOOTSTRAP: dict[str, Any] = {"mode": Mode.THREAD_BOOTSTRAP}
 def context(
     *items: Item, payload: Payload | None = None, limit: int = 100_000, part: int = 6_000
 ) -> str:
-    return render(items, OpenclawOptions(payload, part, redact), limit)
+    return render(items, OpenclawOptions(payload, part, redact), limit).text
 
 
 def test_113_the_frames_lines_in_their_order():
@@ -252,6 +252,34 @@ def test_137_a_custom_message_excluded_from_context_is_not_rendered():
         ChatRole.CUSTOM, (Text("carrier"),), custom_role="custom", labels={"excluded": "true"}
     )
     assert context(kept, gone) == "[custom]\nnote"
+
+
+def test_what_is_cut_of_a_context_is_a_loss_and_counted():
+    policy = Item(ChatRole.SYSTEM, (Text("p" * 7_000),))
+    items = [policy, *(user(f"message {at} " + "x" * 500) for at in range(9)), user("newest!")]
+    whole = openclaw(items[1:], budget=80_000)
+    assert (whole.losses, whole.stats.omitted) == ([], 0)
+    part = openclaw(items, max_chars=20_000)
+    assert [(loss.index, loss.rule) for loss in part.losses] == [(0, "openclaw")]
+    assert "1000 characters" in part.losses[0].what
+    cut_short = openclaw(items, max_chars=3_000)
+    gone, kept = cut_short.stats.omitted, cut_short.prompt.count("[user]")
+    assert cut_short.losses[-1].rule == "budget"
+    assert f"{gone} messages whole" in cut_short.losses[-1].what
+    # The one that the cut goes through has lost its role, and is not gone.
+    assert (gone + kept, "message 3 " in cut_short.prompt) == (len(items) - 1, False)
+    nothing = openclaw(items, max_chars=10)
+    assert nothing.stats.omitted == len(items)
+
+
+def test_a_bootstrap_shows_a_tools_message_without_a_label_and_counts_what_it_masks():
+    items = [assistant("", call("c1", "read")), tool(result("c1", "KEY=sk-" + "a1B2" * 8))]
+    shown = openclaw(items, redact=redact, **BOOTSTRAP)
+    assert "[toolResult]\nKEY=[redacted]\n" in shown.prompt
+    assert shown.stats.redactions == 1
+    assert [loss.rule for loss in shown.losses] == ["secrets"]
+    inner = [Item(ChatRole.USER, (result("c1", '{"token":123456789012,"ok":true}'),))]
+    assert openclaw(inner, redact=redact, **BOOTSTRAP).stats.redactions == 1
 
 
 def test_139_a_bootstrap_sends_the_frame_once():

@@ -1,7 +1,8 @@
 """Records as items for `thread/inject_items`: roles and tool pairs as Codex itself keeps them, all
 else as quoted records.
 
-Ids are left out. Outputs that Codex would cut blindly are cut here, with a head, a tail and a hash.
+Ids are left out. Outputs that Codex would cut blindly are cut here, to as many bytes as it would
+keep, around a line that says what is missing.
 Nothing gets a role that Codex loses (system) or passes on although providers refuse it (tool).
 """
 
@@ -14,8 +15,9 @@ from typing import Any
 from ..call_ids import PLAIN, CallIds
 from ..model import Loss
 from ..placeholders import NO_RESULT
+from ..text import sha256
 from .jsonl import looks_contextual
-from .records import Record, line, stub
+from .records import Record, line
 
 LABEL = "Record of this conversation so far, quoted as data:\n"
 """Stands before a record in a message of the user's role."""
@@ -103,10 +105,35 @@ def _output(record: Record, output_bytes: int, losses: list[Loss]) -> str:
     text: str = record["text"]
     if len(text.encode()) > output_bytes:
         losses.append(
-            Loss(-1, f"the output of {record['call']!r} exceeds {output_bytes} bytes: a stub", "X5")
+            Loss(
+                -1,
+                f"the output of {record['call']!r} exceeds {output_bytes} bytes: its beginning and"
+                " end",
+                "X5",
+            )
         )
-        return line(stub(record["id"], "result", text))
+        return head_and_tail(text, output_bytes, record["id"])
     return text
+
+
+def head_and_tail(text: str, limit: int, name: str) -> str:
+    """The beginning and the end of a text, as much of one as of the other, around a line that says
+    how much of which message is left out. At most `limit` bytes of UTF-8, no character split."""
+    whole = text.encode()
+    # The line is made for the most that can be left out, so that it never takes more than that.
+    room = limit - len(_left_out(len(whole), len(whole), whole, name))
+    if room < 2:
+        return line({"t": "stub", "of": name, "bytes": len(whole), "sha256": sha256(whole)})
+    head = whole[: room - room // 2].decode(errors="ignore")
+    tail = whole[-(room // 2) :].decode(errors="ignore")
+    left = len(whole) - len(head.encode()) - len(tail.encode())
+    return f"{head}{_left_out(left, len(whole), whole, name).decode()}{tail}"
+
+
+def _left_out(left: int, size: int, whole: bytes, name: str) -> bytes:
+    return (
+        f"\n[{left} of {size} bytes of {name} are left out here; sha256 {sha256(whole)}]\n"
+    ).encode()
 
 
 def _message(record: Record) -> Made:

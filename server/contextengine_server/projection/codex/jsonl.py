@@ -69,6 +69,12 @@ def frame(lines: Sequence[str], prompt: str, now: Sequence[str] = ()) -> FramedR
     return FramedRecords(text, start, start + len(body))
 
 
+def frame_chars(prompt: str, now: Sequence[str] = ()) -> int:
+    """The characters of a turn's text with records, without the records' own."""
+    volatile = len(OPEN_NOW) + len(_lines(now)) + len(CLOSE_NOW) if now else 0
+    return WRAPPER_CHARS + volatile + len(prompt)
+
+
 def parse(text: str) -> tuple[list[Record], list[Record], str]:
     """The records, those of the turn alone, and the prompt of a turn's text. Raises ValueError for
     what is not of this layout."""

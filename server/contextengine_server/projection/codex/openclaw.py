@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ..model import ChatRole, Image, Item, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ..model import ChatRole, Image, Item, Loss, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ..task import Payload
 from ..text import head, js_trim, js_trim_start, tail, units
 from .payloads import call_payload, pretty, result_payload
@@ -49,6 +49,45 @@ class FramedContext(msgspec.Struct, frozen=True):
     request: tuple[int, int] | None = None
 
 
+class OpenclawContext(msgspec.Struct, frozen=True):
+    """Rendered messages, and what is missing of them."""
+
+    text: str
+    losses: list[Loss]
+    omitted: int
+    """Messages of which nothing is left."""
+    redactions: int
+    """Texts that secrets were taken out of."""
+
+
+class _Rendering:
+    """The options, and a count of what they take away."""
+
+    def __init__(self, options: OpenclawOptions) -> None:
+        self.payload = options.payload
+        self.cut_units = self.redactions = 0
+        self._part_chars, self._redact = options.part_chars, options.redact
+
+    def redact(self, text: str) -> str:
+        """The text without secrets."""
+        clean = self._redact(text)
+        self.redactions += clean != text
+        return clean
+
+    def result(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A result's payload without secrets."""
+        clean = result_payload(record, self._redact)
+        self.redactions += clean != record
+        return clean
+
+    def cut(self, text: str) -> str:
+        """The text within the cap of a part."""
+        kept = cut(text, self._part_chars)
+        if kept is not text:
+            self.cut_units += units(text) - units(head(text, self._part_chars))
+        return kept
+
+
 def heading(product: str) -> str:
     """The frame's first line. The product's word is all that forks change."""
     return f"{product} assembled context for this turn:"
@@ -72,17 +111,39 @@ def frame(product: str, context: str, prompt: str, inbound: str = "") -> FramedC
     )
 
 
-def render(items: Sequence[Item], rendering: OpenclawOptions, limit: int) -> str:
+def render(items: Sequence[Item], options: OpenclawOptions, limit: int) -> OpenclawContext:
     """The context: messages apart by a blank line, those without a body left out, the newest kept
-    within the limit."""
-    chunks = []
-    for item in items:
+    within the limit. What is cut is a loss."""
+    losses: list[Loss] = []
+    rendering = _Rendering(options)
+    chunks: list[str] = []
+    ends: list[int] = []  # of each message, in the joined text
+    end = -2
+    for index, item in enumerate(items):
         if item.excluded:
             continue
-        for sender, body in _bodies(item, rendering):
-            if body:
-                chunks.append(f"[{sender}]\n{body}")
-    return older_cut(neutral("\n\n".join(chunks)), limit)
+        before = rendering.cut_units
+        made = [f"[{sender}]\n{body}" for sender, body in _bodies(item, rendering) if body]
+        if made:
+            end += sum(units(chunk) + 2 for chunk in made)
+            ends.append(end)
+            chunks += made
+        if (gone := rendering.cut_units - before) > 0:
+            losses.append(Loss(index, f"{gone} characters of it are cut", "openclaw"))
+    whole = neutral("\n\n".join(chunks))
+    text = older_cut(whole, limit)
+    omitted = 0
+    if text != whole:
+        gone = units(whole) - units(text.partition("]\n")[2])
+        omitted = sum(end <= gone for end in ends)
+        losses.append(
+            Loss(
+                -1,
+                f"the oldest {gone} characters of the context are cut, {omitted} messages whole",
+                "budget",
+            )
+        )
+    return OpenclawContext(text, losses, omitted, rendering.redactions)
 
 
 def neutral(text: str) -> str:
@@ -153,7 +214,7 @@ def _older(count: int) -> str:
     return f"[truncated {count} chars from older context]\n"
 
 
-def _bodies(item: Item, rendering: OpenclawOptions) -> list[tuple[str, str]]:
+def _bodies(item: Item, rendering: _Rendering) -> list[tuple[str, str]]:
     """What stands in the brackets and below them; for each result of a tool's message its own."""
     if item.role is ChatRole.TOOL:
         return [
@@ -183,25 +244,24 @@ def _sender(item: Item) -> str:
     return f" sender={json.dumps(known, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _tool_message(result: ToolResult, rendering: OpenclawOptions) -> str:
+def _tool_message(result: ToolResult, rendering: _Rendering) -> str:
     """A message of the tool's role: its text in full, unless something else is asked for. Elision
-    concerns parts, not roles."""
+    and labels concern parts, not roles."""
     inner = [_part(None, part, rendering) for part in result.parts]
     body = js_trim("\n".join(filter(None, inner)))
     if rendering.payload is None:
         return body
-    label = f"tool result: {result.id}"
     if rendering.payload is Payload.ELIDE:
-        return f"{label} [content omitted]"
+        return f"tool result: {result.id} [content omitted]"
     if rendering.payload is Payload.SHAPE:
-        body = pretty(shape(_parsed(body)))
-    return rendering.redact(f"{label}{f' ({result.name})' if result.name else ''}\n{body}")
+        return pretty(shape(_parsed(body)))
+    return rendering.redact(body)
 
 
-def _part(item: Item | None, part: Part, rendering: OpenclawOptions) -> str:
+def _part(item: Item | None, part: Part, rendering: _Rendering) -> str:
     match part:
         case Text():
-            return cut(js_trim(part.text), rendering.part_chars)
+            return rendering.cut(js_trim(part.text))
         case Image():
             return "[image omitted]"
         case ToolCall():
@@ -215,17 +275,17 @@ def _part(item: Item | None, part: Part, rendering: OpenclawOptions) -> str:
     return "[document content omitted]"
 
 
-def _call(item: Item | None, call: ToolCall, rendering: OpenclawOptions) -> str:
+def _call(item: Item | None, call: ToolCall, rendering: _Rendering) -> str:
     label = f"tool call: {call.name}" if call.name else "tool call"
     if rendering.payload in (None, Payload.ELIDE):
         return f"{label} [input omitted]"
     anthropic = item is not None and item.dialect == "anthropic.messages"
     kind, given = ("tool_use", "input") if anthropic else ("toolCall", "arguments")
     record = {"type": kind, "id": call.id, "name": call.name, given: _parsed(call.arguments)}
-    return cut(f"{label}\n{pretty(call_payload(record, rendering.redact))}", rendering.part_chars)
+    return rendering.cut(f"{label}\n{pretty(call_payload(record, rendering.redact))}")
 
 
-def _result(result: ToolResult, rendering: OpenclawOptions) -> str:
+def _result(result: ToolResult, rendering: _Rendering) -> str:
     label = f"tool result: {result.id}"
     if rendering.payload in (None, Payload.ELIDE):
         return f"{label} [content omitted]"
@@ -236,10 +296,10 @@ def _result(result: ToolResult, rendering: OpenclawOptions) -> str:
     record: dict[str, Any] = {"type": "toolResult", "toolUseId": result.id, "content": content}
     if result.is_error:
         record["isError"] = True
-    payload = result_payload(record, rendering.redact)
+    payload = rendering.result(record)
     if rendering.payload is Payload.SHAPE:
         payload["content"] = shape(content)
-    return cut(f"{label}\n{pretty(payload)}", rendering.part_chars)
+    return rendering.cut(f"{label}\n{pretty(payload)}")
 
 
 def _kind(part: Part) -> str:

@@ -20,9 +20,9 @@ from .decision import ThreadDecision, bound, decide, developer_digest, mode_of, 
 from .injection import developer_item, items_of, size_of
 from .limits import RETAINED_BYTES, output_bytes, part_chars
 from .records import recorded
-from .room import developer_fits, joined, record_chars, too_large, total_chars
+from .room import developer_fits, joined, record_room, too_large, total_chars, turn_fits
 from .truncation import Cut, Fitted, cut_of, fit
-from .turn_input import turn_input
+from .turn_input import attachments, text_chars, turn_input
 
 RENDERERS = ("jsonl", "openclaw")
 
@@ -66,10 +66,14 @@ def _openclaw(task: Task) -> Projected:
     instructions = joined(task.base, task.addition)
     payload = task.payload or (Payload.PRESERVE if mode is Mode.THREAD_BOOTSTRAP else None)
     rendering = openclaw.OpenclawOptions(payload, part_chars(limit), task.redact)
-    context = openclaw.render(task.items, rendering, limit) if decision.project else ""
+    shown = task.items if decision.project else ()
+    context = openclaw.render(shown, rendering, limit)
+    losses += context.losses
     prompt = text_of(tuple(task.prompt))
-    framed = openclaw.frame(task.product, context, prompt, openclaw.neutral(task.preamble.strip()))
-    fitted = openclaw.fit(framed, task.turn_chars)
+    inbound = openclaw.neutral(task.preamble.strip())
+    framed = openclaw.frame(task.product, context.text, prompt, inbound)
+    attached = attachments(task, losses, warnings)
+    fitted = openclaw.fit(framed, task.turn_chars - text_chars(attached))
     if task.inject:
         warnings.append(
             "inject_items: openclaw makes none, the context stands in the prompt; jsonl makes them"
@@ -80,7 +84,10 @@ def _openclaw(task: Task) -> Projected:
         records=len(task.items),
         context_chars=fitted.context[1] - fitted.context[0] if fitted.context else 0,
         instructions_chars=len(instructions),
+        omitted=context.omitted,
+        redactions=context.redactions,
     )
+    _report_secrets(stats.redactions, losses)
     holds = sequences(task.items) if decision.project else held_before(task, task.items)
     return _answer(
         task,
@@ -90,6 +97,7 @@ def _openclaw(task: Task) -> Projected:
         instructions,
         fitted.text,
         [],
+        attached,
         fitted.context,
         holds,
         Cut(),
@@ -118,20 +126,24 @@ def _jsonl(task: Task) -> Projected:
     if lossy:
         places = {id(item): at for at, item in enumerate(task.items)}
         losses += [Loss(places[id(item)], *lost) for item, one in lossy for lost in one.lost]
-    limit = record_chars(task, total, len(instructions), len(prompt))
-    earlier = _earlier_cut(task, decision, mode, policy)
-    fitted = fit(shown, made_of, limit, earlier)
-    if fitted.records and not fitted.fits:
-        raise too_large(task, total, limit, fitted.chars)
-    _report(fitted, losses)
     now = (
         recorded([Item(ChatRole.USER, (Text(task.preamble),))], payload, str)
         if task.preamble
         else []
     )
     now_lines = [text for one in now for text in one.lines]
+    attached = attachments(task, losses, warnings)
+    beside = text_chars(attached)
+    around = jsonl.frame_chars(prompt, now_lines) + beside
+    room = record_room(task, total, len(instructions), len(prompt), around)
+    earlier = _earlier_cut(task, decision, mode, policy)
+    fitted = fit(shown, made_of, room.least, earlier)
+    if fitted.records and not fitted.fits:
+        raise too_large(task, total, room, fitted.chars)
     text_lines = [] if task.inject else fitted.lines
     framed = jsonl.frame(text_lines, prompt, now_lines)
+    turn_fits(task, len(framed.text) + beside)
+    _report(fitted, losses)
     made = items_of(fitted.records, output_bytes(task.model), losses) if task.inject else []
     changed = _developer_changed(task, decision, instructions)
     if changed:
@@ -155,6 +167,7 @@ def _jsonl(task: Task) -> Projected:
         instructions_chars=len(instructions),
         redactions=sum([one.redactions for one in made_of]),
     )
+    _report_secrets(stats.redactions, losses)
     where = None
     if text_lines:
         begin = units(framed.text[: framed.start])
@@ -169,6 +182,7 @@ def _jsonl(task: Task) -> Projected:
         instructions,
         framed.text,
         made,
+        attached,
         where,
         holds,
         cut,
@@ -186,6 +200,7 @@ def _answer(
     instructions: str,
     prompt: str,
     made: list[JsonObject],
+    attached: Sequence[JsonObject],
     where: tuple[int, int] | None,
     holds: tuple[int, int],
     cut: Cut,
@@ -197,7 +212,7 @@ def _answer(
     return Projected(
         instructions=instructions,
         prompt=prompt,
-        turn_input=turn_input(task, prompt, losses, warnings),
+        turn_input=turn_input(prompt, attached),
         items=made,
         context_range=where,
         action=decision.action,
@@ -267,6 +282,11 @@ def _report(fitted: Fitted, losses: list[Loss]) -> None:
         )
     if fitted.stubbed:
         losses.append(Loss(-1, f"{fitted.stubbed} payloads shown as stubs", "budget"))
+
+
+def _report_secrets(redactions: int, losses: list[Loss]) -> None:
+    if redactions:
+        losses.append(Loss(-1, f"secrets are taken out of {redactions} payloads", "secrets"))
 
 
 def _sendable(text: str, name: str) -> None:

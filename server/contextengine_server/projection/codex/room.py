@@ -3,6 +3,8 @@ more."""
 
 from __future__ import annotations
 
+import msgspec
+
 from ..model import ProjectionImpossible
 from ..task import Task
 from ..thread import ThreadEvent
@@ -29,33 +31,59 @@ def total_chars(task: Task) -> int:
     )
 
 
-def record_chars(task: Task, total: int, instructions: int, prompt: int) -> int:
-    """What is left for records: of the budget and, in a turn's text, of what a turn takes.
-    Instructions and prompt are never cut."""
+class RecordRoom(msgspec.Struct, frozen=True):
+    """The characters that are left for records: of the budget, and of a turn's text."""
+
+    budget: int
+    turn: int
+
+    @property
+    def least(self) -> int:
+        """What binds."""
+        return min(self.budget, self.turn)
+
+
+def record_room(task: Task, total: int, instructions: int, prompt: int, framed: int) -> RecordRoom:
+    """What is left for records. Instructions and prompt are never cut. `framed` is what a turn's
+    texts have without records: prompt, frame, and what stands for attachments."""
     wrapper = jsonl.WRAPPER_CHARS + len(task.preamble)
-    if not task.inject and prompt + wrapper > task.turn_chars:
+    budget = total - instructions - prompt - wrapper
+    return RecordRoom(budget, budget if task.inject else task.turn_chars - framed)
+
+
+def turn_fits(task: Task, taken: int) -> None:
+    """Raises ProjectionImpossible where a turn's texts have more than Codex takes, which counts
+    code points over all of them."""
+    if taken > task.turn_chars:
         raise ProjectionImpossible(
             "prompt",
-            f"has {prompt} characters; a turn takes {task.turn_chars} with its frame: shorten it",
+            f"the turn's texts have {taken} characters; a turn takes {task.turn_chars}: shorten"
+            " the prompt",
             limit=True,
         )
-    room = total - instructions - prompt - wrapper
-    return room if task.inject else min(room, task.turn_chars - prompt - wrapper)
 
 
-def too_large(task: Task, total: int, limit: int, chars: int) -> ProjectionImpossible:
-    """What to say where what may not be cut of the context takes `chars` characters, and `limit`
-    are left of `total`."""
-    said = (
-        f"what may not be cut of the context takes {chars} characters and {max(0, limit)} are left"
-    )
-    least = max(total - limit + chars, CHARS_PER_TOKEN * len(joined(task.base, task.addition)))
-    if not task.inject and total >= least:
+def too_large(task: Task, total: int, room: RecordRoom, chars: int) -> ProjectionImpossible:
+    """What to say where what may not be cut of the context takes `chars` characters, and less is
+    left of `total` or of a turn."""
+    said = f"what may not be cut of the context takes {chars} characters and"
+    if room.turn < 0 and not task.inject:
+        return ProjectionImpossible(
+            "prompt",
+            f"{said} the prompt leaves none of a turn's {task.turn_chars}: shorten it, or ask for"
+            " inject_items",
+            limit=True,
+        )
+    said = f"{said} {max(0, room.least)} are left"
+    if not task.inject and chars <= room.budget:
         return ProjectionImpossible(
             "messages",
             f"{said} of a turn's {task.turn_chars}: ask for inject_items, or unpin messages",
             limit=True,
         )
+    least = max(
+        total - room.budget + chars, CHARS_PER_TOKEN * len(joined(task.base, task.addition))
+    )
     if total == task.max_chars:
         return ProjectionImpossible(
             "max_chars", f"{said} of {total}: give at least {least}, or unpin messages", limit=True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..fragments import JsonObject
 from ..model import File, Image, Loss, Text
 from ..placeholders import placeholder
@@ -9,12 +11,10 @@ from ..task import Task
 from .pictures import input_of
 
 
-def turn_input(
-    task: Task, prompt: str, losses: list[Loss], warnings: list[str]
-) -> list[JsonObject]:
-    """The turn's `input`: its text, and the pictures of the prompt. What cannot be shown is named
-    by a line in its place."""
-    made: list[JsonObject] = [_input_text(prompt)] if prompt else []
+def attachments(task: Task, losses: list[Loss], warnings: list[str]) -> list[JsonObject]:
+    """What stands beside the prompt's text: its pictures. What cannot be shown is named by a line
+    in its place."""
+    made: list[JsonObject] = []
     pictures = 0
     for part in task.prompt:
         if isinstance(part, Text):
@@ -36,6 +36,16 @@ def turn_input(
             " say why"
         )
     return made
+
+
+def turn_input(prompt: str, attached: Sequence[JsonObject]) -> list[JsonObject]:
+    """The turn's `input`: its text, and what stands beside it."""
+    return [_input_text(prompt), *attached] if prompt else list(attached)
+
+
+def text_chars(attached: Sequence[JsonObject]) -> int:
+    """Characters that Codex counts besides the prompt's: it counts all texts of a turn."""
+    return sum(len(part["text"]) for part in attached if part["type"] == "text")
 
 
 def _input_text(text: str) -> JsonObject:

@@ -317,7 +317,7 @@ export const HostEvent_KindSchema: GenEnum<HostEvent_Kind> = /*@__PURE__*/
   enumDesc(file_contextengine_v1_projection, 2, 0);
 
 /**
- * Asks for a projection. One of `session` and `messages`.
+ * Asks for a projection. One of `session` and `messages`; without either, a list without messages is projected.
  *
  * @generated from message contextengine.v1.ProjectRequest
  */
@@ -330,7 +330,7 @@ export type ProjectRequest = Message<"contextengine.v1.ProjectRequest"> & {
   session?: SessionRef | undefined;
 
   /**
-   * A list to project as it is.
+   * A list to project as it is. Empty: an agent's first turn, say, whose prompt is all there is.
    *
    * @generated from field: repeated contextengine.v1.Message messages = 2;
    */
