@@ -251,7 +251,8 @@ type Message struct {
 	// What the provider billed for the call that produced this message. Absent: not an assistant message, or unknown.
 	Usage *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Labels of the harness. The label `pinned` (any value but `false`) keeps the message verbatim in every assembly and out
-	// of every summary. Labels are no part of the content that identifies a message.
+	// of every summary. The label `excluded` (any value but `false`) keeps a message of ROLE_CUSTOM out of every assembly,
+	// projection and summary: it is stored, searched and exported. Labels are no part of the content that identifies a message.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The harness's key for the turn or event that this message came from. Carried, never used for identity.
 	IdempotencyKey string `protobuf:"bytes,10,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`

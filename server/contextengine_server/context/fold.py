@@ -9,7 +9,8 @@ Then:
   atom is closed and shows a synthetic result in place of each missing one.
 - A late result (for an abandoned call) takes the place of the synthetic one, behind its call. Where
   a summary covers the call by then, it is shown as a labelled note instead.
-- A result without a call, or a second one, is not shown.
+- A result without a call, or a second one, is not shown; nor is what the harness excludes, which
+  parts no call from its results.
 
 The fold is pure: `extend` answers what would change; `apply` changes the view once that is
 committed.

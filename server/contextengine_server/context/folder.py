@@ -127,6 +127,9 @@ class Folder:
 
     def add(self, entry: Entry) -> None:
         traits = entry.traits
+        if traits.excluded:
+            self.drop(entry, "labelled excluded")
+            return
         if traits.results:
             self.add_results(entry)
             return
@@ -197,8 +200,8 @@ class Folder:
 
     def drop(self, entry: Entry, rule: str) -> None:
         if self.current is None:
-            # An orphan that opens the session: an atom that shows nothing keeps it for `explain`.
-            # What follows still leads.
+            # What opens the session and is not shown: an atom that shows nothing keeps it for
+            # `explain`. What follows still leads.
             atom = self.begin(entry)
             atom.dropped.append((entry, rule))
             atom.leading, self.leading, self.leading_open = True, atom.step + 1, True

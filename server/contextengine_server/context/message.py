@@ -57,6 +57,8 @@ class Traits(msgspec.Struct, frozen=True):
     only_reasoning: bool = False
     """Holds reasoning and nothing else: stands with what it produced."""
     pinned: bool = False
+    excluded: bool = False
+    """The harness keeps it and shows it to no model."""
 
     @property
     def only_results(self) -> bool:

@@ -16,7 +16,7 @@ from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens
 OWN_PREFIX = "ce:"
 """Ids of items that the service made; never stored when they come back."""
 
-PINNED = "pinned"
+PINNED, EXCLUDED = "pinned", "excluded"
 HASH_BYTES = 16
 
 
@@ -43,13 +43,23 @@ class Incoming:
 
 
 @lru_cache(maxsize=64)
-def _plain(role: int, part_count: int, pinned: bool) -> Traits:
-    return Traits(role=role, part_count=part_count, pinned=pinned)
+def _plain(role: int, part_count: int, pinned: bool, excluded: bool) -> Traits:
+    return Traits(role=role, part_count=part_count, pinned=pinned, excluded=excluded)
 
 
 def is_pinned(message: pb.Message) -> bool:
     """True where the message carries the label `pinned`, with any value but `false`."""
     return bool(message.labels) and message.labels.get(PINNED, "false") != "false"
+
+
+def is_excluded(message: pb.Message) -> bool:
+    """True for a harness's own entry with the label `excluded`, with any value but `false`: it is
+    stored, and shown to no model. A message of another role is what was said, and is shown."""
+    return (
+        message.role == pb.ROLE_CUSTOM
+        and bool(message.labels)
+        and message.labels.get(EXCLUDED, "false") != "false"
+    )
 
 
 def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int, str]]]:
@@ -81,9 +91,9 @@ def read_traits(message: pb.Message) -> Traits:
     calls, results = outward(message)
     reasoning = [part.reasoning for part in message.parts if part.WhichOneof("kind") == "reasoning"]
     count = len(message.parts)
-    pinned = is_pinned(message)
+    pinned, excluded = is_pinned(message), is_excluded(message)
     if not calls and not results and not reasoning:
-        return _plain(message.role, count, pinned)
+        return _plain(message.role, count, pinned, excluded)
     return Traits(
         role=message.role,
         part_count=count,
@@ -92,6 +102,7 @@ def read_traits(message: pb.Message) -> Traits:
         sealed=any(part.signature or part.redacted_data for part in reasoning),
         only_reasoning=len(reasoning) == count,
         pinned=pinned,
+        excluded=excluded,
     )
 
 

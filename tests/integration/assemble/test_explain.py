@@ -114,6 +114,14 @@ async def test_what_is_decided(shared: House, session: t.SessionRef) -> None:
         result("r1", "c1"),
         result("again", "c1"),
     ]
+    carrier = t.Message(
+        id="carrier",
+        role=t.ROLE_CUSTOM,
+        custom_role="custom",
+        parts=say("carrier").parts,
+        labels={"excluded": "true"},
+    )
+    step.insert(2, carrier)
     await store(shared, session, [policy, pin, *talk(20, 60), *step, say("u9"), reply_with("a9")])
     await quiet(shared, session)
     reply = await ask(shared, session, budget=budget(1_100), explain=True)
@@ -128,6 +136,7 @@ async def test_what_is_decided(shared: House, session: t.SessionRef) -> None:
     assert "pinned" in rules["pin"]
     assert "grid cut" in rules["m1"]
     assert "no open call" in rules["orphan"]
+    assert (said["carrier"], rules["carrier"]) == ("DROPPED", "labelled excluded")
     await shared.client.compact(session, force=True, budget=budget(900))
     covered = await ask(shared, session, budget=budget(4_000), explain=True)
     assert kinds(covered)["m1"] == "SUMMARIZED"

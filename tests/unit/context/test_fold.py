@@ -15,19 +15,30 @@ from tests.oracle.pairing import Leaf, Row
 from tests.properties.build import SHAPER, empty, entries_of, items
 from tests.properties.strategies import call, reasoning, result, text
 
-ROLES = {"s": pb.ROLE_SYSTEM, "u": pb.ROLE_USER, "a": pb.ROLE_ASSISTANT, "t": pb.ROLE_TOOL}
+ROLES = {
+    "s": pb.ROLE_SYSTEM,
+    "u": pb.ROLE_USER,
+    "a": pb.ROLE_ASSISTANT,
+    "t": pb.ROLE_TOOL,
+    "c": pb.ROLE_CUSTOM,
+}
 
 
 def rows(script: str) -> list[Row]:
     """`u`, `a`, `t`, `s` speak; `+x` calls x, `-x` answers x, `~` reasons, `_` says nothing, `!`
-    pins; a letter alone is text."""
+    pins, `^` excludes; a letter alone is text. `c` is an entry of the harness's own."""
     made = []
     for number, word in enumerate(script.split(), 1):
         message = pb.Message(id=f"m{number}", role=ROLES[word[0]])
+        if word[0] == "c":
+            message.custom_role = "note"
         marks = word[1:]
         if "!" in marks:
             message.labels["pinned"] = "true"
             marks = marks.replace("!", "")
+        if "^" in marks:
+            message.labels["excluded"] = "yes"
+            marks = marks.replace("^", "")
         found = (
             [marks[at : at + 2] for at in range(0, len(marks), 2) if marks[at] in "+-"]
             if marks
@@ -101,6 +112,12 @@ CASES = [
     ("a message that answers and calls", "a+x a-x+y t-y", "1 2[1] | 2[1] 3"),
     ("a call of a user's message", "u+x a", "1 no:x | 2"),
     ("an orphan that comes first keeps its place in the account", "t-x s u", " | 2 | 3"),
+    ("what the harness excludes is not shown", "u c^ a c", "1 | 3 | 4"),
+    ("nor does it part a call from its result", "a+x c^ t-x", "1 3"),
+    ("nor reasoning from what it produced", "a~ c^ a+x t-x", "1 3 4"),
+    ("what is excluded opens a session without leading it", "c^ s u", " | 2 | 3"),
+    ("to exclude outweighs to pin", "u c^! a", "1 | 3"),
+    ("what was said cannot be excluded", "u^ a^", "1 | 2"),
 ]
 
 

@@ -91,7 +91,8 @@ export type Message = Message$1<"contextengine.v1.Message"> & {
 
   /**
    * Labels of the harness. The label `pinned` (any value but `false`) keeps the message verbatim in every assembly and out
-   * of every summary. Labels are no part of the content that identifies a message.
+   * of every summary. The label `excluded` (any value but `false`) keeps a message of ROLE_CUSTOM out of every assembly,
+   * projection and summary: it is stored, searched and exported. Labels are no part of the content that identifies a message.
    *
    * @generated from field: map<string, string> labels = 9;
    */
