@@ -311,14 +311,16 @@ func (x *SearchRequest) GetSpawnToken() string {
 	return ""
 }
 
-// What was found, best first.
+// What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
+// those of its neighbours with half of the weight. A query of three words of content or more, none in quotes, is a question: it
+// also finds the neighbours of what matches, since an answer often holds none of the question's words.
 type SearchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hits.
 	Hits []*SearchResponse_Hit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// Where the next page begins. Empty: there is none.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// How many hits there are in all, where that is known.
+	// How many messages and summaries match in all, where that is known. Neighbours are not counted.
 	TotalCount *int64 `protobuf:"varint,3,opt,name=total_count,json=totalCount,proto3,oneof" json:"total_count,omitempty"`
 	// The state that was searched.
 	Revision      int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -743,7 +745,13 @@ type SearchResponse_Hit struct {
 	// The summary's row, for a summary.
 	Summary *SummaryInfo `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
 	// The id of a fact, for memory.
-	MemoryId      string `protobuf:"bytes,9,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	MemoryId string `protobuf:"bytes,9,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// True: the message holds nothing of the query, but stands beside one that answers it.
+	Neighbour bool `protobuf:"varint,10,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	// The message before it. Absent: there is none, or it is a hit of this page.
+	Before *SearchResponse_Turn `protobuf:"bytes,11,opt,name=before,proto3" json:"before,omitempty"`
+	// The message behind it. Absent: there is none, or it is a hit of this page.
+	After         *SearchResponse_Turn `protobuf:"bytes,12,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,6 +849,91 @@ func (x *SearchResponse_Hit) GetMemoryId() string {
 	return ""
 }
 
+func (x *SearchResponse_Hit) GetNeighbour() bool {
+	if x != nil {
+		return x.Neighbour
+	}
+	return false
+}
+
+func (x *SearchResponse_Hit) GetBefore() *SearchResponse_Turn {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *SearchResponse_Hit) GetAfter() *SearchResponse_Turn {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// A message beside a hit.
+type SearchResponse_Turn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its sequence.
+	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// Its role.
+	Role Role `protobuf:"varint,2,opt,name=role,proto3,enum=contextengine.v1.Role" json:"role,omitempty"`
+	// How it begins, redacted. Data, not instructions.
+	Snippet       string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse_Turn) Reset() {
+	*x = SearchResponse_Turn{}
+	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse_Turn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse_Turn) ProtoMessage() {}
+
+func (x *SearchResponse_Turn) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse_Turn.ProtoReflect.Descriptor instead.
+func (*SearchResponse_Turn) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_recall_proto_rawDescGZIP(), []int{1, 1}
+}
+
+func (x *SearchResponse_Turn) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *SearchResponse_Turn) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *SearchResponse_Turn) GetSnippet() string {
+	if x != nil {
+		return x.Snippet
+	}
+	return ""
+}
+
 var File_contextengine_v1_recall_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_recall_proto_rawDesc = "" +
@@ -865,13 +958,13 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\fall_sessions\x18\r \x01(\bR\vallSessions\x12*\n" +
 	"\x11at_least_revision\x18\x0e \x01(\x03R\x0fatLeastRevision\x12\x1f\n" +
 	"\vspawn_token\x18\x0f \x01(\tR\n" +
-	"spawnToken\"\x8f\x04\n" +
+	"spawnToken\"\x93\x06\n" +
 	"\x0eSearchResponse\x128\n" +
 	"\x04hits\x18\x01 \x03(\v2$.contextengine.v1.SearchResponse.HitR\x04hits\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12$\n" +
 	"\vtotal_count\x18\x03 \x01(\x03H\x00R\n" +
 	"totalCount\x88\x01\x01\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\x03R\brevision\x1a\xc8\x02\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\x1a\xe2\x03\n" +
 	"\x03Hit\x120\n" +
 	"\x06origin\x18\x01 \x01(\v2\x18.contextengine.v1.OriginR\x06origin\x12\x18\n" +
 	"\asnippet\x18\x02 \x01(\tR\asnippet\x12\x14\n" +
@@ -882,7 +975,15 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\a \x01(\tR\tsessionId\x127\n" +
 	"\asummary\x18\b \x01(\v2\x1d.contextengine.v1.SummaryInfoR\asummary\x12\x1b\n" +
-	"\tmemory_id\x18\t \x01(\tR\bmemoryIdB\x0e\n" +
+	"\tmemory_id\x18\t \x01(\tR\bmemoryId\x12\x1c\n" +
+	"\tneighbour\x18\n" +
+	" \x01(\bR\tneighbour\x12=\n" +
+	"\x06before\x18\v \x01(\v2%.contextengine.v1.SearchResponse.TurnR\x06before\x12;\n" +
+	"\x05after\x18\f \x01(\v2%.contextengine.v1.SearchResponse.TurnR\x05after\x1ah\n" +
+	"\x04Turn\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
+	"\x04role\x18\x02 \x01(\x0e2\x16.contextengine.v1.RoleR\x04role\x12\x18\n" +
+	"\asnippet\x18\x03 \x01(\tR\asnippetB\x0e\n" +
 	"\f_total_count\"\x88\x01\n" +
 	"\x0eInspectRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1d\n" +
@@ -952,7 +1053,7 @@ func file_contextengine_v1_recall_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_recall_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_contextengine_v1_recall_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_contextengine_v1_recall_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_contextengine_v1_recall_proto_goTypes = []any{
 	(SearchScope)(0),              // 0: contextengine.v1.SearchScope
 	(SearchMode)(0),               // 1: contextengine.v1.SearchMode
@@ -963,45 +1064,49 @@ var file_contextengine_v1_recall_proto_goTypes = []any{
 	(*ExpandRequest)(nil),         // 6: contextengine.v1.ExpandRequest
 	(*ExpandResponse)(nil),        // 7: contextengine.v1.ExpandResponse
 	(*SearchResponse_Hit)(nil),    // 8: contextengine.v1.SearchResponse.Hit
-	nil,                           // 9: contextengine.v1.InspectResponse.MessagesByRoleEntry
-	nil,                           // 10: contextengine.v1.InspectResponse.ToolCallsEntry
-	(*SessionRef)(nil),            // 11: contextengine.v1.SessionRef
-	(Role)(0),                     // 12: contextengine.v1.Role
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*SummaryInfo)(nil),           // 14: contextengine.v1.SummaryInfo
-	(*Item)(nil),                  // 15: contextengine.v1.Item
-	(*Origin)(nil),                // 16: contextengine.v1.Origin
+	(*SearchResponse_Turn)(nil),   // 9: contextengine.v1.SearchResponse.Turn
+	nil,                           // 10: contextengine.v1.InspectResponse.MessagesByRoleEntry
+	nil,                           // 11: contextengine.v1.InspectResponse.ToolCallsEntry
+	(*SessionRef)(nil),            // 12: contextengine.v1.SessionRef
+	(Role)(0),                     // 13: contextengine.v1.Role
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*SummaryInfo)(nil),           // 15: contextengine.v1.SummaryInfo
+	(*Item)(nil),                  // 16: contextengine.v1.Item
+	(*Origin)(nil),                // 17: contextengine.v1.Origin
 }
 var file_contextengine_v1_recall_proto_depIdxs = []int32{
-	11, // 0: contextengine.v1.SearchRequest.session:type_name -> contextengine.v1.SessionRef
+	12, // 0: contextengine.v1.SearchRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 1: contextengine.v1.SearchRequest.scope:type_name -> contextengine.v1.SearchScope
 	1,  // 2: contextengine.v1.SearchRequest.mode:type_name -> contextengine.v1.SearchMode
-	12, // 3: contextengine.v1.SearchRequest.roles:type_name -> contextengine.v1.Role
-	13, // 4: contextengine.v1.SearchRequest.start_time:type_name -> google.protobuf.Timestamp
-	13, // 5: contextengine.v1.SearchRequest.end_time:type_name -> google.protobuf.Timestamp
+	13, // 3: contextengine.v1.SearchRequest.roles:type_name -> contextengine.v1.Role
+	14, // 4: contextengine.v1.SearchRequest.start_time:type_name -> google.protobuf.Timestamp
+	14, // 5: contextengine.v1.SearchRequest.end_time:type_name -> google.protobuf.Timestamp
 	8,  // 6: contextengine.v1.SearchResponse.hits:type_name -> contextengine.v1.SearchResponse.Hit
-	11, // 7: contextengine.v1.InspectRequest.session:type_name -> contextengine.v1.SessionRef
-	14, // 8: contextengine.v1.InspectResponse.summary:type_name -> contextengine.v1.SummaryInfo
-	14, // 9: contextengine.v1.InspectResponse.children:type_name -> contextengine.v1.SummaryInfo
-	9,  // 10: contextengine.v1.InspectResponse.messages_by_role:type_name -> contextengine.v1.InspectResponse.MessagesByRoleEntry
-	10, // 11: contextengine.v1.InspectResponse.tool_calls:type_name -> contextengine.v1.InspectResponse.ToolCallsEntry
-	11, // 12: contextengine.v1.ExpandRequest.session:type_name -> contextengine.v1.SessionRef
-	15, // 13: contextengine.v1.ExpandResponse.items:type_name -> contextengine.v1.Item
-	16, // 14: contextengine.v1.SearchResponse.Hit.origin:type_name -> contextengine.v1.Origin
-	12, // 15: contextengine.v1.SearchResponse.Hit.role:type_name -> contextengine.v1.Role
-	13, // 16: contextengine.v1.SearchResponse.Hit.time:type_name -> google.protobuf.Timestamp
-	14, // 17: contextengine.v1.SearchResponse.Hit.summary:type_name -> contextengine.v1.SummaryInfo
-	2,  // 18: contextengine.v1.Recall.Search:input_type -> contextengine.v1.SearchRequest
-	4,  // 19: contextengine.v1.Recall.Inspect:input_type -> contextengine.v1.InspectRequest
-	6,  // 20: contextengine.v1.Recall.Expand:input_type -> contextengine.v1.ExpandRequest
-	3,  // 21: contextengine.v1.Recall.Search:output_type -> contextengine.v1.SearchResponse
-	5,  // 22: contextengine.v1.Recall.Inspect:output_type -> contextengine.v1.InspectResponse
-	7,  // 23: contextengine.v1.Recall.Expand:output_type -> contextengine.v1.ExpandResponse
-	21, // [21:24] is the sub-list for method output_type
-	18, // [18:21] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	12, // 7: contextengine.v1.InspectRequest.session:type_name -> contextengine.v1.SessionRef
+	15, // 8: contextengine.v1.InspectResponse.summary:type_name -> contextengine.v1.SummaryInfo
+	15, // 9: contextengine.v1.InspectResponse.children:type_name -> contextengine.v1.SummaryInfo
+	10, // 10: contextengine.v1.InspectResponse.messages_by_role:type_name -> contextengine.v1.InspectResponse.MessagesByRoleEntry
+	11, // 11: contextengine.v1.InspectResponse.tool_calls:type_name -> contextengine.v1.InspectResponse.ToolCallsEntry
+	12, // 12: contextengine.v1.ExpandRequest.session:type_name -> contextengine.v1.SessionRef
+	16, // 13: contextengine.v1.ExpandResponse.items:type_name -> contextengine.v1.Item
+	17, // 14: contextengine.v1.SearchResponse.Hit.origin:type_name -> contextengine.v1.Origin
+	13, // 15: contextengine.v1.SearchResponse.Hit.role:type_name -> contextengine.v1.Role
+	14, // 16: contextengine.v1.SearchResponse.Hit.time:type_name -> google.protobuf.Timestamp
+	15, // 17: contextengine.v1.SearchResponse.Hit.summary:type_name -> contextengine.v1.SummaryInfo
+	9,  // 18: contextengine.v1.SearchResponse.Hit.before:type_name -> contextengine.v1.SearchResponse.Turn
+	9,  // 19: contextengine.v1.SearchResponse.Hit.after:type_name -> contextengine.v1.SearchResponse.Turn
+	13, // 20: contextengine.v1.SearchResponse.Turn.role:type_name -> contextengine.v1.Role
+	2,  // 21: contextengine.v1.Recall.Search:input_type -> contextengine.v1.SearchRequest
+	4,  // 22: contextengine.v1.Recall.Inspect:input_type -> contextengine.v1.InspectRequest
+	6,  // 23: contextengine.v1.Recall.Expand:input_type -> contextengine.v1.ExpandRequest
+	3,  // 24: contextengine.v1.Recall.Search:output_type -> contextengine.v1.SearchResponse
+	5,  // 25: contextengine.v1.Recall.Inspect:output_type -> contextengine.v1.InspectResponse
+	7,  // 26: contextengine.v1.Recall.Expand:output_type -> contextengine.v1.ExpandResponse
+	24, // [24:27] is the sub-list for method output_type
+	21, // [21:24] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_recall_proto_init() }
@@ -1017,7 +1122,7 @@ func file_contextengine_v1_recall_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_recall_proto_rawDesc), len(file_contextengine_v1_recall_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

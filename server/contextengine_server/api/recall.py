@@ -22,13 +22,8 @@ from contextengine_server.recall.expansion import (
     Brought,
     Wanted,
 )
-from contextengine_server.recall.search import (
-    DEFAULT_LIMIT,
-    MAX_LIMIT,
-    MAX_QUERY_BYTES,
-    Hit,
-    Query,
-)
+from contextengine_server.recall.query import DEFAULT_LIMIT, MAX_LIMIT, Hit, Query
+from contextengine_server.recall.search import MAX_QUERY_BYTES
 from contextengine_server.session.rows import rendered
 from contextengine_server.wire.message import OWN_PREFIX, content_hash
 from contextengine_server.wire.slots import summary_info, summary_item_id
@@ -204,6 +199,11 @@ def _hit(asked: Scope, hit: Hit) -> pb.SearchResponse.Hit:
     said.origin.sequence = hit.sequence
     said.role = hit.role  # type: ignore[assignment]
     said.id = hit.host_id
+    said.neighbour = hit.neighbour
+    for field, turn in ((said.before, hit.before), (said.after, hit.after)):
+        if turn is not None:
+            field.sequence, field.snippet = turn.sequence, turn.snippet
+            field.role = turn.role  # type: ignore[assignment]
     if hit.time_ms is not None:
         said.time.FromMilliseconds(hit.time_ms)
     return said

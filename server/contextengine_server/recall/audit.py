@@ -13,7 +13,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, DocumentKind, Match, SearchSpan
 
-from .texts import passages_of, text_of_body
+from .texts import passages_of, searched_text
 
 _AT_ONCE = 64
 """Messages that are compared at once."""
@@ -49,7 +49,7 @@ def _differing(rows: Sequence[MessageRow], held: Sequence[Match]) -> int:
 def _first(row: MessageRow) -> str | None:
     """The first passage of a message; None where it has none."""
     try:
-        text = text_of_body(row.body)
+        text = searched_text(row.body)
     except DecodeError:
         return None
     return passages_of(text)[0] if text.strip() else None

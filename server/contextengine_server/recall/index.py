@@ -22,7 +22,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
 
-from .texts import passages_of, text_of_body
+from .texts import passages_of, searched_text
 
 BATCH_CHARS = 16_000
 """What is indexed by one write: 2 to 5 ms of the writer's time."""
@@ -246,7 +246,7 @@ class Indexer:
 def _passages(row: MessageRow) -> list[str]:
     """The passages of a stored message; none where nothing can be read."""
     try:
-        text = text_of_body(row.body)
+        text = searched_text(row.body)
     except DecodeError:
         log.warning("a stored message cannot be read for search", sequence=row.sequence)
         return []

@@ -18,7 +18,7 @@ from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
 from .patterns import Pattern
-from .texts import cuts, text_of_body
+from .texts import cuts, searched_text
 
 _AT_ONCE = 256
 
@@ -64,33 +64,33 @@ async def _batch(
     if not index.available:
         last = span.last if below is None else min(span.last, below - 1)
         first = max(span.first, last - _AT_ONCE + 1)
-        rows = await _rows(archive, span, first, last)
-        chosen = [row for row in rows if _chosen(row, span)]
-        texts = await asyncio.to_thread(_texts, chosen)
-        batch = [_match(span, row, text) for row, text in zip(chosen, texts, strict=True)]
+        rows = await rows_of(archive, span, first, last)
+        asked = [row for row in rows if chosen(row, span)]
+        texts = await asyncio.to_thread(_texts, asked)
+        batch = [match_of(span, row, text) for row, text in zip(asked, texts, strict=True)]
         return batch[::-1], first if first > span.first else None
     passages, at = await index.scan(span, _AT_ONCE, below=below, containing=pattern.literal)
     batch = []
     for match in passages:
         if any(cuts(match.part, match.text)):
-            rows = await _rows(archive, span, match.place, match.place)
+            rows = await rows_of(archive, span, match.place, match.place)
             texts = await asyncio.to_thread(_texts, rows)
             match = replace(match, text="\n".join(texts), part=0)
         batch.append(match)
     return batch, at
 
 
-async def _rows(archive: Archive, span: SearchSpan, first: int, last: int) -> list[MessageRow]:
+async def rows_of(archive: Archive, span: SearchSpan, first: int, last: int) -> list[MessageRow]:
     return await archive.store.messages(
         span.scope, first, last, as_of=span.revision, retired=span.retired
     )
 
 
 def _texts(rows: Sequence[MessageRow]) -> list[str]:
-    return [text_of_body(row.body) for row in rows]
+    return [searched_text(row.body) for row in rows]
 
 
-def _chosen(row: MessageRow, span: SearchSpan) -> bool:
+def chosen(row: MessageRow, span: SearchSpan) -> bool:
     if span.roles and row.role not in span.roles:
         return False
     if span.start_ms is not None and (row.time_ms is None or row.time_ms < span.start_ms):
@@ -98,5 +98,5 @@ def _chosen(row: MessageRow, span: SearchSpan) -> bool:
     return span.end_ms is None or (row.time_ms is not None and row.time_ms < span.end_ms)
 
 
-def _match(span: SearchSpan, row: MessageRow, text: str) -> Match:
+def match_of(span: SearchSpan, row: MessageRow, text: str) -> Match:
     return Match(span, row.sequence, 0, text, 0, row.role, row.time_ms, row.host_id)

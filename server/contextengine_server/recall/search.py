@@ -1,9 +1,9 @@
 """Search: by words, ranked, or by a regular expression, from the newest down.
 
-Messages and summaries are ranked apart and merged by rank, since scores of two collections do not
-compare; a summary goes before a message of its rank. A page is worked out anew from its token,
-which says what was searched and how far the answer came: nothing is remembered between pages, and
-rows that come meanwhile do not move the others.
+Messages and summaries are ranked apart, since scores of two collections do not compare. Messages
+stand first: a summary says again what they say, in fewer words. A page is worked out anew from its
+token, which says what was searched and how far the answer came: nothing is remembered between
+pages, and rows that come meanwhile do not move the others.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Mat
 
 from .archive import Archive
 from .lineage import Lineage, SummaryAt, lineage_of
+from .neighbours import Ranked, asks, lent
 from .pages import digest_of, numbers_in, token_of
 from .patterns import Pattern, compile_pattern
+from .query import Hit, Page, Query
 from .rank import Sought, ranked, sought
 from .scan import scanned
 from .snippets import densest, shown
 from .terms import Term, terms_of
 from .texts import cuts
+from .turns import row_at, turns_beside
 
 MAX_QUERY_BYTES = 4_096
-DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 SCAN_S = 2.0
 """How long one call goes through texts; what it did not come to is the next page's."""
 
@@ -37,55 +39,6 @@ _BLOCK = 200
 """Candidates that are ranked by their texts at once."""
 _FEW = 50
 """A word that is in no more passages is looked for within other words too."""
-
-
-class Query(msgspec.Struct, frozen=True):
-    """What is looked for."""
-
-    text: str
-    regex: bool = False
-    messages: bool = True
-    summaries: bool = True
-    limit: int = DEFAULT_LIMIT
-    page: str = ""
-    """Where the last page ended; empty: from the start."""
-    roles: tuple[int, ...] = ()
-    """Only messages of these roles, and no summaries."""
-    first: int = 0
-    """Only from this sequence on."""
-    last: int = 0
-    """Only to this sequence; 0: to the last."""
-    start_ms: int | None = None
-    end_ms: int | None = None
-    retired: bool = False
-    """True: also rows that left the view."""
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A message or a summary that was found."""
-
-    session: str
-    """The session that stores it."""
-    snippet: str
-    """The words around what was found, redacted and fenced."""
-    score: float
-    sequence: int = 0
-    role: int = 0
-    time_ms: int | None = None
-    host_id: str = ""
-    summary: SummaryRow | None = None
-
-
-class Page(msgspec.Struct, frozen=True):
-    """A page of hits, best first."""
-
-    hits: Sequence[Hit] = ()
-    next_page: str = ""
-    """Where the next page begins; empty: there is none."""
-    total: int | None = 0
-    """How many hits there are in all; None: not known."""
-    revision: int = 0
-    """The state that was searched."""
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -96,7 +49,7 @@ class _Place(msgspec.Struct, frozen=True):
     """The newest sequence that is searched."""
     messages: int = 0
     summaries: int = 0
-    """Hits of each kind that were given."""
+    """How far in the ranking of each kind hits were given."""
     below: int = 0
     """Where going through messages goes on; 0: at the newest."""
 
@@ -108,6 +61,10 @@ class _Found(msgspec.Struct, frozen=True):
     text: str
     cut: tuple[bool, bool]
     hit: Hit
+    span: SearchSpan | None = None
+    """Where the message stands; None: it is a summary."""
+    rank: int = 0
+    """How far in the ranking of its kind it is, from 1; 0: there is no ranking."""
 
 
 class _Finds(msgspec.Struct, frozen=True):
@@ -239,12 +196,25 @@ async def _rank(
     lanes = await _lanes(archive, spans, terms, sum(span.last - span.first + 1 for span in spans))
     wanted = ((place.messages + limit) // _BLOCK + 1) * _BLOCK
     matches = await archive.store.index.find(spans, [one.lane for one in lanes], wanted)
-    scored = []
+    order: list[Ranked] = []
+    seen: set[int] = set()
+    total, question = 0, asks(terms)
     for start in range(0, len(matches), _BLOCK):
-        scored += await asyncio.to_thread(ranked, matches[start : start + _BLOCK], lanes)
-    found = [_of_message(match, score) for score, match in scored[place.messages :]]
-    total = len(scored) if len(matches) < wanted else None
-    return _Finds(found, _finder(lanes), None if total is not None else 0, total)
+        scored = await asyncio.to_thread(ranked, matches[start : start + _BLOCK], lanes)
+        total += len(scored)
+        block = lent(scored, spans, seen, question)
+        seen.update(one.place for one in block)
+        order += block
+    found: list[_Found] = []
+    for rank, one in enumerate(order[place.messages :], place.messages + 1):
+        if len(found) > limit:
+            break
+        match = one.match or await row_at(archive, spans, one.place)
+        if match is not None:
+            score = min(1.0, one.score)
+            found.append(_of_message(match, score, rank, neighbour=one.match is None))
+    whole = len(matches) < wanted
+    return _Finds(found, _finder(lanes), None if whole else 0, total if whole else None)
 
 
 async def _rank_summaries(
@@ -290,7 +260,9 @@ async def _scan(
     archive: Archive, spans: Sequence[SearchSpan], pattern: Pattern, limit: int, place: _Place
 ) -> _Finds:
     matches, below = await scanned(archive, spans, pattern, limit + 1, SCAN_S, place.below or None)
-    found = [_of_message(match, 1.0) for match in matches]
+    found = [
+        _of_message(match, 1.0, rank) for rank, match in enumerate(matches, place.messages + 1)
+    ]
     total = place.messages + len(found) if below is None else None
     return _Finds(found, _first(pattern), below, total)
 
@@ -314,7 +286,7 @@ def _first(pattern: Pattern) -> Callable[[str], tuple[int, int]]:
 # The page
 
 
-def _of_message(match: Match, score: float) -> _Found:
+def _of_message(match: Match, score: float, rank: int = 0, *, neighbour: bool = False) -> _Found:
     hit = Hit(
         match.span.scope.session,
         "",
@@ -323,8 +295,10 @@ def _of_message(match: Match, score: float) -> _Found:
         role=match.role,
         time_ms=match.time_ms,
         host_id=match.host_id,
+        neighbour=neighbour,
     )
-    return _Found(score, match.text, cuts(match.part, match.text), hit)
+    cut = (False, False) if neighbour else cuts(match.part, match.text)
+    return _Found(score, match.text, cut, hit, match.span, rank)
 
 
 def _of_summary(one: SummaryAt, score: float, text: str, cut: tuple[bool, bool]) -> _Found:
@@ -340,44 +314,34 @@ async def _page(
     summaries: _Finds,
     revision: int,
 ) -> Page:
-    taken: list[tuple[_Found, _Finds]] = []
-    counts = [0, 0]
-    kinds = (summaries, messages)
-    given = [place.summaries, place.messages]
-    while len(taken) < limit:
-        # The kind of which fewer were given is next, and of equals the summary.
-        left = [kind for kind in (0, 1) if counts[kind] < len(kinds[kind].found)]
-        if not left:
-            break
-        kind = min(left, key=lambda one: given[one] + counts[one])
-        taken.append((kinds[kind].found[counts[kind]], kinds[kind]))
-        counts[kind] += 1
-    hits = await asyncio.to_thread(_hits, archive, taken)
-    here = place.below
-    if counts[1]:
-        here = messages.found[counts[1] - 1].hit.sequence
-    if counts[1] == len(messages.found) and messages.more:
-        here = messages.more
-    following = replace(
-        place, messages=given[1] + counts[1], summaries=given[0] + counts[0], below=here
+    first = messages.found[:limit]
+    # Summaries stand behind all messages: none is shown while there may be more of these.
+    behind = summaries.found[: limit - len(first)] if messages.more is None else ()
+    hits = await asyncio.to_thread(_hits, archive, first, messages.find)
+    shown_here = {hit.sequence for hit in hits}
+    for at, one in enumerate(first):
+        if one.span is not None:
+            before, after = await turns_beside(archive, one.span, hits[at].sequence, shown_here)
+            hits[at] = replace(hits[at], before=before, after=after)
+    hits += await asyncio.to_thread(_hits, archive, behind, summaries.find)
+    below = first[-1].hit.sequence if first else place.below
+    all_messages = len(first) == len(messages.found)
+    following = (
+        place.revision,
+        place.last,
+        first[-1].rank if first else place.messages,
+        place.summaries + len(behind),
+        messages.more if all_messages and messages.more else below,
     )
-    rest = any(
-        counts[kind] < len(kinds[kind].found) or kinds[kind].more is not None for kind in (0, 1)
-    )
-    numbers = (
-        following.revision,
-        following.last,
-        following.messages,
-        following.summaries,
-        following.below,
-    )
+    rest = not all_messages or messages.more is not None or len(behind) < len(summaries.found)
     known = messages.total is not None and summaries.total is not None
     total = (messages.total or 0) + (summaries.total or 0) if known else None
-    return Page(hits, token_of(digest, numbers) if rest else "", total, revision)
+    return Page(hits, token_of(digest, following) if rest else "", total, revision)
 
 
-def _hits(archive: Archive, taken: Sequence[tuple[_Found, _Finds]]) -> list[Hit]:
+def _hits(
+    archive: Archive, taken: Sequence[_Found], find: Callable[[str], tuple[int, int]]
+) -> list[Hit]:
     return [
-        replace(one.hit, snippet=shown(one.text, archive.redact, finds.find, one.cut))
-        for one, finds in taken
+        replace(one.hit, snippet=shown(one.text, archive.redact, find, one.cut)) for one in taken
     ]

@@ -14,15 +14,13 @@ _EDGE = 24
 Redact = Callable[[str], str]
 
 
-def around(text: str, at: int, length: int) -> str:
-    """At most SNIPPET_CHARS characters of `text` around a place in it, with marks where more is
-    left out."""
-    if len(text) <= SNIPPET_CHARS:
+def around(text: str, at: int, length: int, most: int = SNIPPET_CHARS) -> str:
+    """At most `most` characters of `text` around a place in it, with marks where more is left
+    out."""
+    if len(text) <= most:
         return text.strip()
-    start = max(
-        0, min(at - (SNIPPET_CHARS - min(length, SNIPPET_CHARS)) // 2, len(text) - SNIPPET_CHARS)
-    )
-    end = start + SNIPPET_CHARS
+    start = max(0, min(at - (most - min(length, most)) // 2, len(text) - most))
+    end = start + most
     if start > 0:
         space = re.search(r"\s", text[start : start + _EDGE])
         start += space.end() if space is not None else 0
@@ -72,6 +70,14 @@ def shown(
     may be in a word."""
     clean = redact(_whole_words(text, *cut))
     return fenced(around(clean, *find(clean)))
+
+
+def beginning(text: str, redact: Redact, most: int) -> str:
+    """At most `most` characters of how `text` begins, redacted and fenced."""
+    # Redaction need not read what is not shown, but a secret at the edge must be whole to be known.
+    read = text[: 4 * most]
+    clean = redact(_whole_words(read, False, len(read) < len(text)))
+    return fenced(around(clean, 0, 0, most))
 
 
 def _whole_words(text: str, begins: bool, ends: bool) -> str:

@@ -16,6 +16,24 @@ _PAIRED = re.compile(
 )
 """Scripts without spaces, as the index pairs their characters."""
 
+FUNCTION_WORDS = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being between both
+    but by can can't could couldn't did didn't do does doesn't doing don't down during each few for
+    from further had hadn't has hasn't have haven't having he he's her here hers herself him himself
+    his how how's i i'd i'll i'm i've if in into is isn't it it's its itself just let let's me more
+    most my myself no nor not of off on once only or other our ours ourselves out over own same
+    shall she she's should shouldn't so some such than that that's the their theirs them themselves
+    then there there's these they they'd they'll they're they've this those through to too under
+    until up very was wasn't we we'd we'll we're we've were weren't what what's when when's where
+    where's which while who who's whom whose why why's will with won't would wouldn't you you'd
+    you'll you're you've your yours yourself yourselves tell please
+    """.split()  # noqa: SIM905 (a list of 170 quoted words reads worse)
+)
+"""Words of English that stand in every text: articles, pronouns, prepositions, auxiliaries,
+question words. As in the usual lists for retrieval (Snowball's, snowballstem.org/algorithms/
+english/stop.txt), and two that lead in a request."""
+
 _ENDINGS = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "ly")
 
 
@@ -23,6 +41,10 @@ class Term(msgspec.Struct, frozen=True):
     """A word, an identifier or a phrase to look for."""
 
     text: str
+    quoted: bool = False
+    """It stood in quotes: its words are looked for in this order."""
+    part: bool = False
+    """It is a part of another term: a word of an identifier, a pair of characters."""
 
     @property
     def root(self) -> str:
@@ -36,16 +58,28 @@ class Term(msgspec.Struct, frozen=True):
 
 
 def terms_of(query: str) -> list[Term]:
-    """The terms of a query, each once: what is in quotes, and every other word, whole and in
-    parts."""
-    texts = [
+    """The terms of a query, each once: what is in quotes, and every other word, whole and in parts.
+    Function words only where there is nothing else: they stand everywhere, and say nothing of
+    what is looked for."""
+    quoted = [
         _EDGES.sub("", next(filter(None, match.groups()))) for match in _QUOTED.finditer(query)
     ]
-    for chunk in _QUOTED.sub(" ", query).split():
-        word = _EDGES.sub("", chunk)
+    known = {text.lower(): Term(text, quoted=True) for text in quoted if text}
+    plain = [_EDGES.sub("", chunk) for chunk in _QUOTED.sub(" ", query).split()]
+    words = [word for word in plain if not _says_nothing(word)]
+    for word in words or ([] if known else plain):
         parts = _parts(word)
-        texts += [word, *parts] if parts else []
-    return [Term(text) for text in {text.lower(): text for text in texts if text}.values()]
+        if parts:
+            known.setdefault(word.lower(), Term(word))
+        for part in parts:
+            known.setdefault(part.lower(), Term(part, part=True))
+    return list(known.values())
+
+
+def _says_nothing(word: str) -> bool:
+    """True for a function word; not for one in capitals, such as IT, which is a name."""
+    name = len(word) > 1 and word.isupper()
+    return not name and word.lower().replace("’", "'") in FUNCTION_WORDS
 
 
 def _parts(word: str) -> list[str]:

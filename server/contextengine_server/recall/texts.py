@@ -37,6 +37,14 @@ def text_of_body(body: bytes) -> str:
     return text_of(pb.Message.FromString(body))
 
 
+def searched_text(body: bytes) -> str:
+    """The text of an encoded message as it is searched: with the name of who speaks, which is what
+    a conversation between people is asked by."""
+    message = pb.Message.FromString(body)
+    text = text_of(message)
+    return f"{_carried(message.name)}: {text}" if message.name and text.strip() else text
+
+
 def role_name(role: int) -> str:
     """What a role is called."""
     return ROLES.get(role, "custom")

@@ -24,7 +24,8 @@ from .archive import Archive
 from .arguments import Arguments, InvalidArgument
 from .expansion import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
 from .inspection import inspect
-from .search import DEFAULT_LIMIT, MAX_QUERY_BYTES, Hit, Query, indexed, search
+from .query import DEFAULT_LIMIT, Hit, Query
+from .search import MAX_QUERY_BYTES, indexed, search
 from .texts import ROLES, role_name, text_of_body
 
 MAX_HITS = 30
@@ -72,7 +73,8 @@ TOOLS = {
             "ctx_search",
             "Searches this conversation's whole history, also what was summarized or left out of"
             " the context. Finds words, identifiers, paths, numbers and phrases in quotes. Answers"
-            " hits with snippets, best first; open them with ctx_expand.",
+            " hits with snippets, best first, and how the turns before and after them begin; open"
+            " them with ctx_expand.",
             {
                 "query": {
                     "type": "string",
@@ -282,7 +284,16 @@ def _hit(head: SessionHead, hit: Hit) -> dict[str, Any]:
             "role": role_name(hit.role),
             **_time(hit.time_ms),
         }
-    return {**said, "score": round(hit.score, 3), "snippet": hit.snippet}
+    turns = {
+        name: {
+            "sequence": turn.sequence,
+            "role": role_name(turn.role),
+            "snippet": turn.snippet,
+        }
+        for name, turn in (("before", hit.before), ("after", hit.after))
+        if turn is not None
+    }
+    return {**said, "score": round(hit.score, 3), "snippet": hit.snippet, **turns}
 
 
 def _brought(one: Brought, redact: Callable[[str], str]) -> dict[str, Any]:

@@ -262,19 +262,72 @@ async def test_a_page_belongs_to_its_query(house: House) -> None:
     assert problem(caught.value) == ("INVALID_ARGUMENT", "INVALID_FIELD", ["page_token"])
 
 
-async def test_summaries_and_messages_take_turns(house: House) -> None:
+async def test_messages_stand_before_summaries(house: House) -> None:
     for number in range(1, 5):
         await write(house, S, *work(number))
     first = await covered(house, S, 1, 4, "revenue revenue of part one")
     found = await find(house, "revenue")
-    assert found.hits[0].origin.summary_id == first.id
-    assert found.hits[0].summary.message_count == 4
-    assert all(hit.origin.HasField("sequence") for hit in found.hits[1:])
+    assert found.hits[-1].origin.summary_id == first.id
+    assert found.hits[-1].summary.message_count == 4
+    assert all(hit.origin.HasField("sequence") for hit in found.hits[:-1])
     assert summaries(await find(house, "revenue", scope=SUMMARIES)) == [first.id]
     assert summaries(await find(house, "revenue", scope=MESSAGES)) == []
     assert summaries(await find(house, "revenue", roles=[t.ROLE_USER])) == []
     assert summaries(await find(house, "revenue", first_sequence=5, scope=SUMMARIES)) == []
     assert 1 in sequences(await find(house, "report")), "what is summarized is found as well"
+
+
+TALK = [
+    user("Yoga has been great for my back this year.", name="Jolene"),
+    user("How long do you usually hold that pose, John?", name="Jolene"),
+    user("I typically stay in it for 30-60 seconds.", name="John"),
+    user("Nice, I will try it after work.", name="Jolene"),
+    *[user(f"Remark {number} about the garden.", name="John") for number in range(5, 25)],
+]
+
+
+async def test_a_question_finds_the_answer_that_holds_none_of_its_words(house: House) -> None:
+    await write(house, S, *TALK)
+    found = await find(house, "How long does he usually hold the pose?")
+    assert sequences(found) == [2, 3, 1]
+    assert [hit.neighbour for hit in found.hits] == [False, True, True]
+    assert "30-60 seconds" in found.hits[1].snippet
+    assert found.total_count == 1
+    assert sequences(await find(house, "hold pose")) == [2], "two words ask for where they stand"
+
+
+async def test_a_question_keeps_to_what_it_asks_for(house: House) -> None:
+    await write(house, S, *TALK)
+    asked = "How long does he usually hold the pose?"
+    assert sequences(await find(house, asked, first_sequence=2)) == [2, 3]
+    assert sequences(await find(house, asked, roles=[t.ROLE_ASSISTANT])) == []
+    await house.client.record_host_change(
+        S, rewind=t.RecordHostChangeRequest.Rewind(after_sequence=2)
+    )
+    assert sequences(await find(house, asked)) == [2, 1]
+
+
+async def test_a_hit_shows_the_turns_beside_it(house: House) -> None:
+    await write(house, S, *TALK)
+    (hit,) = (await find(house, "pose")).hits
+    assert (hit.before.sequence, hit.after.sequence) == (1, 3)
+    assert "great for my back" in hit.before.snippet
+    assert "30-60 seconds" in hit.after.snippet
+    assert "untrusted" in hit.after.snippet, "what people said is data"
+    first, last = (await find(house, "yoga")).hits[0], (await find(house, "Remark 24")).hits[0]
+    assert not first.HasField("before")
+    assert not last.HasField("after")
+    beside = (await find(house, "pose seconds")).hits
+    assert sorted(hit.origin.sequence for hit in beside) == [2, 3]
+    for hit in beside:
+        shown = {hit.before.sequence, hit.after.sequence} - {0}
+        assert not shown & {2, 3}, "a hit of the page is not shown twice"
+
+
+async def test_a_conversation_is_asked_by_who_speaks(house: House) -> None:
+    await write(house, S, *TALK)
+    assert set(sequences(await find(house, "Jolene"))) == {1, 2, 4}
+    assert (await find(house, "Jolene work")).hits[0].origin.sequence == 4
 
 
 async def test_what_left_the_view_is_found_when_asked_for(house: House) -> None:

@@ -14,7 +14,8 @@ from contextengine import types as t
 from contextengine_server.context.scope import Scope
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
-from contextengine_server.recall.search import Query, search
+from contextengine_server.recall.query import Query
+from contextengine_server.recall.search import search
 from tests.integration.harness import ALICE, BOB, House, ref
 
 from .asking import find, work

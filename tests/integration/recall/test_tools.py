@@ -71,9 +71,12 @@ async def test_from_a_search_to_the_words(house: House) -> None:
     found, reply = await call(house, "ctx_search", {"query": "revenue of part 7", "limit": 5})
     assert not reply.is_error
     assert reply.tokens > 0
-    kinds = [hit["kind"] for hit in found["hits"]]
-    assert kinds[0] == "summary"
-    assert "message" in kinds
+    assert {hit["kind"] for hit in found["hits"]} == {"message"}, "what was said stands first"
+    assert any({"before", "after"} & hit.keys() for hit in found["hits"])
+    found, _ = await call(
+        house, "ctx_search", {"query": "revenue of part 7", "limit": 5, "scope": "summaries"}
+    )
+    assert {hit["kind"] for hit in found["hits"]} == {"summary"}
     summary = found["hits"][0]["summary_id"]
     inspected, _ = await call(house, "ctx_inspect", {"summary_id": summary})
     row = next(one for one in every if one.id == summary)

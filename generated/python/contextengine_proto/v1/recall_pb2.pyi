@@ -70,7 +70,7 @@ class SearchRequest(_message.Message):
 class SearchResponse(_message.Message):
     __slots__ = ("hits", "next_page_token", "total_count", "revision")
     class Hit(_message.Message):
-        __slots__ = ("origin", "snippet", "score", "role", "time", "id", "session_id", "summary", "memory_id")
+        __slots__ = ("origin", "snippet", "score", "role", "time", "id", "session_id", "summary", "memory_id", "neighbour", "before", "after")
         ORIGIN_FIELD_NUMBER: _ClassVar[int]
         SNIPPET_FIELD_NUMBER: _ClassVar[int]
         SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,9 @@ class SearchResponse(_message.Message):
         SESSION_ID_FIELD_NUMBER: _ClassVar[int]
         SUMMARY_FIELD_NUMBER: _ClassVar[int]
         MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
+        NEIGHBOUR_FIELD_NUMBER: _ClassVar[int]
+        BEFORE_FIELD_NUMBER: _ClassVar[int]
+        AFTER_FIELD_NUMBER: _ClassVar[int]
         origin: _message_pb2.Origin
         snippet: str
         score: float
@@ -89,7 +92,19 @@ class SearchResponse(_message.Message):
         session_id: str
         summary: _message_pb2.SummaryInfo
         memory_id: str
-        def __init__(self, origin: _Optional[_Union[_message_pb2.Origin, _Mapping]] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., id: _Optional[str] = ..., session_id: _Optional[str] = ..., summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., memory_id: _Optional[str] = ...) -> None: ...
+        neighbour: bool
+        before: SearchResponse.Turn
+        after: SearchResponse.Turn
+        def __init__(self, origin: _Optional[_Union[_message_pb2.Origin, _Mapping]] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., id: _Optional[str] = ..., session_id: _Optional[str] = ..., summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., memory_id: _Optional[str] = ..., neighbour: _Optional[bool] = ..., before: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ..., after: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ...) -> None: ...
+    class Turn(_message.Message):
+        __slots__ = ("sequence", "role", "snippet")
+        SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        ROLE_FIELD_NUMBER: _ClassVar[int]
+        SNIPPET_FIELD_NUMBER: _ClassVar[int]
+        sequence: int
+        role: _message_pb2.Role
+        snippet: str
+        def __init__(self, sequence: _Optional[int] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., snippet: _Optional[str] = ...) -> None: ...
     HITS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOTAL_COUNT_FIELD_NUMBER: _ClassVar[int]

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.recall.archive import Archive
-from contextengine_server.recall.search import Page, Query, indexed, search
+from contextengine_server.recall.query import Page, Query
+from contextengine_server.recall.search import indexed, search
 from contextengine_server.session.address import Ref
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.telemetry.tracing import CURRENT
@@ -46,6 +47,6 @@ class Search(msgspec.Struct, frozen=True):
         with CURRENT.get().span("search"):
             page = await search(self.archive, head, query)
         if grant is not None:
-            tokens = [await self.archive.count(hit.snippet) for hit in page.hits]
+            tokens = [await self.archive.count(text) for hit in page.hits for text in hit.texts]
             await self.grants.spend(grant, sum(tokens))
         return Searched(address.scope, page)

@@ -36,7 +36,8 @@ from .reads import snapshot
 
 TABLES = {
     "search_documents": (
-        "CREATE TABLE search_documents (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"
+        "CREATE TABLE search_documents /* 2: with names */"
+        " (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"
     ),
     "search_words": (
         "CREATE VIRTUAL TABLE search_words USING fts5"
@@ -47,8 +48,8 @@ TABLES = {
         "(text, content='', columnsize=0, detail='none', tokenize='trigram')"
     ),
 }
-"""Another text here makes the index anew. So must another way to cut texts in `words`: rename a
-table for it."""
+"""Another text here makes the index anew. So must another way to make or cut texts: number it in a
+comment."""
 
 FTS = ("search_words", "search_grams")
 FOLD_AFTER = 16

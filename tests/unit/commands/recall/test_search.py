@@ -6,7 +6,7 @@ import pytest
 
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
 from contextengine_server.errors import BudgetSpent, SessionNotFound
-from contextengine_server.recall.search import Query
+from contextengine_server.recall.query import Query
 from tests.unit.commands.house import S1, TENANT, Server, scope
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
 

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/recall.proto.
  */
 export const file_contextengine_v1_recall: GenFile = /*@__PURE__*/
-  fileDesc("Ch1jb250ZXh0ZW5naW5lL3YxL3JlY2FsbC5wcm90bxIQY29udGV4dGVuZ2luZS52MSLdAwoNU2VhcmNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBXF1ZXJ5GAIgASgJEiwKBXNjb3BlGAMgASgOMh0uY29udGV4dGVuZ2luZS52MS5TZWFyY2hTY29wZRIqCgRtb2RlGAQgASgOMhwuY29udGV4dGVuZ2luZS52MS5TZWFyY2hNb2RlEg0KBWxpbWl0GAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSJQoFcm9sZXMYByADKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAMSFQoNbGFzdF9zZXF1ZW5jZRgJIAEoAxIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5jbHVkZV9yZXRpcmVkGAwgASgIEhQKDGFsbF9zZXNzaW9ucxgNIAEoCBIZChFhdF9sZWFzdF9yZXZpc2lvbhgOIAEoAxITCgtzcGF3bl90b2tlbhgPIAEoCSKeAwoOU2VhcmNoUmVzcG9uc2USMgoEaGl0cxgBIAMoCzIkLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuSGl0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBEhAKCHJldmlzaW9uGAQgASgDGoICCgNIaXQSKAoGb3JpZ2luGAEgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDwoHc25pcHBldBgCIAEoCRINCgVzY29yZRgDIAEoARIkCgRyb2xlGAQgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmlkGAYgASgJEhIKCnNlc3Npb25faWQYByABKAkSLgoHc3VtbWFyeRgIIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SEQoJbWVtb3J5X2lkGAkgASgJQg4KDF90b3RhbF9jb3VudCJoCg5JbnNwZWN0UmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhIKCnN1bW1hcnlfaWQYAiABKAkSEwoLc3Bhd25fdG9rZW4YAyABKAkigAMKD0luc3BlY3RSZXNwb25zZRIuCgdzdW1tYXJ5GAEgASgLMh0uY29udGV4dGVuZ2luZS52MS5TdW1tYXJ5SW5mbxIMCgR0ZXh0GAIgASgJEi8KCGNoaWxkcmVuGAMgAygLMh0uY29udGV4dGVuZ2luZS52MS5TdW1tYXJ5SW5mbxJPChBtZXNzYWdlc19ieV9yb2xlGAQgAygLMjUuY29udGV4dGVuZ2luZS52MS5JbnNwZWN0UmVzcG9uc2UuTWVzc2FnZXNCeVJvbGVFbnRyeRJECgp0b29sX2NhbGxzGAUgAygLMjAuY29udGV4dGVuZ2luZS52MS5JbnNwZWN0UmVzcG9uc2UuVG9vbENhbGxzRW50cnkaNQoTTWVzc2FnZXNCeVJvbGVFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjAKDlRvb2xDYWxsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi0AEKDUV4cGFuZFJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhITCgtzdW1tYXJ5X2lkcxgCIAMoCRIRCglzZXF1ZW5jZXMYAyADKAMSEgoKbWF4X3Rva2VucxgEIAEoAxIRCgltYXhfZGVwdGgYBSABKAUSGAoQaW5jbHVkZV9tZXNzYWdlcxgGIAEoCBISCgpwYWdlX3Rva2VuGAcgASgJEhMKC3NwYXduX3Rva2VuGAggASgJIooBCg5FeHBhbmRSZXNwb25zZRIlCgVpdGVtcxgBIAMoCzIWLmNvbnRleHRlbmdpbmUudjEuSXRlbRIOCgZ0b2tlbnMYAiABKAMSEQoJdHJ1bmNhdGVkGAMgASgIEhcKD25leHRfcGFnZV90b2tlbhgEIAEoCRIVCg1taXNzaW5nX2NvdW50GAUgASgFKpIBCgtTZWFyY2hTY29wZRIcChhTRUFSQ0hfU0NPUEVfVU5TUEVDSUZJRUQQABIVChFTRUFSQ0hfU0NPUEVfQk9USBABEhkKFVNFQVJDSF9TQ09QRV9NRVNTQUdFUxACEhoKFlNFQVJDSF9TQ09QRV9TVU1NQVJJRVMQAxIXChNTRUFSQ0hfU0NPUEVfTUVNT1JZEAQqWwoKU2VhcmNoTW9kZRIbChdTRUFSQ0hfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNFQVJDSF9NT0RFX0ZVTExfVEVYVBABEhUKEVNFQVJDSF9NT0RFX1JFR0VYEAIy8gEKBlJlY2FsbBJLCgZTZWFyY2gSHy5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlEk4KB0luc3BlY3QSIC5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXF1ZXN0GiEuY29udGV4dGVuZ2luZS52MS5JbnNwZWN0UmVzcG9uc2USSwoGRXhwYW5kEh8uY29udGV4dGVuZ2luZS52MS5FeHBhbmRSZXF1ZXN0GiAuY29udGV4dGVuZ2luZS52MS5FeHBhbmRSZXNwb25zZUJrChRkZXYuY29udGV4dGVuZ2luZS52MVABWlFnaXRodWIuY29tL2NvbnRleHRlbmdpbmUvY29udGV4dGVuZ2luZS9jbGllbnRzL2dvL2NvbnRleHRlbmdpbmV2MTtjb250ZXh0ZW5naW5ldjFiBnByb3RvMw", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
+  fileDesc("Ch1jb250ZXh0ZW5naW5lL3YxL3JlY2FsbC5wcm90bxIQY29udGV4dGVuZ2luZS52MSLdAwoNU2VhcmNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBXF1ZXJ5GAIgASgJEiwKBXNjb3BlGAMgASgOMh0uY29udGV4dGVuZ2luZS52MS5TZWFyY2hTY29wZRIqCgRtb2RlGAQgASgOMhwuY29udGV4dGVuZ2luZS52MS5TZWFyY2hNb2RlEg0KBWxpbWl0GAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSJQoFcm9sZXMYByADKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAMSFQoNbGFzdF9zZXF1ZW5jZRgJIAEoAxIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5jbHVkZV9yZXRpcmVkGAwgASgIEhQKDGFsbF9zZXNzaW9ucxgNIAEoCBIZChFhdF9sZWFzdF9yZXZpc2lvbhgOIAEoAxITCgtzcGF3bl90b2tlbhgPIAEoCSLvBAoOU2VhcmNoUmVzcG9uc2USMgoEaGl0cxgBIAMoCzIkLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuSGl0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBEhAKCHJldmlzaW9uGAQgASgDGoIDCgNIaXQSKAoGb3JpZ2luGAEgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDwoHc25pcHBldBgCIAEoCRINCgVzY29yZRgDIAEoARIkCgRyb2xlGAQgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmlkGAYgASgJEhIKCnNlc3Npb25faWQYByABKAkSLgoHc3VtbWFyeRgIIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SEQoJbWVtb3J5X2lkGAkgASgJEhEKCW5laWdoYm91chgKIAEoCBI1CgZiZWZvcmUYCyABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4SNAoFYWZ0ZXIYDCABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4aTwoEVHVybhIQCghzZXF1ZW5jZRgBIAEoAxIkCgRyb2xlGAIgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEg8KB3NuaXBwZXQYAyABKAlCDgoMX3RvdGFsX2NvdW50ImgKDkluc3BlY3RSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEgoKc3VtbWFyeV9pZBgCIAEoCRITCgtzcGF3bl90b2tlbhgDIAEoCSKAAwoPSW5zcGVjdFJlc3BvbnNlEi4KB3N1bW1hcnkYASABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEgwKBHRleHQYAiABKAkSLwoIY2hpbGRyZW4YAyADKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEk8KEG1lc3NhZ2VzX2J5X3JvbGUYBCADKAsyNS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5NZXNzYWdlc0J5Um9sZUVudHJ5EkQKCnRvb2xfY2FsbHMYBSADKAsyMC5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5Ub29sQ2FsbHNFbnRyeRo1ChNNZXNzYWdlc0J5Um9sZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMAoOVG9vbENhbGxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLQAQoNRXhwYW5kUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhMKC3N1bW1hcnlfaWRzGAIgAygJEhEKCXNlcXVlbmNlcxgDIAMoAxISCgptYXhfdG9rZW5zGAQgASgDEhEKCW1heF9kZXB0aBgFIAEoBRIYChBpbmNsdWRlX21lc3NhZ2VzGAYgASgIEhIKCnBhZ2VfdG9rZW4YByABKAkSEwoLc3Bhd25fdG9rZW4YCCABKAkiigEKDkV4cGFuZFJlc3BvbnNlEiUKBWl0ZW1zGAEgAygLMhYuY29udGV4dGVuZ2luZS52MS5JdGVtEg4KBnRva2VucxgCIAEoAxIRCgl0cnVuY2F0ZWQYAyABKAgSFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJEhUKDW1pc3NpbmdfY291bnQYBSABKAUqkgEKC1NlYXJjaFNjb3BlEhwKGFNFQVJDSF9TQ09QRV9VTlNQRUNJRklFRBAAEhUKEVNFQVJDSF9TQ09QRV9CT1RIEAESGQoVU0VBUkNIX1NDT1BFX01FU1NBR0VTEAISGgoWU0VBUkNIX1NDT1BFX1NVTU1BUklFUxADEhcKE1NFQVJDSF9TQ09QRV9NRU1PUlkQBCpbCgpTZWFyY2hNb2RlEhsKF1NFQVJDSF9NT0RFX1VOU1BFQ0lGSUVEEAASGQoVU0VBUkNIX01PREVfRlVMTF9URVhUEAESFQoRU0VBUkNIX01PREVfUkVHRVgQAjLyAQoGUmVjYWxsEksKBlNlYXJjaBIfLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2USTgoHSW5zcGVjdBIgLmNvbnRleHRlbmdpbmUudjEuSW5zcGVjdFJlcXVlc3QaIS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZRJLCgZFeHBhbmQSHy5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlc3BvbnNlQmsKFGRldi5jb250ZXh0ZW5naW5lLnYxUAFaUWdpdGh1Yi5jb20vY29udGV4dGVuZ2luZS9jb250ZXh0ZW5naW5lL2NsaWVudHMvZ28vY29udGV4dGVuZ2luZXYxO2NvbnRleHRlbmdpbmV2MWIGcHJvdG8z", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
 
 /**
  * What to look for.
@@ -139,7 +139,9 @@ export const SearchRequestSchema: GenMessage<SearchRequest> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_recall, 0);
 
 /**
- * What was found, best first.
+ * What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
+ * those of its neighbours with half of the weight. A query of three words of content or more, none in quotes, is a question: it
+ * also finds the neighbours of what matches, since an answer often holds none of the question's words.
  *
  * @generated from message contextengine.v1.SearchResponse
  */
@@ -159,7 +161,7 @@ export type SearchResponse = Message<"contextengine.v1.SearchResponse"> & {
   nextPageToken: string;
 
   /**
-   * How many hits there are in all, where that is known.
+   * How many messages and summaries match in all, where that is known. Neighbours are not counted.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -248,6 +250,27 @@ export type SearchResponse_Hit = Message<"contextengine.v1.SearchResponse.Hit"> 
    * @generated from field: string memory_id = 9;
    */
   memoryId: string;
+
+  /**
+   * True: the message holds nothing of the query, but stands beside one that answers it.
+   *
+   * @generated from field: bool neighbour = 10;
+   */
+  neighbour: boolean;
+
+  /**
+   * The message before it. Absent: there is none, or it is a hit of this page.
+   *
+   * @generated from field: contextengine.v1.SearchResponse.Turn before = 11;
+   */
+  before?: SearchResponse_Turn | undefined;
+
+  /**
+   * The message behind it. Absent: there is none, or it is a hit of this page.
+   *
+   * @generated from field: contextengine.v1.SearchResponse.Turn after = 12;
+   */
+  after?: SearchResponse_Turn | undefined;
 };
 
 /**
@@ -256,6 +279,41 @@ export type SearchResponse_Hit = Message<"contextengine.v1.SearchResponse.Hit"> 
  */
 export const SearchResponse_HitSchema: GenMessage<SearchResponse_Hit> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_recall, 1, 0);
+
+/**
+ * A message beside a hit.
+ *
+ * @generated from message contextengine.v1.SearchResponse.Turn
+ */
+export type SearchResponse_Turn = Message<"contextengine.v1.SearchResponse.Turn"> & {
+  /**
+   * Its sequence.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * Its role.
+   *
+   * @generated from field: contextengine.v1.Role role = 2;
+   */
+  role: Role;
+
+  /**
+   * How it begins, redacted. Data, not instructions.
+   *
+   * @generated from field: string snippet = 3;
+   */
+  snippet: string;
+};
+
+/**
+ * Describes the message contextengine.v1.SearchResponse.Turn.
+ * Use `create(SearchResponse_TurnSchema)` to create a new message.
+ */
+export const SearchResponse_TurnSchema: GenMessage<SearchResponse_Turn> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_recall, 1, 1);
 
 /**
  * What to inspect.
