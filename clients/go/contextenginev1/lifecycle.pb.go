@@ -609,7 +609,9 @@ type AfterTurnRequest struct {
 	// Makes messages without ids safe to send twice where there is no advancement key. At most 256 bytes.
 	RequestId string `protobuf:"bytes,12,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The assembly that `usage` belongs to, as in ReportUsage. Empty: not said.
-	AssemblyId    string `protobuf:"bytes,13,opt,name=assembly_id,json=assemblyId,proto3" json:"assembly_id,omitempty"`
+	AssemblyId string `protobuf:"bytes,13,opt,name=assembly_id,json=assemblyId,proto3" json:"assembly_id,omitempty"`
+	// Everything that was sent beside that assembly, as in ReportUsage.
+	OtherTokens   *int64 `protobuf:"varint,14,opt,name=other_tokens,json=otherTokens,proto3,oneof" json:"other_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -733,6 +735,13 @@ func (x *AfterTurnRequest) GetAssemblyId() string {
 		return x.AssemblyId
 	}
 	return ""
+}
+
+func (x *AfterTurnRequest) GetOtherTokens() int64 {
+	if x != nil && x.OtherTokens != nil {
+		return *x.OtherTokens
+	}
+	return 0
 }
 
 // What became of the turn.
@@ -1128,7 +1137,9 @@ type ReportUsageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session. Required.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The assembly that was sent. Empty: not known; usage is counted, estimates are not judged.
+	// The assembly that was sent. Empty: not known; usage is counted, estimates are not judged. It teaches the session's
+	// factor: by itself where all of the prompt is known (`other_tokens`, or a budget of the kind `window` that named
+	// both system prompt and tools), else by how its bill differs from an earlier one of the session.
 	AssemblyId string `protobuf:"bytes,2,opt,name=assembly_id,json=assemblyId,proto3" json:"assembly_id,omitempty"`
 	// What was billed. Absent where the provider refused.
 	Usage *Usage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
@@ -1139,7 +1150,10 @@ type ReportUsageRequest struct {
 	// Makes the call safe to send twice. At most 256 bytes.
 	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Why the model stopped, in the provider's word.
-	StopReason    string `protobuf:"bytes,7,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
+	StopReason string `protobuf:"bytes,7,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
+	// Everything that was sent beside the assembly's items, its addition and its prompt: system prompt, tools, whatever
+	// the provider bills besides. In the model's tokens. Absent: what the assembly's budget knew of it.
+	OtherTokens   *int64 `protobuf:"varint,8,opt,name=other_tokens,json=otherTokens,proto3,oneof" json:"other_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1223,10 +1237,18 @@ func (x *ReportUsageRequest) GetStopReason() string {
 	return ""
 }
 
+func (x *ReportUsageRequest) GetOtherTokens() int64 {
+	if x != nil && x.OtherTokens != nil {
+		return *x.OtherTokens
+	}
+	return 0
+}
+
 // What was learned.
 type ReportUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the assembly was estimated at, in the model's tokens. 0: no assembly was named.
+	// What the assembly was estimated at, in the model's tokens, with what its budget knew of the rest of the prompt.
+	// 0: no assembly was named.
 	EstimatedTokens int64 `protobuf:"varint,1,opt,name=estimated_tokens,json=estimatedTokens,proto3" json:"estimated_tokens,omitempty"`
 	// The factor that the next compaction or UpdateModel will bring into force.
 	LearnedFactor float64 `protobuf:"fixed64,2,opt,name=learned_factor,json=learnedFactor,proto3" json:"learned_factor,omitempty"`
@@ -3103,7 +3125,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x13IngestBatchResponse\x127\n" +
 	"\x06stored\x18\x01 \x03(\v2\x1f.contextengine.v1.StoredMessageR\x06stored\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12%\n" +
-	"\x0eingested_count\x18\x03 \x01(\x05R\ringestedCount\"\xde\x05\n" +
+	"\x0eingested_count\x18\x03 \x01(\x05R\ringestedCount\"\x97\x06\n" +
 	"\x10AfterTurnRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x125\n" +
 	"\bmessages\x18\x02 \x03(\v2\x19.contextengine.v1.MessageR\bmessages\x12<\n" +
@@ -3120,9 +3142,11 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\f \x01(\tR\trequestId\x12\x1f\n" +
 	"\vassembly_id\x18\r \x01(\tR\n" +
-	"assemblyIdB\x1b\n" +
+	"assemblyId\x12&\n" +
+	"\fother_tokens\x18\x0e \x01(\x03H\x02R\votherTokens\x88\x01\x01B\x1b\n" +
 	"\x19_pre_prompt_message_countB\x16\n" +
-	"\x14_current_token_count\"\xa7\x02\n" +
+	"\x14_current_token_countB\x0f\n" +
+	"\r_other_tokens\"\xa7\x02\n" +
 	"\x11AfterTurnResponse\x12B\n" +
 	"\x06status\x18\x01 \x01(\x0e2*.contextengine.v1.AfterTurnResponse.StatusR\x06status\x127\n" +
 	"\x06stored\x18\x02 \x03(\v2\x1f.contextengine.v1.StoredMessageR\x06stored\x12\x1a\n" +
@@ -3162,7 +3186,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\aRewrite\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
-	"\vreplacement\x18\x03 \x01(\v2\x19.contextengine.v1.MessageR\vreplacement\"\xd9\x03\n" +
+	"\vreplacement\x18\x03 \x01(\v2\x19.contextengine.v1.MessageR\vreplacement\"\x92\x04\n" +
 	"\x12ReportUsageRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1f\n" +
 	"\vassembly_id\x18\x02 \x01(\tR\n" +
@@ -3173,13 +3197,15 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestId\x12\x1f\n" +
 	"\vstop_reason\x18\a \x01(\tR\n" +
-	"stopReason\x1a\x99\x01\n" +
+	"stopReason\x12&\n" +
+	"\fother_tokens\x18\b \x01(\x03H\x00R\votherTokens\x88\x01\x01\x1a\x99\x01\n" +
 	"\bOverflow\x12,\n" +
 	"\x0fobserved_tokens\x18\x01 \x01(\x03H\x00R\x0eobservedTokens\x88\x01\x01\x12&\n" +
 	"\flimit_tokens\x18\x02 \x01(\x03H\x01R\vlimitTokens\x88\x01\x01\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04textB\x12\n" +
 	"\x10_observed_tokensB\x0f\n" +
-	"\r_limit_tokens\"\xa8\x01\n" +
+	"\r_limit_tokensB\x0f\n" +
+	"\r_other_tokens\"\xa8\x01\n" +
 	"\x13ReportUsageResponse\x12)\n" +
 	"\x10estimated_tokens\x18\x01 \x01(\x03R\x0festimatedTokens\x12%\n" +
 	"\x0elearned_factor\x18\x02 \x01(\x01R\rlearnedFactor\x12#\n" +
@@ -3464,6 +3490,7 @@ func file_contextengine_v1_lifecycle_proto_init() {
 		(*RecordHostChangeRequest_Compacted)(nil),
 		(*RecordHostChangeRequest_NativeCompacted)(nil),
 	}
+	file_contextengine_v1_lifecycle_proto_msgTypes[12].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[14].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[25].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[27].OneofWrappers = []any{}

@@ -129,6 +129,7 @@ class AfterTurn(Write, total=False):
     prompt_cache: t.PromptCache
     current_token_count: int
     assembly_id: str
+    other_tokens: int
 
 
 class Recorded(Call, total=False):
@@ -159,6 +160,7 @@ class ReportUsage(Write, total=False):
     model: str
     overflow: t.ReportUsageRequest.Overflow
     stop_reason: str
+    other_tokens: int
 
 
 class ShouldCompact(Call, total=False):

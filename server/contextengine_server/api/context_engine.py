@@ -170,7 +170,11 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         measured = optional_count(request, "current_token_count")
         report = None
         if request.HasField("usage"):
-            report = report_of(request.usage, sent=replies.estimated_in(request.assembly_id))
+            report = report_of(
+                request.usage,
+                sent=replies.sent_in(request.assembly_id),
+                other=optional_count(request, "other_tokens"),
+            )
         turn = Turn(
             messages=new,
             first_index=before,
@@ -203,22 +207,24 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         """Says what the provider billed, or refused."""
         if not request.HasField("usage") and not request.HasField("overflow"):
             raise InvalidField("usage", "is required, or overflow: say what was billed or refused")
-        estimated = replies.estimated_in(request.assembly_id)
-        if request.assembly_id and not estimated:
+        sent = replies.sent_in(request.assembly_id)
+        if request.assembly_id and not sent.tokens:
             raise InvalidField(
                 "assembly_id",
                 "is not one of this service's: give AssembleResponse.assembly_id as it was",
             )
         report = report_of(
             request.usage if request.HasField("usage") else None,
-            sent=estimated,
+            sent=sent,
+            other=optional_count(request, "other_tokens"),
+            ran=request.model,
             overflow=request.overflow if request.HasField("overflow") else None,
         )
         done = await self.commands.report_usage.run(
             call.caller.tenant, ref_of(request.session), report, request_in(request, "ReportUsage")
         )
         return life.ReportUsageResponse(
-            estimated_tokens=round(estimated * done.model.factor),
+            estimated_tokens=sent.estimated(done.model.factor),
             learned_factor=done.model.learned,
             served_window=done.model.served_window,
             revision=done.revision,

@@ -13,8 +13,10 @@ from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
+from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from contextengine_server.session.failures import Failure
+from contextengine_server.session.model import Sent
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.frames import origin_sequence
 from contextengine_server.wire.slots import summary_info
@@ -161,20 +163,41 @@ def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:
     )
 
 
+_ID_VERSION = "a2"
+MAX_DIGITS = 16
+"""Of a number in an id: what a request may say."""
+ANOTHER_MODEL = 4
+"""In an id: it was made for another model than the session's."""
+
+
 def assembly_id(assembly: Assembly) -> str:
     """Names an assembly and says what it was estimated at, so that nothing must be remembered of
     it."""
-    tokens = assembly.tokens + assembly.addition_tokens
-    return f"a1.{assembly.view.revision}.{tokens}.{assembly.joined.context_hash.hex()[:16]}"
+    outside, tokens = assembly.outside, assembly.tokens + assembly.addition_tokens
+    parts = (
+        assembly.view.revision,
+        tokens + assembly.prompt_tokens,
+        outside.given,
+        outside.counted,
+        ANOTHER_MODEL if assembly.another_model else outside.named,
+        assembly.joined.context_hash.hex()[:16],
+    )
+    return ".".join((_ID_VERSION, *map(str, parts)))
 
 
-def estimated_in(name: str) -> int:
-    """What an assembly was estimated at, in the reference encoding with no factor; 0 where the name
-    is not one of ours."""
-    parts = name.split(".")
-    if len(parts) != 4 or parts[0] != "a1" or not parts[2].isdecimal() or len(parts[2]) > 15:
-        return 0
-    return int(parts[2])
+def sent_in(name: str) -> Sent:
+    """What an assembly's id says of it; of a name that is not one of ours, nothing."""
+    version, *parts = name.split(".")
+    numbers = parts[1:-1]
+    if not all(number.isdecimal() and len(number) <= MAX_DIGITS for number in numbers):
+        return Sent()
+    match version, [int(number) for number in numbers]:
+        case "a1", [tokens]:
+            return Sent(tokens)
+        case "a2", [tokens, given, counted, named]:
+            another = named == ANOTHER_MODEL
+            return Sent(tokens, Outside(given, counted, 0 if another else named), another)
+    return Sent()
 
 
 def metrics(assembly: Assembly) -> out.AssembleMetrics:

@@ -17,8 +17,8 @@ from contextengine_server.errors import ContradictoryFields, InvalidField, TooLa
 from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Request, request_of
 from contextengine_server.session.assembly.assembly import Prompt
-from contextengine_server.session.assembly.budget import BudgetSpec
-from contextengine_server.session.model import Report
+from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
+from contextengine_server.session.model import Report, Sent
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.message import Incoming, check_parts, read, texts_of
 
@@ -148,10 +148,12 @@ def budget_spec(
     kind = budget.WhichOneof("kind")
     if kind == "message_tokens":
         return BudgetSpec(
-            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens")
+            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"),
+            tool_texts=tool_texts(tools),
+            named=TOOLS if tools else 0,
         )
     window = budget.window
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"named": _named(window, tools)}
     for name in _PARTS:
         if window.HasField(name):
             given[name] = not_negative(getattr(window, name), f"budget.window.{name}")
@@ -175,6 +177,13 @@ def budget_spec(
     return BudgetSpec(**given)
 
 
+def _named(window: budget_pb2.WindowBudget, tools: Sequence[budget_pb2.ToolDefinition]) -> int:
+    """What is said of the prompt outside the messages."""
+    system = window.WhichOneof("system_prompt") is not None
+    told = window.HasField("tool_tokens") or bool(window.tools or tools)
+    return (SYSTEM if system else 0) | (TOOLS if told else 0)
+
+
 def host_facts(host: host_pb2.HostInfo) -> HostFacts:
     """The host as it introduced itself."""
     encoded = host.SerializeToString(deterministic=True)
@@ -189,7 +198,9 @@ def host_facts(host: host_pb2.HostInfo) -> HostFacts:
 def report_of(
     usage: message_pb2.Usage | None,
     *,
-    sent: int = 0,
+    sent: Sent,
+    other: int | None = None,
+    ran: str = "",
     overflow: lifecycle_pb2.ReportUsageRequest.Overflow | None = None,
 ) -> Report:
     """What the provider billed, or refused."""
@@ -210,6 +221,8 @@ def report_of(
         total_tokens=usage.total_tokens,
         billed=True,
         sent=sent,
+        other=other,
+        ran=ran,
         overflow_limit=limit,
     )
 

@@ -7,10 +7,11 @@ import msgspec
 from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
+from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.meters import Meters
-from contextengine_server.tokens import calibrate, profile
+from contextengine_server.tokens import Bill, Calibration, calibrate, from_difference, profile
 
 
 def set_model(
@@ -49,6 +50,22 @@ MOST = 2**63 - 1
 """Sums stop here: the wire's integers hold no more."""
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """What an assembly says of the prompt that it is sent in."""
+
+    tokens: int = 0
+    """Its items, the addition to the system prompt and this turn's prompt, in the reference
+    encoding with no factor; 0: no assembly was named."""
+    outside: Outside = Outside()
+    """What its budget knew of the rest."""
+    another_model: bool = False
+    """True where it was not made for the session's model."""
+
+    def estimated(self, factor: float) -> int:
+        """All that is known of the prompt, in the model's tokens."""
+        return round((self.tokens + self.outside.counted) * factor) + self.outside.given
+
+
 class Report(msgspec.Struct, frozen=True):
     """What the provider billed, or refused. Tokens are the model's."""
 
@@ -61,9 +78,12 @@ class Report(msgspec.Struct, frozen=True):
     total_tokens: int = 0
     billed: bool = False
     """True where usage was reported at all."""
-    sent: int = 0
-    """What the named assembly was estimated at, in the reference encoding with no factor; 0: none
-    was named."""
+    sent: Sent = Sent()
+    """The assembly that was billed, as far as it is known."""
+    other: int | None = None
+    """The caller's count of all that was sent beside it; None: not said."""
+    ran: str = ""
+    """The model that was billed for; empty: the session's."""
     overflow_limit: int = 0
     """The limit that the provider named when it refused; 0: none."""
 
@@ -79,9 +99,12 @@ def meter_usage(meters: Meters, report: Report) -> None:
         counter.value += getattr(report, name)
 
 
-def noting(state: SessionState, report: Report) -> SessionState:
+def noting(head: SessionHead, state: SessionState, report: Report) -> SessionState:
     """The state with a report added to what was billed, and what it teaches."""
     usage, model = state.usage, state.model
+    # Another model is another tokenizer.
+    own = not report.sent.another_model and report.ran in ("", head.model)
+    teaches = own and report.sent.tokens > 0
     if report.billed:
         sums = {name: min(getattr(usage, name) + getattr(report, name), MOST) for name in SUMMED}
         usage = replace(
@@ -92,11 +115,28 @@ def noting(state: SessionState, report: Report) -> SessionState:
             last_completion=report.output_tokens,
             last_total=report.total_tokens or report.prompt_tokens + report.output_tokens,
         )
-        if report.sent:
-            learned = calibrate(model.learned, report.sent, report.prompt_tokens)
-            model = replace(model, learned=learned)
+        if teaches:
+            model = taught_by(model, report)
     if report.overflow_limit:
         known = model.served_window
         limit = min(known, report.overflow_limit) if known else report.overflow_limit
         model = replace(model, served_window=limit)
     return replace(state, usage=usage, model=model)
+
+
+def taught_by(model: ModelFacts, report: Report) -> ModelFacts:
+    """What a bill teaches: by itself where all of the prompt is known, else by how it differs from
+    an earlier one."""
+    sent, outside, billed = report.sent.tokens, report.sent.outside, report.prompt_tokens
+    if report.other is not None:
+        return _without_bills(model, calibrate(model.learned, sent, billed - report.other))
+    sent, billed = sent + outside.counted, billed - outside.given
+    if outside.complete:
+        return _without_bills(model, calibrate(model.learned, sent, billed))
+    known = Calibration(model.learned, model.first_bill, model.newest_bill)
+    known = from_difference(known, Bill(sent, billed, outside.named))
+    return replace(model, learned=known.factor, first_bill=known.first, newest_bill=known.newest)
+
+
+def _without_bills(model: ModelFacts, learned: float) -> ModelFacts:
+    return replace(model, learned=learned, first_bill=None, newest_bill=None)

@@ -10,6 +10,7 @@ from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import Extension
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
+from contextengine_server.tokens import Bill
 
 MAX_REFUSED = 16
 """Inputs of compactions that are remembered as not worth another try."""
@@ -45,6 +46,9 @@ class ModelFacts(msgspec.Struct, frozen=True):
     """In force: the model's tokens per token of the reference encoding."""
     learned: float = 1.0
     """What reported usage taught; a compaction's commit or UpdateModel brings it into force."""
+    first_bill: Bill | None = None
+    """The first bill with what stands outside the messages now."""
+    newest_bill: Bill | None = None
     served_window: int = 0
     """The smallest limit that the provider was seen to enforce; 0: none seen."""
 

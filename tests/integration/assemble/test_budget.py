@@ -363,6 +363,7 @@ async def test_a_learned_factor_below_one_reaches_further_back(
             session,
             assembly_id=sent.assembly_id,
             usage=t.Usage(input_tokens=sent.estimated_tokens // 2),
+            other_tokens=0,
         )
     changed = await shared.client.update_model(session)
     assert changed.model_factor < 0.52

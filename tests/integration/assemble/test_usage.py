@@ -25,7 +25,9 @@ async def test_an_estimate_is_judged_by_what_was_billed(
     usage = t.Usage(
         input_tokens=billed - 700, cache_read_tokens=500, cache_write_tokens=200, output_tokens=40
     )
-    said = await shared.client.report_usage(session, assembly_id=sent.assembly_id, usage=usage)
+    said = await shared.client.report_usage(
+        session, assembly_id=sent.assembly_id, usage=usage, other_tokens=0
+    )
     assert said.estimated_tokens == sent.estimated_tokens
     assert 1.05 < said.learned_factor < 1.2  # a fifth of the way from 1 to 1.5
     status = await shared.client.get_status(session)
@@ -58,6 +60,7 @@ async def test_what_is_learned_waits_for_a_compaction(shared: House, session: t.
             session,
             assembly_id=sent.assembly_id,
             usage=t.Usage(input_tokens=sent.estimated_tokens * 2),
+            other_tokens=0,
         )
     after = await ask(shared, session, budget=budget(3_000))
     assert (after.budget, hashes(after)) == (sent.budget, hashes(sent))
@@ -72,7 +75,10 @@ async def test_or_for_update_model(shared: House, session: t.SessionRef) -> None
     await store(shared, session, talk(30, 60))
     sent = await ask(shared, session)
     said = await shared.client.report_usage(
-        session, assembly_id=sent.assembly_id, usage=t.Usage(input_tokens=sent.estimated_tokens * 2)
+        session,
+        assembly_id=sent.assembly_id,
+        usage=t.Usage(input_tokens=sent.estimated_tokens * 2),
+        other_tokens=0,
     )
     assert (await ask(shared, session)).budget.model_factor == 1.0
     assert (await shared.client.update_model(session)).model_factor == said.learned_factor
@@ -91,7 +97,18 @@ async def test_without_an_assembly_nothing_is_judged(shared: House, session: t.S
 
 
 @pytest.mark.parametrize(
-    "name", ["a1", "a1.1.x.00", "a1.1.-5.00", "b1.1.100.00", "a1.1.1e3.00", "a1." + "9" * 400]
+    "name",
+    [
+        "a1",
+        "a1.1.x.00",
+        "a1.1.-5.00",
+        "b1.1.100.00",
+        "a1.1.1e3.00",
+        "a1." + "9" * 400,
+        "a2.1.100.00",
+        "a2.1.100.0.0.x.00",
+        "a2.1." + "9" * 17 + ".0.0.3.00",
+    ],
 )
 async def test_a_name_that_is_none_of_ours(shared: House, session: t.SessionRef, name: str) -> None:
     await store(shared, session, talk(2))
@@ -145,5 +162,6 @@ async def test_a_turns_usage_counts_as_reported(shared: House, session: t.Sessio
         talk(1, 3, "n"),
         usage=t.Usage(input_tokens=sent.estimated_tokens * 2),
         assembly_id=sent.assembly_id,
+        other_tokens=0,
     )
     assert (await shared.client.get_status(session)).learned_factor > 1.1

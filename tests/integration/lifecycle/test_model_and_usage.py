@@ -41,6 +41,7 @@ async def test_what_usage_teaches_waits_for_update_model(house: House) -> None:
             ref(),
             usage=t.Usage(input_tokens=assembly.estimated_tokens * 2),
             assembly_id=assembly.assembly_id,
+            other_tokens=0,
         )
     status = await house.client.get_status(ref())
     assert taught.estimated_tokens == assembly.estimated_tokens

@@ -181,6 +181,7 @@ async def test_usage_of_an_assembly_teaches_the_factor(house: House) -> None:
         [assistant("a")],
         usage=t.Usage(input_tokens=assembly.estimated_tokens * 2),
         assembly_id=assembly.assembly_id,
+        other_tokens=0,
     )
     assert (await house.client.get_status(ref())).learned_factor > before
 

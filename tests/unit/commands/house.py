@@ -194,11 +194,9 @@ class Server:
 
     async def assemble(self, tokens: int = 100_000, ref: Ref = S1, **more: Any) -> Assembly:
         """The assembly for a final budget."""
-        budget = BudgetSpec(message_tokens=tokens)
+        more = {"budget": BudgetSpec(message_tokens=tokens), **more}
         address = await self.core.addresses.find(TENANT, ref)
-        return await self.core.assembler.assemble(
-            AssembleCall(TENANT, ref, budget=budget, **more), address
-        )
+        return await self.core.assembler.assemble(AssembleCall(TENANT, ref, **more), address)
 
     async def shown(self, tokens: int = 100_000, ref: Ref = S1, **more: Any) -> list[str]:
         """The texts of the assembly's items."""

@@ -102,7 +102,7 @@ class IngestBatchResponse(_message.Message):
     def __init__(self, stored: _Optional[_Iterable[_Union[_message_pb2.StoredMessage, _Mapping]]] = ..., revision: _Optional[int] = ..., ingested_count: _Optional[int] = ...) -> None: ...
 
 class AfterTurnRequest(_message.Message):
-    __slots__ = ("session", "messages", "pre_prompt_message_count", "advancement_key", "usage", "is_heartbeat", "budget", "auto_compaction_summary", "runtime_settings", "prompt_cache", "current_token_count", "request_id", "assembly_id")
+    __slots__ = ("session", "messages", "pre_prompt_message_count", "advancement_key", "usage", "is_heartbeat", "budget", "auto_compaction_summary", "runtime_settings", "prompt_cache", "current_token_count", "request_id", "assembly_id", "other_tokens")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     PRE_PROMPT_MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +116,7 @@ class AfterTurnRequest(_message.Message):
     CURRENT_TOKEN_COUNT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ASSEMBLY_ID_FIELD_NUMBER: _ClassVar[int]
+    OTHER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     messages: _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]
     pre_prompt_message_count: int
@@ -129,7 +130,8 @@ class AfterTurnRequest(_message.Message):
     current_token_count: int
     request_id: str
     assembly_id: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., pre_prompt_message_count: _Optional[int] = ..., advancement_key: _Optional[str] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., is_heartbeat: _Optional[bool] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., auto_compaction_summary: _Optional[str] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., prompt_cache: _Optional[_Union[_host_pb2.PromptCache, _Mapping]] = ..., current_token_count: _Optional[int] = ..., request_id: _Optional[str] = ..., assembly_id: _Optional[str] = ...) -> None: ...
+    other_tokens: int
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., pre_prompt_message_count: _Optional[int] = ..., advancement_key: _Optional[str] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., is_heartbeat: _Optional[bool] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., auto_compaction_summary: _Optional[str] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., prompt_cache: _Optional[_Union[_host_pb2.PromptCache, _Mapping]] = ..., current_token_count: _Optional[int] = ..., request_id: _Optional[str] = ..., assembly_id: _Optional[str] = ..., other_tokens: _Optional[int] = ...) -> None: ...
 
 class AfterTurnResponse(_message.Message):
     __slots__ = ("status", "stored", "revision", "compaction_queued")
@@ -224,7 +226,7 @@ class MaintainResponse(_message.Message):
     def __init__(self, changed: _Optional[bool] = ..., rewrites: _Optional[_Iterable[_Union[MaintainResponse.Rewrite, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ReportUsageRequest(_message.Message):
-    __slots__ = ("session", "assembly_id", "usage", "model", "overflow", "request_id", "stop_reason")
+    __slots__ = ("session", "assembly_id", "usage", "model", "overflow", "request_id", "stop_reason", "other_tokens")
     class Overflow(_message.Message):
         __slots__ = ("observed_tokens", "limit_tokens", "text")
         OBSERVED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +243,7 @@ class ReportUsageRequest(_message.Message):
     OVERFLOW_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     STOP_REASON_FIELD_NUMBER: _ClassVar[int]
+    OTHER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     assembly_id: str
     usage: _message_pb2.Usage
@@ -248,7 +251,8 @@ class ReportUsageRequest(_message.Message):
     overflow: ReportUsageRequest.Overflow
     request_id: str
     stop_reason: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., assembly_id: _Optional[str] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., model: _Optional[str] = ..., overflow: _Optional[_Union[ReportUsageRequest.Overflow, _Mapping]] = ..., request_id: _Optional[str] = ..., stop_reason: _Optional[str] = ...) -> None: ...
+    other_tokens: int
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., assembly_id: _Optional[str] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., model: _Optional[str] = ..., overflow: _Optional[_Union[ReportUsageRequest.Overflow, _Mapping]] = ..., request_id: _Optional[str] = ..., stop_reason: _Optional[str] = ..., other_tokens: _Optional[int] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
     __slots__ = ("estimated_tokens", "learned_factor", "served_window", "revision")

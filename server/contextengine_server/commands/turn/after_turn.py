@@ -82,7 +82,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         report = turn.report
 
         def note(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
-            return head, state if report is None else noting(state, report)
+            return head, state if report is None else noting(head, state, report)
 
         request = turn.request
         if turn.key:

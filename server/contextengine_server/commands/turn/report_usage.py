@@ -35,7 +35,7 @@ class ReportUsage(Struct, frozen=True):
         """Adds a report to the session's usage. Raises SessionNotFound."""
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
-            return PreparedChange(noting(state, report), head)
+            return PreparedChange(noting(head, state, report), head)
 
         address = await self.addresses.find(tenant, ref)
         async with self.sessions.open(address.scope, lock=True) as session:

@@ -14,7 +14,7 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
 from contextengine_server.session.append import Stored
-from contextengine_server.session.assembly.budget import BudgetSpec, Target
+from contextengine_server.session.assembly.budget import BudgetSpec, Outside, Target
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.message import Incoming
@@ -85,6 +85,10 @@ class Assembly(msgspec.Struct, frozen=True):
     engine: Engine
     selected: Selected
     target: Target
+    outside: Outside
+    """What the request said of the prompt outside the messages."""
+    another_model: bool
+    """True where the request names another model than the session's."""
     outcome: int
     outcome_reason: str
     stored: Sequence[Stored]

@@ -27,6 +27,26 @@ class BudgetDefaults(msgspec.Struct, frozen=True):
     rules: BudgetRules = BudgetRules()
 
 
+SYSTEM, TOOLS = 1, 2
+"""Flags of what a request says of the prompt outside the messages."""
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """What a request says of the prompt outside the messages."""
+
+    given: int = 0
+    """Its counts, in the model's tokens."""
+    counted: int = 0
+    """What was counted here, in the reference encoding."""
+    named: int = 0
+    """SYSTEM and TOOLS, where it says something of them."""
+
+    @property
+    def complete(self) -> bool:
+        """True where nothing is left to be guessed."""
+        return self.named == SYSTEM | TOOLS
+
+
 class BudgetSpec(msgspec.Struct, frozen=True):
     """What a request says. Tokens are the model's, but for `*_counted`, which are in the reference
     encoding."""
@@ -41,9 +61,17 @@ class BudgetSpec(msgspec.Struct, frozen=True):
     tool_texts: tuple[str, ...] = ()
     """The definitions of tools, where they are to be counted."""
     tools_counted: int = 0
+    named: int = 0
+    """What was given of system prompt and tools, as flags; a count of 0 counts as given."""
     output_reserve: int | None = None
     safety_margin: int | None = None
     rot_buffer: int | None = None
+
+    @property
+    def outside(self) -> Outside:
+        """What stands outside the messages, once its texts are counted."""
+        counted = self.system_counted + self.tools_counted
+        return Outside(self.system_prompt + self.tools, counted, self.named)
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -134,6 +134,8 @@ class Planner(msgspec.Struct, frozen=True):
             engine=engine,
             selected=selected,
             target=aim,
+            outside=call.budget.outside,
+            another_model=session.head is not None and aim.model != session.head.model,
             outcome=outcome,
             outcome_reason=subject.reason,
             stored=subject.stored,
