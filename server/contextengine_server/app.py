@@ -51,7 +51,7 @@ from contextengine_server.summarize import (
     SummarizerChain,
     WorkerPool,
 )
-from contextengine_server.summarize.chain.models import Models, Source
+from contextengine_server.summarize.chain.models import Models, ModelSource
 from contextengine_server.summarize.models.openai import Endpoint, EndpointSource
 from contextengine_server.summarize.models.runtime import NAME as RUNTIME
 from contextengine_server.summarize.models.runtime import RuntimeSource
@@ -60,7 +60,7 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wiring import Core, Rules, Surroundings, core_of, services_of
+from contextengine_server.wiring import Core, CoreDependencies, Rules, core_of, services_of
 
 PACKAGE = "contextengine.v1"
 MILLISECOND = timedelta(milliseconds=1)
@@ -145,7 +145,7 @@ async def running(
         process_id = new_id()[:12]
         core = core_of(
             rules_of(settings),
-            Surroundings(
+            CoreDependencies(
                 store,
                 counter,
                 registry,
@@ -348,7 +348,7 @@ def _models(
 ) -> Models:
     """The models that may be asked, in the configured order, behind their guards."""
     encoding, count = settings.tokens.encoding, counter.count_text
-    sources: dict[str, Source] = {}
+    sources: dict[str, ModelSource] = {}
     for kind in settings.summarizer.order:
         if kind == "runtime":
             sources[RUNTIME] = RuntimeSource(harnesses, pool, encoding, count, metrics)

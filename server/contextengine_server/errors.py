@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 
-class Violation(msgspec.Struct, frozen=True):
+class FieldViolation(msgspec.Struct, frozen=True):
     """A field that is wrong: its path in the request, and what would be right."""
 
     field: str
@@ -28,7 +28,7 @@ class DomainError(Exception):
         self,
         text: str,
         *,
-        violations: Sequence[Violation] = (),
+        violations: Sequence[FieldViolation] = (),
         metadata: Mapping[str, str] | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
@@ -45,7 +45,7 @@ class InvalidField(DomainError):
     reason = "INVALID_FIELD"
 
     def __init__(self, field: str, description: str) -> None:
-        super().__init__(f"{field}: {description}", violations=[Violation(field, description)])
+        super().__init__(f"{field}: {description}", violations=[FieldViolation(field, description)])
 
 
 class ContradictoryFields(DomainError):
@@ -56,7 +56,7 @@ class ContradictoryFields(DomainError):
     def __init__(self, fields: Sequence[str], description: str) -> None:
         super().__init__(
             f"{' and '.join(fields)}: {description}",
-            violations=[Violation(name, description) for name in fields],
+            violations=[FieldViolation(name, description) for name in fields],
         )
 
 

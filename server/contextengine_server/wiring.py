@@ -57,7 +57,7 @@ from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.host_summary import HostSummaries
 from contextengine_server.compaction.proposal import Proposals
 from contextengine_server.compaction.queue import CompactionQueue
-from contextengine_server.compaction.summary_request import Summaries
+from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.compaction.undo import Undo
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import Examine
@@ -101,7 +101,7 @@ class Rules(msgspec.Struct, frozen=True):
     """True where another engine stands in for one that fails."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class CoreDependencies(msgspec.Struct, frozen=True):
     """What the core stands on: whatever does I/O, tells the time or is chosen by settings."""
 
     store: Store
@@ -140,7 +140,7 @@ class Core(msgspec.Struct, frozen=True):
     children: ChildSessions
     planner: Planner
     assembler: Assembler
-    summaries: Summaries
+    summaries: SummaryRequests
     compactor: Compactor
     proposals: Proposals
     queue: CompactionQueue
@@ -148,7 +148,7 @@ class Core(msgspec.Struct, frozen=True):
     attached: Callable[[str], int]
 
 
-def core_of(rules: Rules, at: Surroundings) -> Core:
+def core_of(rules: Rules, at: CoreDependencies) -> Core:
     """The core over its surroundings."""
     store, clock_ms = at.store, at.clock_ms
     encodings = Encodings(at.counter)
@@ -169,7 +169,9 @@ def core_of(rules: Rules, at: Surroundings) -> Core:
     appender = Appender(sessions, store, events, meters, cache, rules.max_session_messages)
     editor = Editor(sessions, store, events)
     planner = Planner(sessions, selection, meters)
-    summaries = Summaries(at.summarizer, selection, events, meters, clock_ms, at.model_capacity)
+    summaries = SummaryRequests(
+        at.summarizer, selection, events, meters, clock_ms, at.model_capacity
+    )
     compactor = Compactor(sessions, store, selection, events, meters, summaries)
     return Core(
         store=store,

@@ -14,7 +14,7 @@ from contextengine_server.api.requests import (
 )
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.context_engine import ContextEngineCommands
-from contextengine_server.compaction.proposal import Decision
+from contextengine_server.compaction.proposal import ProposalOutcome
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.slots import summary_info
@@ -45,7 +45,7 @@ class CompactionCalls:
             request.refuse_reason,
         )
         return pb.CommitCompactionResponse(
-            committed=done.decision is Decision.COMMITTED,
+            committed=done.decision is ProposalOutcome.COMMITTED,
             reason=done.decision.value,
             generation=done.generation,
             revision=done.revision,

@@ -14,7 +14,7 @@ from contextengine_server.api import projection_options as options_in
 from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.api.projection_items import parts_in
 from contextengine_server.api.projection_reply import EncodedReply, reply_of
-from contextengine_server.errors import InvalidField, ProjectionTooLarge, Violation
+from contextengine_server.errors import FieldViolation, InvalidField, ProjectionTooLarge
 from contextengine_server.projection.model import Item, ProjectionImpossible
 from contextengine_server.projection.targets import Targets
 from contextengine_server.projection.task import Task
@@ -80,7 +80,7 @@ class Projector:
             name = options_in.field_named(error.field, options, field)
             if error.limit:
                 raise ProjectionTooLarge(
-                    f"{name}: {error}", violations=[Violation(name, str(error))]
+                    f"{name}: {error}", violations=[FieldViolation(name, str(error))]
                 ) from None
             raise InvalidField(name, str(error)) from None
         return reply_of(target, options.renderer or target.renderer_names[0], done)

@@ -17,11 +17,11 @@ def main() -> None:
     """Runs the command that was typed. What a user can mend is one line on standard error, never a
     traceback."""
     from contextengine_server.cli.application import app
-    from contextengine_server.cli.output import Failure, complain
+    from contextengine_server.cli.output import CommandFailed, complain
 
     try:
         app(prog_name="contextengine")
-    except Failure as failure:
+    except CommandFailed as failure:
         if failure.text:
             complain(failure.text)
         sys.exit(failure.status)

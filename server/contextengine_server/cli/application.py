@@ -151,9 +151,9 @@ def replay(
     where the context does not fit it compacts and asks again. Background compaction is waited for,
     as a model's answer would take longer. The session stays, to be looked at with `show`.
     """
-    from contextengine_server.cli.replay import Plan, replay_file
+    from contextengine_server.cli.replay import ReplayPlan, replay_file
 
-    plan = Plan(agent, session, budget, engine, way, limit, sessions, explain)
+    plan = ReplayPlan(agent, session, budget, engine, way, limit, sessions, explain)
     run(replay_file(where, file, plan, json))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient
@@ -118,7 +118,7 @@ class Missing(Enum):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a command's work. Refusals of the service become Failure."""
+    """Runs a command's work. Refusals of the service become CommandFailed."""
     # What gRPC itself would log of a connection that fails, our own message says.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from contextengine import ContextEngineError
@@ -126,9 +126,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return event_loop(work)
     except ContextEngineError as error:
-        raise Failure(explain(error)) from error
+        raise CommandFailed(explain(error)) from error
     except KeyboardInterrupt:
-        raise Failure("", 130) from None
+        raise CommandFailed("", 130) from None
 
 
 def event_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -163,10 +163,12 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
     """A client of the server that `where` names; where none is named and none runs, of one opened
     on the store."""
     if where.address and where.store:
-        raise Failure("--address names a server and --store a database: give one of the two", 2)
+        raise CommandFailed(
+            "--address names a server and --store a database: give one of the two", 2
+        )
     if where.address:
         if not await answers(where.address):
-            raise Failure(
+            raise CommandFailed(
                 f"no server answers at {where.address}: start one with `contextengine serve"
                 f" --address {where.address}`, or leave --address (CONTEXTENGINE_ADDRESS) out to"
                 " open the store"
@@ -184,13 +186,13 @@ async def connected(where: Where, missing: Missing = Missing.REFUSE) -> AsyncIte
 
 
 def settings_of(where: Where) -> Settings:
-    """The settings that `where` names. Raises Failure."""
+    """The settings that `where` names. Raises CommandFailed."""
     from contextengine_server.config.load import SettingsError, load_settings
 
     try:
         return load_settings(where.config, {"store.url": where.store or None})
     except SettingsError as error:
-        raise Failure(
+        raise CommandFailed(
             "the settings cannot be used: " + "; ".join(map(str, error.problems)), 2
         ) from error
 
@@ -229,7 +231,7 @@ async def _server(where: Where, address: str) -> AsyncIterator[AsyncClient]:
         except (DeadlinePassed, Unavailable) as error:
             if error.reason:
                 raise
-            raise Failure(
+            raise CommandFailed(
                 f"what listens at {address} does not answer as a contextengine server"
                 f" ({error.message}): does it speak TLS (--tls, --ca), or is it another program"
                 " (give --address, or --store to open the database)?"
@@ -249,7 +251,7 @@ def _client(where: Where, address: str) -> AsyncClient:
             max_message_bytes=2**31 - 1,
         )
     except (ValueError, OSError) as error:
-        raise Failure(str(error)) from error
+        raise CommandFailed(str(error)) from error
 
 
 @asynccontextmanager
@@ -271,7 +273,7 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
     try:
         if (await kind.outlook(url)).readiness is Readiness.ABSENT:
             if missing is Missing.REFUSE:
-                raise Failure(
+                raise CommandFailed(
                     f"no server answers at {settings.server.address}, and there is no database at"
                     f" {kind.place(url)}: start a server with `contextengine serve`, or name one"
                     " with --address or a store with --store"
@@ -295,7 +297,7 @@ async def _opened(where: Where, settings: Settings, missing: Missing) -> AsyncIt
 
 
 def _refused(settings: Settings, error: Exception) -> Exception:
-    """What keeps the store from being opened, as Failure; a defect as it is."""
+    """What keeps the store from being opened, as CommandFailed; a defect as it is."""
     from contextengine_server.cli.serve import refusal
     from contextengine_server.store.errors import StoreInUse
 
@@ -307,4 +309,4 @@ def _refused(settings: Settings, error: Exception) -> Exception:
             f"no server answers at {settings.server.address}, but {text}. Name that server with"
             " --address or CONTEXTENGINE_ADDRESS"
         )
-    return Failure(text)
+    return CommandFailed(text)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from contextengine_server.cli.connection import Where, answers, connected, settings_of
-from contextengine_server.cli.output import Failure, one_line, print_json, print_table
+from contextengine_server.cli.output import CommandFailed, one_line, print_json, print_table
 from contextengine_server.cli.serve import refusal
 from contextengine_server.health.checks import ERROR, OK, WARNING, Check, healthy
 
@@ -23,7 +23,7 @@ async def diagnose(where: Where, session: str, agent: str, repair: bool, json: b
     """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
     session."""
     if repair and not session:
-        raise Failure("--repair needs --session: name the session to mend", 2)
+        raise CommandFailed("--repair needs --session: name the session to mend", 2)
     source, checks = await _checks(where, session, agent, repair)
     print_checks(checks, source, json)
     return healthy(checks)
@@ -47,7 +47,7 @@ async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple
         return f"the server at {where.address}", await _asked(where, session, agent, repair)
     try:
         settings = settings_of(where)
-    except Failure as failure:
+    except CommandFailed as failure:
         advice = (
             "Correct it; docs/configuration.md and `contextengine config show` have every name."
         )
@@ -57,7 +57,9 @@ async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple
             where, session, agent, repair
         )
     if session:
-        raise Failure("--session needs a running server: start one, or name it with --address", 2)
+        raise CommandFailed(
+            "--session needs a running server: start one, or name it with --address", 2
+        )
     return "this command: no server answers", await _looked(settings)
 
 

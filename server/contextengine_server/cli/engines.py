@@ -6,7 +6,13 @@ import json as jsonlib
 from typing import Any
 
 from contextengine_server.cli.connection import Missing, Where, connected
-from contextengine_server.cli.output import Failure, plain, print_facts, print_json, print_table
+from contextengine_server.cli.output import (
+    CommandFailed,
+    plain,
+    print_facts,
+    print_json,
+    print_table,
+)
 
 
 async def list_engines(where: Where, json: bool) -> None:
@@ -85,11 +91,11 @@ async def use_engine(
     from contextengine import SessionRef
 
     if clear and (engine or options):
-        raise Failure(
+        raise CommandFailed(
             "--clear takes back what was chosen: give no engine and no options with it", 2
         )
     if not clear and not engine and not options:
-        raise Failure(
+        raise CommandFailed(
             "name an engine (`contextengine engines list` shows them), or --option, or --clear", 2
         )
     if session and not agent:
@@ -112,12 +118,14 @@ async def use_engine(
 
 def parse_options(pairs: list[str]) -> dict[str, Any]:
     """`name=value` pairs; a value that is JSON is taken as JSON, any other as text. Raises
-    Failure."""
+    CommandFailed."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator or not name.strip():
-            raise Failure(f"--option {pair}: must be name=value, such as freshTailTurns=12", 2)
+            raise CommandFailed(
+                f"--option {pair}: must be name=value, such as freshTailTurns=12", 2
+            )
         try:
             values[name.strip()] = jsonlib.loads(value)
         except ValueError:

@@ -36,7 +36,7 @@ _JOB_WAIT_S = 60.0
 """How long background work is waited for: twice what a summary may take by default."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class TranscriptTurn(msgspec.Struct, frozen=True):
     """A turn's place in its transcript: indexes from 0, the last one excluded."""
 
     first: int
@@ -45,7 +45,7 @@ class Turn(msgspec.Struct, frozen=True):
     """How many messages of the transcript are known at each call of the model."""
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
+def turns_of(messages: Sequence[Message]) -> list[TranscriptTurn]:
     """The turns of a transcript. What stands before the first user message belongs to the first
     turn."""
     starts = [index for index, message in enumerate(messages) if message.role == ROLE_USER]
@@ -53,7 +53,7 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
     turns = []
     for first, last in pairwise(edges):
         calls = tuple(i for i in range(first, last) if messages[i].role == ROLE_ASSISTANT and i)
-        turns.append(Turn(first, last, calls or (last,)))
+        turns.append(TranscriptTurn(first, last, calls or (last,)))
     return turns
 
 
@@ -93,7 +93,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Harness:
+class SimulatedHarness:
     """Holds what a harness holds: its last list, its epoch, and how much of the transcript it has
     handed over."""
 
@@ -202,7 +202,7 @@ class Harness:
             await asyncio.sleep(_POLL_S)
 
 
-def spent(harness: Harness) -> Cost:
+def spent(harness: SimulatedHarness) -> Cost:
     """What was spent since the last time this was asked."""
     cost, harness.cost = harness.cost, Cost()
     return cost

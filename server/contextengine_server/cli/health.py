@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contextengine_server.cli.connection import Where, dialled, settings_of
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 
 
 def check_health(
@@ -18,8 +18,8 @@ def check_health(
     config: Path | None,
     timeout: float,
 ) -> str:
-    """The state that the server reports, SERVING or another. Raises Failure where none answers in
-    time."""
+    """The state that the server reports, SERVING or another. Raises CommandFailed where none
+    answers in time."""
     # What gRPC itself would log of a connection that fails, our own message says.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import grpc
@@ -30,7 +30,7 @@ def check_health(
         try:
             roots = authority.read_bytes() if authority is not None else None
         except OSError as error:
-            raise Failure(f"--ca {authority}: cannot be read: {error.strerror}", 2) from error
+            raise CommandFailed(f"--ca {authority}: cannot be read: {error.strerror}", 2) from error
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(roots))
     else:
         channel = grpc.insecure_channel(target)
@@ -40,12 +40,12 @@ def check_health(
             answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout)
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
-                raise Failure(
+                raise CommandFailed(
                     f"--service {service}: the server at {target} has no such service; leave it out"
                     " for the server as a whole",
                     2,
                 ) from error
-            raise Failure(
+            raise CommandFailed(
                 f"the server at {target} does not answer ({error.code().name}): is it running"
                 " there, and does it speak TLS (--tls, --ca)?"
             ) from error

@@ -23,7 +23,7 @@ _CONTROL = re.compile(
 )
 
 
-class Failure(Exception):
+class CommandFailed(Exception):
     """A command cannot go on: what is wrong and what to do, for people, and the exit status. No
     text: nothing is said."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.connection import Where, connected
-from contextengine_server.cli.output import Failure, note, print_json, print_table, printable
+from contextengine_server.cli.output import CommandFailed, note, print_json, print_table, printable
 
 if TYPE_CHECKING:
     from contextengine_server.projection.target import Target
@@ -18,8 +18,8 @@ REFUSED = 2
 
 
 def target_named(name: str) -> Target:
-    """The target that is called so. Raises Failure with the names that there are, and why others
-    cannot be used."""
+    """The target that is called so. Raises CommandFailed with the names that there are, and why
+    others cannot be used."""
     from contextengine_server.plugins.targets import installed_targets
 
     found = installed_targets()
@@ -27,7 +27,7 @@ def target_named(name: str) -> Target:
     if target is None:
         why = [str(one) for one in found.broken if one.name == name]
         there_are = f"there is no such target; there are {', '.join(found.targets.names)}"
-        raise Failure(f"--to {name}: {'; '.join(why) or there_are}", REFUSED)
+        raise CommandFailed(f"--to {name}: {'; '.join(why) or there_are}", REFUSED)
     return target
 
 
@@ -94,17 +94,17 @@ async def project_session(
 
 
 def check_file(file: Path, target: str, model: str) -> None:
-    """Prints what the target's rules find in a file of its form. Raises Failure where a rule is
-    broken."""
+    """Prints what the target's rules find in a file of its form. Raises CommandFailed where a rule
+    is broken."""
     form = target_named(target)
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Failure(f"{file} cannot be read: {error.strerror}") from error
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise Failure(f"{file} is not valid JSON: {error}") from error
+        raise CommandFailed(f"{file} is not valid JSON: {error}") from error
     if _say(body, form, model):
-        raise Failure("", status=1)
+        raise CommandFailed("", status=1)
     print(f"ok: {file} keeps the rules of {target}")
 
 

@@ -12,7 +12,14 @@ import msgspec
 
 from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.items import print_assembly, print_decisions
-from contextengine_server.cli.output import Failure, console, plain, print_json, print_table, size
+from contextengine_server.cli.output import (
+    CommandFailed,
+    console,
+    plain,
+    print_json,
+    print_table,
+    size,
+)
 from contextengine_server.cli.transcripts import read_sessions
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from contextengine_server.cli.harness import Cost, Step
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ReplayPlan(msgspec.Struct, frozen=True):
     """How to replay."""
 
     agent: str
@@ -142,7 +149,7 @@ def totals(replayed: list[Replayed]) -> dict[str, Any]:
     }
 
 
-async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
+async def replay_file(where: Where, file: Path, plan: ReplayPlan, json: bool) -> None:
     """Replays the sessions of a file and prints a table for each, then the totals."""
     done: list[Replayed] = []
     async with connected(where, Missing.CREATE) as client:
@@ -151,7 +158,7 @@ async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
                 if plan.sessions is not None and len(done) >= plan.sessions:
                     break
                 if plan.session and done:
-                    raise Failure(
+                    raise CommandFailed(
                         f"{file} holds several sessions, and --session names one: add --sessions 1",
                         2,
                     )
@@ -167,12 +174,15 @@ async def replay_file(where: Where, file: Path, plan: Plan, json: bool) -> None:
 
 
 async def replay(
-    client: AsyncClient, transcript: Transcript, plan: Plan, advance: Callable[[str, int], None]
+    client: AsyncClient,
+    transcript: Transcript,
+    plan: ReplayPlan,
+    advance: Callable[[str, int], None],
 ) -> Replayed:
     """Replays one session."""
     from contextengine import SessionRef, new_id, with_ids
     from contextengine.types import Budget
-    from contextengine_server.cli.harness import Harness, spent, turns_of, without_ids
+    from contextengine_server.cli.harness import SimulatedHarness, spent, turns_of, without_ids
 
     session_id = plan.session or f"{transcript.session_id}-{new_id()[-8:]}"
     ref = SessionRef(agent_id=plan.agent, session_id=session_id)
@@ -183,7 +193,7 @@ async def replay(
         without_ids(transcript.messages) if plan.way == "live" else with_ids(transcript.messages)
     )
     budget = None if plan.budget is None else Budget(message_tokens=plan.budget)
-    harness = Harness(client, ref, plan.way, budget)
+    harness = SimulatedHarness(client, ref, plan.way, budget)
     updates = list(transcript.updates)
     if transcript.model or transcript.provider:
         await client.update_model(ref, model=transcript.model, provider=transcript.provider)
@@ -212,14 +222,14 @@ async def _must_be_new(client: AsyncClient, ref: SessionRef) -> None:
         await client.sessions.get(ref)
     except SessionNotFound:
         return
-    raise Failure(
+    raise CommandFailed(
         f"session {ref.session_id!r} of agent {ref.agent_id!r} exists: replay under another"
         f" --session, or erase it with `contextengine sessions delete {ref.session_id} --agent"
         f" {ref.agent_id}`"
     )
 
 
-def print_session(replayed: Replayed, plan: Plan) -> None:
+def print_session(replayed: Replayed, plan: ReplayPlan) -> None:
     """The table of a session, its totals and, when asked for, what became of every message."""
     rows = [
         (
@@ -275,7 +285,7 @@ def print_totals(sums: dict[str, Any], title: str) -> None:
     )
 
 
-def _as_json(replayed: Replayed, plan: Plan) -> dict[str, Any]:
+def _as_json(replayed: Replayed, plan: ReplayPlan) -> dict[str, Any]:
     from dataclasses import asdict
 
     found = {

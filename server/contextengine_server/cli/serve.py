@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.connection import event_loop
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from contextengine_server.config.settings import Settings
@@ -17,8 +17,8 @@ REFUSED = 2
 
 
 def serve(config: Path | None, flags: dict[str, Any]) -> None:
-    """Serves until SIGTERM or SIGINT. Raises Failure with status 2 where it may not start, saying
-    what to set."""
+    """Serves until SIGTERM or SIGINT. Raises CommandFailed with status 2 where it may not start,
+    saying what to set."""
     from contextengine_server.config.lint import config_lint
     from contextengine_server.config.load import SettingsError, load_settings
     from contextengine_server.telemetry.logs import configure_logging
@@ -26,13 +26,13 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
     try:
         settings = load_settings(config, flags)
     except SettingsError as error:
-        raise Failure("not started:\n" + _lines(map(str, error.problems)), REFUSED) from error
+        raise CommandFailed("not started:\n" + _lines(map(str, error.problems)), REFUSED) from error
     # Errors of other groups leave a server that can be asked what is wrong.
     found = [
         f for f in config_lint(settings) if f.status == "error" and f.name.startswith("server.")
     ]
     if found:
-        raise Failure(
+        raise CommandFailed(
             "not started:\n" + _lines(f"{f.name}: {f.found}. {f.advice}" for f in found), REFUSED
         )
     logs = settings.telemetry.logs
@@ -52,7 +52,7 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
         text = refusal(error)
         if started or text is None:
             raise
-        raise Failure(f"not started: {text}", REFUSED) from error
+        raise CommandFailed(f"not started: {text}", REFUSED) from error
 
 
 def refusal(error: BaseException) -> str | None:
@@ -79,7 +79,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """`path=value` pairs by path; values are YAML. Raises Failure."""
+    """`path=value` pairs by path; values are YAML. Raises CommandFailed."""
     if not pairs:
         return {}
     import yaml  # late: most servers are started without
@@ -88,13 +88,15 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         path, separator, value = pair.partition("=")
         if not separator or not path.strip():
-            raise Failure(
+            raise CommandFailed(
                 f"--set {pair}: must be path=value, such as engine.default=legacy", REFUSED
             )
         try:
             flags[path.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise Failure(f"--set {path}: the value is not valid YAML: {error}", REFUSED) from error
+            raise CommandFailed(
+                f"--set {path}: the value is not valid YAML: {error}", REFUSED
+            ) from error
     return flags
 
 

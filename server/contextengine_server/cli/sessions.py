@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from contextengine_server.cli.connection import Where, connected
 from contextengine_server.cli.items import print_assembly, print_decisions, print_summaries
 from contextengine_server.cli.output import (
-    Failure,
+    CommandFailed,
     note,
     plain,
     print_facts,
@@ -104,7 +104,7 @@ async def compact_session(
                 f" {asked.instructions}"
             )
     if not reply.ok:
-        raise Failure(f"the compaction failed: {reply.reason}")
+        raise CommandFailed(f"the compaction failed: {reply.reason}")
 
 
 async def session_status(where: Where, session: str, agent: str, json: bool) -> None:

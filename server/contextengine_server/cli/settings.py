@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.cli.output import Failure, note, print_json, print_table
+from contextengine_server.cli.output import CommandFailed, note, print_json, print_table
 from contextengine_server.cli.serve import parse_settings
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ def import_file(file: Path, output: Path | None, force: bool) -> None:
     from contextengine_server.config.schema import OptionsError
 
     if output is not None and output.exists() and not force:
-        raise Failure(f"{output} exists: give another file, or --force to overwrite it")
+        raise CommandFailed(f"{output} exists: give another file, or --force to overwrite it")
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{file} cannot be read: {error}") from error
+        raise CommandFailed(f"{file} cannot be read: {error}") from error
     try:
         made = import_config(text, str(file))
     except OptionsError as error:
-        raise Failure("; ".join(map(str, error.problems))) from error
+        raise CommandFailed("; ".join(map(str, error.problems))) from error
     if made.mapped:
         rows = [(entry.source, entry.ours, _word(entry.value)) for entry in made.mapped]
         print_table((f"mapped from {made.format}", "ours", "value"), rows, stderr=True)
@@ -45,7 +45,7 @@ def import_file(file: Path, output: Path | None, force: bool) -> None:
     try:
         output.write_text(made.settings_yaml, encoding="utf-8")
     except OSError as error:
-        raise Failure(f"{output} cannot be written: {error.strerror}") from error
+        raise CommandFailed(f"{output} cannot be written: {error.strerror}") from error
     note(f"written to {output}: `contextengine config check --config {output}` checks it")
 
 
@@ -82,9 +82,9 @@ def hash_from_stdin() -> str:
     token = getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.read()
     token = token.strip()
     if not token:
-        raise Failure("no token on standard input: `openssl rand -hex 32` makes a good one")
+        raise CommandFailed("no token on standard input: `openssl rand -hex 32` makes a good one")
     if any(character.isspace() for character in token):
-        raise Failure("a token has no space in it: give one token")
+        raise CommandFailed("a token has no space in it: give one token")
     return hash_token(token)
 
 
@@ -109,7 +109,7 @@ def _load(config: Path | None, pairs: list[str]) -> Settings:
         return load_settings(config, parse_settings(pairs))
     except SettingsError as error:
         lines = "\n".join(f"  {problem}" for problem in error.problems)
-        raise Failure(f"the settings cannot be used:\n{lines}") from error
+        raise CommandFailed(f"the settings cannot be used:\n{lines}") from error
 
 
 def _word(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
     from contextengine.formats import Transcript
@@ -16,8 +16,8 @@ FORMATS = {"openai": "openai.chat", "pi": "pi", "anthropic": "anthropic.messages
 
 
 def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
-    """The sessions of a file, one after the other. Raises Failure, and TranscriptError that names
-    the line.
+    """The sessions of a file, one after the other. Raises CommandFailed, and TranscriptError that
+    names the line.
 
     With another `format` than `auto`, a file that is not of it is refused.
     """
@@ -27,9 +27,9 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
         ours = _is_export(file)
         transcripts = iter([_exported(file)]) if ours else read_transcript(file)
     except OSError as error:
-        raise Failure(f"{file} cannot be read: {error.strerror}") from error
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
     if format != "auto" and ours != (format == "jsonl"):
-        raise Failure(
+        raise CommandFailed(
             f"{file} is {'' if ours else 'not '}what `export --format jsonl` writes, and --format"
             f" is {format}"
         )
@@ -37,7 +37,7 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
         if format in FORMATS and transcript.messages:
             found = transcript.messages[0].native.format
             if found != FORMATS[format]:
-                raise Failure(f"{file} reads as {found}, and --format is {format}")
+                raise CommandFailed(f"{file} reads as {found}, and --format is {format}")
         yield transcript
 
 

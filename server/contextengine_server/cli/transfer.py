@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from contextengine_server.cli.connection import Missing, Where, connected
-from contextengine_server.cli.output import Failure, console, note, print_json, shown
+from contextengine_server.cli.output import CommandFailed, console, note, print_json, shown
 from contextengine_server.cli.transcripts import read_sessions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def import_file(
                 for transcript in transcripts:
                     replies.append(await _import(client, agent, transcript, advance))
             except TranscriptError as error:
-                raise Failure(f"{error}. {_so_far(replies)}") from error
+                raise CommandFailed(f"{error}. {_so_far(replies)}") from error
     stored = sum(reply.stored_count for reply in replies)
     duplicates = sum(reply.duplicate_count for reply in replies)
     tokens = sum(reply.tokens for reply in replies)
@@ -86,7 +86,9 @@ def _only(transcripts: Iterator[Transcript], file: Path, session: str) -> Iterat
 
     found = list(transcripts)
     if len(found) != 1:
-        raise Failure(f"{file} holds {len(found)} sessions: --session names one; leave it out", 2)
+        raise CommandFailed(
+            f"{file} holds {len(found)} sessions: --session names one; leave it out", 2
+        )
     return iter([replace(found[0], session_id=session)])
 
 
@@ -138,7 +140,7 @@ async def export_session(
                 count = await _write(rows, out, format)
             partial.replace(output)
         except OSError as error:
-            raise Failure(f"{output} cannot be written: {error.strerror}") from error
+            raise CommandFailed(f"{output} cannot be written: {error.strerror}") from error
         finally:
             partial.unlink(missing_ok=True)
         note(f"{count:,} messages written to {output}")
@@ -167,7 +169,7 @@ async def _write(rows: AsyncStream[ExportResponse], out: BinaryIO, format: str) 
         elif kind == "message":
             message = row.message.message
             if not message.HasField("native"):
-                raise Failure(
+                raise CommandFailed(
                     f"message {row.message.sequence} has no native form: it came without one; use"
                     " --format jsonl or openai"
                 )
@@ -187,7 +189,7 @@ async def delete_session(where: Where, session: str, agent: str, cascade: bool) 
             SessionRef(agent_id=agent, session_id=session), cascade=cascade
         )
     if not gone.deleted:
-        raise Failure(
+        raise CommandFailed(
             f"there is no session {session!r} of agent {agent!r}: `contextengine sessions list`"
             " shows them"
         )

@@ -33,7 +33,7 @@ from contextengine_server.compaction.request import (
     Precondition,
     precondition_of,
 )
-from contextengine_server.compaction.summary_request import Summaries
+from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.scope import Scope
@@ -77,7 +77,7 @@ class Compactor(msgspec.Struct, frozen=True):
     selection: Selection
     events: Events
     meters: Meters
-    summaries: Summaries
+    summaries: SummaryRequests
 
     async def compact(
         self, address: Address, engine: Engine, wanted: CompactionRequest

@@ -30,7 +30,7 @@ from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine, NothingToDo
-from contextengine_server.errors import RowNotFound, Violation
+from contextengine_server.errors import FieldViolation, RowNotFound
 from contextengine_server.session.address import Address
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.session import Session
@@ -44,7 +44,7 @@ EXPIRES_MS = 10 * 60_000
 """How long a proposal may be taken: a harness decides within one of its turns."""
 
 
-class Decision(StrEnum):
+class ProposalOutcome(StrEnum):
     """What became of a proposal, in the words of the wire."""
 
     COMMITTED = ""
@@ -137,7 +137,7 @@ class Proposals(msgspec.Struct, frozen=True):
             return view
         return await with_oldest(self.store, view, session.encoding.shaper, engine.chunk)
 
-    async def decide(self, session: Session, proposal_id: str, accept: bool) -> Decision:
+    async def decide(self, session: Session, proposal_id: str, accept: bool) -> ProposalOutcome:
         """Takes or refuses a proposal, once: what was decided first stands. The session is locked.
         Raises RowNotFound."""
         known = await self.store.reply(session.scope, _name(proposal_id))
@@ -145,21 +145,21 @@ class Proposals(msgspec.Struct, frozen=True):
             raise RowNotFound(
                 f"proposal_id: the session has no proposal {proposal_id[:64]!r}: give the id that"
                 " Compact answered",
-                violations=[Violation("proposal_id", "no such proposal")],
+                violations=[FieldViolation("proposal_id", "no such proposal")],
                 metadata={"field": "proposal_id"},
             )
         decided = await self.store.reply(session.scope, _name(proposal_id, decided=True))
         if decided is not None:
-            return Decision(decided.reply.decode())
+            return ProposalOutcome(decided.reply.decode())
         kept = orjson.loads(known.reply)
         if not accept:
             return await self._refused(session, proposal_id)
         if self.clock_ms() >= kept["expires_ms"]:
-            return Decision.EXPIRED
+            return ProposalOutcome.EXPIRED
         tries = 0
         while True:
             if list(structs.astuple(precondition_of(session))) != kept["ground"]:
-                return Decision.CHANGED
+                return ProposalOutcome.CHANGED
             head = replace(self.sessions.next_head(session), ended=session.require().ended)
             rows = _rows(kept["rows"], head, session.view)
             head, state = compacted_head(head, session, rows, session.state, kept["force"])
@@ -171,12 +171,14 @@ class Proposals(msgspec.Struct, frozen=True):
                         expected_revision=session.revision,
                         summaries=rows,
                         reply=StoredReply(
-                            _name(proposal_id, decided=True), b"", Decision.COMMITTED.encode()
+                            _name(proposal_id, decided=True),
+                            b"",
+                            ProposalOutcome.COMMITTED.encode(),
                         ),
                     )
                 )
             except DuplicateRequest as duplicate:
-                return Decision(duplicate.stored.reply.decode())
+                return ProposalOutcome(duplicate.stored.reply.decode())
             except RevisionConflict:
                 tries += 1
                 await self.sessions.lost_race(session, tries)
@@ -185,14 +187,20 @@ class Proposals(msgspec.Struct, frozen=True):
             self.compactor.place(session, rows)
             for row in rows:
                 self.compactor.announce(session, kept["engine"], row)
-            return Decision.COMMITTED
+            return ProposalOutcome.COMMITTED
 
-    async def _refused(self, session: Session, proposal_id: str) -> Decision:
+    async def _refused(self, session: Session, proposal_id: str) -> ProposalOutcome:
         """The first decision stands, also where another replica made it at the same time."""
         name = _name(proposal_id, decided=True)
-        await self.store.remember(session.scope, StoredReply(name, b"", Decision.REFUSED.encode()))
+        await self.store.remember(
+            session.scope, StoredReply(name, b"", ProposalOutcome.REFUSED.encode())
+        )
         decided = await self.store.reply(session.scope, name)
-        return Decision(decided.reply.decode()) if decided is not None else Decision.REFUSED
+        return (
+            ProposalOutcome(decided.reply.decode())
+            if decided is not None
+            else ProposalOutcome.REFUSED
+        )
 
 
 def _apart(view: View) -> View:

@@ -51,7 +51,7 @@ note that counts stands in. The first two are Comis's (docs/dag.md#events)."""
 _ROLES = {1: "user", 2: "assistant", 3: "tool", 4: "system", 5: "developer", 6: "custom"}
 
 
-class Summaries(msgspec.Struct):
+class SummaryRequests(msgspec.Struct):
     """Asks the summarizers for the summaries of sessions."""
 
     summarizer: Summarizer

@@ -17,7 +17,7 @@ import yaml
 from contextengine_server.config.formats import Keyed, read_json5, read_yaml
 from contextengine_server.config.hosts import HOSTS, recognise
 from contextengine_server.config.schema import OptionsError, Problem
-from contextengine_server.config.source import Ignored, Mapped, Path, Source, show
+from contextengine_server.config.source import HostConfig, Ignored, Mapped, Path, show
 from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.plugins.engines import installed_engines
 
@@ -44,7 +44,9 @@ def import_config(text: str, name: str = "", engines: Catalogue | None = None) -
     """
     data = _read(text, name or "the text")
     host = recognise(data, name)
-    source = Source(host, dict(_leaves(data)), installed_engines() if engines is None else engines)
+    source = HostConfig(
+        host, dict(_leaves(data)), installed_engines() if engines is None else engines
+    )
     for path in _shadowed(data):
         source.ignored.append(Ignored(show(path), "given again further down; the last one counts"))
     HOSTS[host](source)
@@ -83,7 +85,7 @@ def _shadowed(value: Any, path: Path = ()) -> Iterator[Path]:
         yield from _shadowed(inner, (*path, key))
 
 
-def _document(source: Source) -> str:
+def _document(source: HostConfig) -> str:
     rows = [f"# Taken over from a configuration of {source.format}."]
     # A note may quote the file: nothing in it may end the comment.
     rows += [

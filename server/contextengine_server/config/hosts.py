@@ -7,7 +7,7 @@ from typing import Any
 
 from contextengine_server.config.policy import FORMER, GROUP
 from contextengine_server.config.schema import OptionsError, Problem, describe
-from contextengine_server.config.source import Path, Source, show
+from contextengine_server.config.source import HostConfig, Path, show
 
 _STAYS = "stays with the runtime"
 _SUMMARIZER = "the runtime's own summarizer; ours are set by summarizer.endpoints"
@@ -73,7 +73,7 @@ def recognise(data: Mapping[str, Any], name: str) -> str:
     )
 
 
-def openclaw(source: Source) -> None:
+def openclaw(source: HostConfig) -> None:
     """OpenClaw, Genesis, FluffBuzz: the slot, the plugin in it, and what of the runtime's own
     compaction concerns us."""
     slot: Path = ("plugins", "slots", "contextEngine")
@@ -117,7 +117,7 @@ def openclaw(source: Source) -> None:
     )
 
 
-def _openclaw_plugins(source: Source, chosen: str) -> None:
+def _openclaw_plugins(source: HostConfig, chosen: str) -> None:
     config: Path = ("plugins", "entries", chosen, "config")
     if chosen == "lossless-claw":
         for path in [path for path in source.leaves if path[:-1] == config]:
@@ -144,7 +144,7 @@ def _openclaw_plugins(source: Source, chosen: str) -> None:
     source.ignore_rest(("plugins",), f"the loading of plugins {_STAYS}")
 
 
-def _switched_off(source: Source, chosen: str) -> Path | None:
+def _switched_off(source: HostConfig, chosen: str) -> Path | None:
     """The key that keeps the chosen plugin from being loaded."""
     if chosen in ("", "none", "legacy"):
         return None
@@ -162,7 +162,7 @@ def _switched_off(source: Source, chosen: str) -> Path | None:
     return None
 
 
-def hermes(source: Source) -> None:
+def hermes(source: HostConfig) -> None:
     """Hermes: the engine, and the switch of compression; the other keys are the compressor's
     own."""
     engine: Path = ("context", "engine")
@@ -205,7 +205,7 @@ def hermes(source: Source) -> None:
     source.ignore_rest(("auxiliary", "compression"), _SUMMARIZER)
 
 
-def comis(source: Source) -> None:
+def comis(source: HostConfig) -> None:
     """Comis: one agent's contextEngine becomes ours; where other agents differ, an operator
     assigns."""
     agents = dict.fromkeys(
@@ -259,7 +259,7 @@ def comis(source: Source) -> None:
     source.ignore_rest(("agents",), f"not a setting of the context engine; {_STAYS}")
 
 
-def pyclaw(source: Source) -> None:
+def pyclaw(source: HostConfig) -> None:
     """PyClaw: the plugin and its ceiling; layers and strategy are the layered engine's own."""
     base: Path = ("context", "engine")
     plugin, enabled = (*base, "plugin"), (*base, "compaction", "enabled")
@@ -290,7 +290,7 @@ def pyclaw(source: Source) -> None:
     source.ignore_rest(base, "an option of the layered engine, not a setting of this version")
 
 
-HOSTS: dict[str, Callable[[Source], None]] = {
+HOSTS: dict[str, Callable[[HostConfig], None]] = {
     "openclaw": openclaw,
     "genesis": openclaw,
     "fluffbuzz": openclaw,
@@ -301,7 +301,7 @@ HOSTS: dict[str, Callable[[Source], None]] = {
 """How each host's leaves are taken over."""
 
 
-def _choose(source: Source, path: Path, name: str) -> None:
+def _choose(source: HostConfig, path: Path, name: str) -> None:
     why = _COUNTERPARTS.get(name, "")
     if name == "default" and source.format != "pyclaw":
         why, engine = "", name
@@ -310,7 +310,7 @@ def _choose(source: Source, path: Path, name: str) -> None:
     source.choose(path, engine, why and f"{why[0].upper()}{why[1:]}.")
 
 
-def _options(source: Source, engine_id: str) -> set[str]:
+def _options(source: HostConfig, engine_id: str) -> set[str]:
     """The options that an engine has, by their paths."""
     models = (one.options for one in source.engines.registrations if one.id == engine_id)
     return {doc.path for model in models for doc in describe(model)}

@@ -26,7 +26,7 @@ LEAST_LEFT = 4
 """Reserves should leave at least this part (a quarter) of the default window."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class SettingCheck(msgspec.Struct, frozen=True):
     """One check: how it is, and what to do."""
 
     name: str
@@ -37,7 +37,7 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-def config_lint(settings: Settings) -> list[Finding]:
+def config_lint(settings: Settings) -> list[SettingCheck]:
     """Every check, in the order of the settings."""
     return [
         *_trust(settings),
@@ -70,7 +70,7 @@ def _reserves(budget: BudgetSettings, window: int) -> int:
     return math.ceil(budget.output_reserve + margin + budget.rot_buffer_ratio * window)
 
 
-def _trust(settings: Settings) -> Iterator[Finding]:
+def _trust(settings: Settings) -> Iterator[SettingCheck]:
     server, tokens = settings.server, settings.auth.tokens
     if server.is_loopback:
         callers = (
@@ -78,9 +78,13 @@ def _trust(settings: Settings) -> Iterator[Finding]:
             if tokens
             else "no credentials: every caller is tenant `default`"
         )
-        yield Finding("server.address", "ok", f"{server.address} is this machine alone; {callers}")
+        yield SettingCheck(
+            "server.address", "ok", f"{server.address} is this machine alone; {callers}"
+        )
     elif server.tls.enabled and tokens:
-        yield Finding("server.address", "ok", f"{server.address} with TLS and {len(tokens)} tokens")
+        yield SettingCheck(
+            "server.address", "ok", f"{server.address} with TLS and {len(tokens)} tokens"
+        )
     else:
         missing = [
             *([] if server.tls.enabled else ["server.tls.cert_file and server.tls.key_file"]),
@@ -88,7 +92,7 @@ def _trust(settings: Settings) -> Iterator[Finding]:
         ]
         what = f"{server.address} is open to the network without {' and '.join(missing)}"
         if server.insecure:
-            yield Finding(
+            yield SettingCheck(
                 "server.address",
                 "warning",
                 f"{what}, as server.insecure allows",
@@ -99,9 +103,9 @@ def _trust(settings: Settings) -> Iterator[Finding]:
                 f"Set {' and '.join(missing)}, or listen on 127.0.0.1, or say --insecure where a"
                 " proxy checks callers."
             )
-            yield Finding("server.address", "error", what, advice)
+            yield SettingCheck("server.address", "error", what, advice)
     if tokens and not any(token.role == "operator" for token in tokens):
-        yield Finding(
+        yield SettingCheck(
             "auth.tokens",
             "warning",
             "no token has the role operator, so nobody can assign an engine",
@@ -109,7 +113,7 @@ def _trust(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _tls(settings: Settings) -> Iterator[Finding]:
+def _tls(settings: Settings) -> Iterator[SettingCheck]:
     tls = settings.server.tls
     if not tls.enabled:
         return
@@ -118,23 +122,23 @@ def _tls(settings: Settings) -> Iterator[Finding]:
         path = getattr(tls, name)
         if path and not os.access(path, os.R_OK):
             unreadable.append(name)
-            yield Finding(
+            yield SettingCheck(
                 f"server.tls.{name}",
                 "error",
                 f"{path} cannot be read",
                 "Correct the path or the file's permissions.",
             )
     if not unreadable:
-        yield Finding(
+        yield SettingCheck(
             "server.tls",
             "ok",
             "the files are there" + (", clients are checked" if tls.client_ca_file else ""),
         )
 
 
-def _store(settings: Settings) -> Iterator[Finding]:
+def _store(settings: Settings) -> Iterator[SettingCheck]:
     if not kind_of(settings.store.url).durable:
-        yield Finding(
+        yield SettingCheck(
             "store.url",
             "warning",
             f"{settings.store.url} keeps nothing: what is acknowledged is lost with the server",
@@ -142,10 +146,10 @@ def _store(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _sizes(settings: Settings) -> Iterator[Finding]:
+def _sizes(settings: Settings) -> Iterator[SettingCheck]:
     wire, message = settings.server.max_message_bytes, settings.sessions.max_message_bytes
     if message > wire:
-        yield Finding(
+        yield SettingCheck(
             "sessions.max_message_bytes",
             "warning",
             f"a message of {message:,} bytes may be stored, and none above {wire:,} bytes can"
@@ -153,7 +157,7 @@ def _sizes(settings: Settings) -> Iterator[Finding]:
             "Raise server.max_message_bytes or lower sessions.max_message_bytes.",
         )
     if settings.sessions.cache_bytes < wire:
-        yield Finding(
+        yield SettingCheck(
             "sessions.cache_bytes",
             "warning",
             f"{settings.sessions.cache_bytes:,} bytes hold no session as large as one request of"
@@ -162,7 +166,7 @@ def _sizes(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _windows(budget: BudgetSettings) -> Iterator[Finding]:
+def _windows(budget: BudgetSettings) -> Iterator[SettingCheck]:
     default = min(budget.default_window, budget.window_cap or budget.default_window)
     left = ", ".join(f"{window // 1000:,}k: {available(budget, window):,}" for window in WINDOWS)
     found = f"left for messages, by window: {left}"
@@ -172,7 +176,7 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
         if _reserves(budget, window) >= min(window, budget.window_cap or window)
     ]
     if _reserves(budget, default) >= default:
-        yield Finding(
+        yield SettingCheck(
             "budget",
             "error",
             f"the reserves come to {_reserves(budget, default):,} of the default window of"
@@ -181,7 +185,7 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
             " window_cap.",
         )
     elif default - _reserves(budget, default) < default // LEAST_LEFT:
-        yield Finding(
+        yield SettingCheck(
             "budget",
             "warning",
             f"the reserves come to {_reserves(budget, default):,} of the default window of"
@@ -190,7 +194,7 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
             " window_cap.",
         )
     elif giving_way and giving_way[-1] >= _SMALL:
-        yield Finding(
+        yield SettingCheck(
             "budget",
             "warning",
             f"the reserves come to all of a window of {giving_way[-1]:,} tokens and have to give"
@@ -198,10 +202,10 @@ def _windows(budget: BudgetSettings) -> Iterator[Finding]:
             "Lower output_reserve, the margin or the rot buffer.",
         )
     else:
-        yield Finding("budget", "ok", found)
+        yield SettingCheck("budget", "ok", found)
 
 
-def _engines(settings: Settings) -> Iterator[Finding]:
+def _engines(settings: Settings) -> Iterator[SettingCheck]:
     """What engines say of their own options."""
     beside = Surroundings(
         available(settings.budget, settings.budget.default_window),
@@ -215,15 +219,15 @@ def _engines(settings: Settings) -> Iterator[Finding]:
             options = settings.engine.options(registration.id)
             for said in registration.findings(options, beside):
                 status: Literal["ok", "warning"] = "warning" if said.advice else "ok"
-                yield Finding(said.setting, status, said.found, said.advice)
+                yield SettingCheck(said.setting, status, said.found, said.advice)
 
 
-def _summarizers(settings: Settings) -> Iterator[Finding]:
+def _summarizers(settings: Settings) -> Iterator[SettingCheck]:
     endpoints, order = settings.summarizer.endpoints, settings.summarizer.order
     names = {endpoint.name for endpoint in endpoints} if "endpoints" in order else set()
     names |= {"runtime"} & set(order)
     if endpoints and "endpoints" not in order:
-        yield Finding(
+        yield SettingCheck(
             "summarizer.order",
             "warning",
             f"is {', '.join(order)}, so that none of the {len(endpoints)} configured endpoints is"
@@ -233,7 +237,7 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
     for option, reference in settings.summarizer.models_named():
         name = reference.partition(":")[0]
         if name not in names:
-            yield Finding(
+            yield SettingCheck(
                 option,
                 "warning",
                 f"names {name!r}, which is not an endpoint that is asked; it is left out",
@@ -243,7 +247,7 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
     for index, endpoint in enumerate(endpoints):
         where = f"summarizer.endpoints[{index}]"
         if endpoint.api_key_env and not os.environ.get(endpoint.api_key_env):
-            yield Finding(
+            yield SettingCheck(
                 f"{where}.api_key_env",
                 "warning",
                 f"the environment has no such variable; endpoint {endpoint.name!r} is left out",
@@ -255,7 +259,7 @@ def _summarizers(settings: Settings) -> Iterator[Finding]:
             and endpoint.base_url.startswith("http://")
             and not _is_near(endpoint.base_url)
         ):
-            yield Finding(
+            yield SettingCheck(
                 f"{where}.base_url",
                 "warning",
                 f"endpoint {endpoint.name!r} is sent its key and the conversations unencrypted",

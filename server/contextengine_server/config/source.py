@@ -32,7 +32,7 @@ class Ignored(NamedTuple):
 
 
 @dataclass
-class Source:
+class HostConfig:
     """A file being taken over: its leaves by path, and what became of each."""
 
     format: str

@@ -13,7 +13,7 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import DomainError
-from contextengine_server.health.integrity import Report
+from contextengine_server.health.integrity import IntegrityReport
 from contextengine_server.session.failures import Failure
 from contextengine_server.store.protocols import Store
 from contextengine_server.tokens import CorruptRanks, TokenCounter
@@ -121,7 +121,7 @@ _ADVICE = {
 }
 
 
-def integrity_checks(report: Report) -> list[Check]:
+def integrity_checks(report: IntegrityReport) -> list[Check]:
     """What was found in a session's rows, a check for each kind of issue."""
     if not report.issues:
         found = f"{report.messages} messages and {report.summaries} summaries agree with each other"

@@ -54,7 +54,7 @@ class Issue:
 
 
 @dataclass(slots=True)
-class Report:
+class IntegrityReport:
     """What was looked at, and what was found."""
 
     messages: int = 0
@@ -78,7 +78,7 @@ class _Look:
     """What one look at a session saw."""
 
     head: SessionHead
-    report: Report
+    report: IntegrityReport
     orphans: list[str]
     truth: _Truth | None
     """None where messages cannot be read."""
@@ -92,7 +92,7 @@ class Integrity(msgspec.Struct, frozen=True):
     editor: Editor
     events: Events
 
-    async def examine(self, address: Address, *, mend: bool = False) -> Report:
+    async def examine(self, address: Address, *, mend: bool = False) -> IntegrityReport:
         """Looks at all rows of a session, and mends what can be mended where that is wanted. Raises
         SessionNotFound."""
         began = perf_counter()
@@ -125,7 +125,7 @@ class Integrity(msgspec.Struct, frozen=True):
             head = await self.store.head(scope)
             if head is None:
                 raise not_found(scope)
-            report = Report()
+            report = IntegrityReport()
             await self._messages(head, report)
             rows = await self.store.summaries(scope, retired=True)
             report.summaries = len(rows)
@@ -173,15 +173,17 @@ class Integrity(msgspec.Struct, frozen=True):
         for issue in look.report.issues:
             issue.mended = issue.mendable
 
-    async def left_over(self, scope: Scope, *, mend: bool = False) -> Report:
+    async def left_over(self, scope: Scope, *, mend: bool = False) -> IntegrityReport:
         """Looks for what is left of a session that is not there (any more), and erases it where
         that is wanted."""
-        report = Report(issues=list(_strays(await self.store.stray_replies(scope, -1, erase=mend))))
+        report = IntegrityReport(
+            issues=list(_strays(await self.store.stray_replies(scope, -1, erase=mend)))
+        )
         for issue in report.issues:
             issue.mended = mend
         return report
 
-    async def _messages(self, head: SessionHead, report: Report) -> None:
+    async def _messages(self, head: SessionHead, report: IntegrityReport) -> None:
         """Whether every sequence has its message, and every message is what its hash names."""
         first = head.parent_sequence + 1 if head.parent_session else 1
         wrong: list[int] = []

@@ -8,7 +8,7 @@ import msgspec
 
 from contextengine_server.store.rows import SummaryRow
 
-from .turns import Turn
+from .turns import RecalledTurn
 
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 
@@ -50,9 +50,9 @@ class Hit(msgspec.Struct, frozen=True):
     summary: SummaryRow | None = None
     neighbour: bool = False
     """True: it holds nothing of the query, but stands beside a message that answers it."""
-    before: Turn | None = None
+    before: RecalledTurn | None = None
     """The turn before it, unless the page has that as a hit."""
-    after: Turn | None = None
+    after: RecalledTurn | None = None
     """The turn behind it, unless the page has that as a hit."""
 
     @property

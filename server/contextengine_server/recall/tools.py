@@ -151,7 +151,7 @@ TOOLS = {
 """The tools by name."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ToolAnswer(msgspec.Struct, frozen=True):
     """What a tool answered."""
 
     json: bytes
@@ -168,7 +168,7 @@ async def run(
     offered: tuple[str, ...],
     max_tokens: int,
     max_depth: int = MAX_DEPTH,
-) -> Answer:
+) -> ToolAnswer:
     """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens`
     and `max_depth`: what ctx_expand may bring back at once."""
     if name not in offered or name not in TOOLS:
@@ -194,7 +194,7 @@ async def run(
         return refusal("invalid_value", error.text, {"page_token": "page"}.get(field, field))
 
 
-async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Answer:
+async def _search(archive: Archive, head: SessionHead, given: Arguments) -> ToolAnswer:
     text = given.text("query")
     if len(text.encode()) > MAX_QUERY_BYTES:
         raise InvalidArgument("query", f"is longer than {MAX_QUERY_BYTES} bytes: shorten it")
@@ -223,12 +223,12 @@ async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Answ
         said["next_page"] = page.next_page
     if not fresh:
         said["note"] = "The newest messages cannot be found yet: search again in a moment."
-    return Answer(orjson.dumps(said), recovered=len(page.hits))
+    return ToolAnswer(orjson.dumps(said), recovered=len(page.hits))
 
 
 async def _inspect(
     archive: Archive, head: SessionHead, given: Arguments, max_tokens: int
-) -> Answer:
+) -> ToolAnswer:
     found = await inspect(archive, head, given.text("summary_id"), retired=False)
 
     def write() -> bytes:
@@ -243,12 +243,12 @@ async def _inspect(
             }
         )
 
-    return Answer(await asyncio.to_thread(write), recovered=1)
+    return ToolAnswer(await asyncio.to_thread(write), recovered=1)
 
 
 async def _expand(
     archive: Archive, head: SessionHead, given: Arguments, max_tokens: int, max_depth: int
-) -> Answer:
+) -> ToolAnswer:
     ids, sequences = given.texts("summary_id"), given.numbers("sequences")
     if not ids and not sequences:
         raise InvalidArgument(
@@ -271,7 +271,7 @@ async def _expand(
     if found.next_page:
         said["truncated"] = True
         said["next_page"] = found.next_page
-    return Answer(orjson.dumps(said), recovered=len(found.items))
+    return ToolAnswer(orjson.dumps(said), recovered=len(found.items))
 
 
 def _hit(head: SessionHead, hit: Hit) -> dict[str, Any]:
@@ -342,9 +342,9 @@ def _line(text: str) -> str:
     return " ".join(text.split())[:_NAME_CHARS]
 
 
-def refusal(code: str, message: str, argument: str) -> Answer:
+def refusal(code: str, message: str, argument: str) -> ToolAnswer:
     """What the model is told where a call of its cannot be answered."""
-    return Answer(
+    return ToolAnswer(
         orjson.dumps({"error": {"code": code, "argument": argument, "message": message}}),
         is_error=True,
     )

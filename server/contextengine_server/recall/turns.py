@@ -18,7 +18,7 @@ TURN_CHARS = 240
 """How much of a neighbouring turn is shown beside a hit."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class RecalledTurn(msgspec.Struct, frozen=True):
     """A message beside one that was found."""
 
     sequence: int
@@ -38,7 +38,7 @@ async def row_at(archive: Archive, spans: Sequence[SearchSpan], place: int) -> M
 
 async def turns_beside(
     archive: Archive, span: SearchSpan, place: int, shown: Container[int]
-) -> tuple[Turn | None, Turn | None]:
+) -> tuple[RecalledTurn | None, RecalledTurn | None]:
     """The turns before and behind a message, of the same span; None where there is none, or where
     it is `shown` already."""
     if place - 1 in shown and place + 1 in shown:
@@ -47,7 +47,7 @@ async def turns_beside(
     beside = [row for row in rows if row.sequence != place and row.sequence not in shown]
     made = await asyncio.to_thread(
         lambda: {
-            row.sequence: Turn(
+            row.sequence: RecalledTurn(
                 row.sequence,
                 row.role,
                 beginning(searched_text(row.body), archive.redact, TURN_CHARS),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry
-from contextengine_server.errors import MessageConflict, RequestIdReused, TooLarge, Violation
+from contextengine_server.errors import FieldViolation, MessageConflict, RequestIdReused, TooLarge
 from contextengine_server.session.address import Address
 from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.rows import changed_facts, row_of
@@ -305,7 +305,7 @@ def _conflict(
     return MessageConflict(
         f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under"
         " a new id",
-        violations=[Violation(f"{field_name}[{index}].id", "is stored with other content")],
+        violations=[FieldViolation(f"{field_name}[{index}].id", "is stored with other content")],
         metadata={
             "index": str(index),
             "id": message.id,
@@ -328,7 +328,7 @@ def checked(known: StoredReply, request: Request) -> StoredReply:
     if known.digest != request.digest:
         raise RequestIdReused(
             f"{request.field}: was used for another request: every request needs an id of its own",
-            violations=[Violation(request.field, "was used for another request")],
+            violations=[FieldViolation(request.field, "was used for another request")],
         )
     return known
 

@@ -9,7 +9,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from contextengine_server.errors import RevisionMismatch, Violation
+from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Request, checked
 from contextengine_server.session.session import Session
@@ -81,7 +81,7 @@ class Editor(msgspec.Struct, frozen=True):
                     f"expected_revision: {expected_revision} was expected, the session is at"
                     f" {session.revision}: read it again",
                     violations=[
-                        Violation("expected_revision", f"the session is at {session.revision}")
+                        FieldViolation("expected_revision", f"the session is at {session.revision}")
                     ],
                     metadata={"expected": str(expected_revision), "actual": str(session.revision)},
                 )

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RowNotFound, SpawnEnded, Violation
+from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound, SpawnEnded
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.selection import Selection
@@ -50,12 +50,14 @@ class ChildSessions(msgspec.Struct, frozen=True):
             spawn = await self.store.spawns.find(tenant, token)
         if spawn is None:
             text = "is not known: give PrepareSubagentSpawnResponse.spawn_token as it was"
-            raise RowNotFound(f"spawn_token: {text}", violations=[Violation("spawn_token", text)])
+            raise RowNotFound(
+                f"spawn_token: {text}", violations=[FieldViolation("spawn_token", text)]
+            )
         if spawn.ended_ms:
             text = f"is over ({spawn.end_reason}): prepare another child, or go on without it"
             raise SpawnEnded(
                 f"spawn_token: {text}",
-                violations=[Violation("spawn_token", text)],
+                violations=[FieldViolation("spawn_token", text)],
                 metadata={"why": spawn.end_reason},
             )
         return spawn

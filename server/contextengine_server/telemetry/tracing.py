@@ -36,7 +36,7 @@ MAX_STATE_CHARS = 512
 """A `tracestate` longer than this is not passed on: what W3C asks everyone to pass on at least."""
 
 
-class Parent(NamedTuple):
+class SpanParent(NamedTuple):
     """What a W3C `traceparent` says, and the `tracestate` beside it."""
 
     trace_id: int
@@ -130,7 +130,7 @@ class Span(Trace):
         *,
         parent_id: int = 0,
         parent_remote: bool = False,
-        link: Parent | None = None,
+        link: SpanParent | None = None,
         state: str = "",
     ) -> None:
         self.sink, self.name, self.kind, self.trace_id = sink, name, kind, trace_id
@@ -248,7 +248,7 @@ class Tracer:
         return Span(self._sink, name, "internal", _new_trace_id(), link=link)
 
 
-def _caller(metadata: Iterable[tuple[str, str | bytes]]) -> Parent | None:
+def _caller(metadata: Iterable[tuple[str, str | bytes]]) -> SpanParent | None:
     """The caller's span. None where none is named: then it has decided nothing."""
     parent, state = None, ""
     for key, value in metadata:
@@ -266,7 +266,7 @@ def _low_64(trace_id: int) -> float:
     return (trace_id & 0xFFFF_FFFF_FFFF_FFFF) / 2**64
 
 
-def parse_traceparent(value: str | bytes) -> Parent | None:
+def parse_traceparent(value: str | bytes) -> SpanParent | None:
     """Reads a W3C traceparent. None where it is not one."""
     if (
         not isinstance(value, str)
@@ -283,7 +283,7 @@ def parse_traceparent(value: str | bytes) -> Parent | None:
     trace_id, span_id = int(fields[1], 16), int(fields[2], 16)
     if not trace_id or not span_id:
         return None
-    return Parent(trace_id, span_id, bool(int(fields[3], 16) & 1))
+    return SpanParent(trace_id, span_id, bool(int(fields[3], 16) & 1))
 
 
 _MEMBER = (

@@ -201,7 +201,8 @@ async def test_errors_from_below_have_their_reason(error, reason):
 async def test_huge_and_hostile_error_texts_still_arrive(letter):
     async def fail(request, call):
         wrong = [
-            domain.Violation(f"field{index}{letter * 500}", letter * 5_000) for index in range(200)
+            domain.FieldViolation(f"field{index}{letter * 500}", letter * 5_000)
+            for index in range(200)
         ]
         raise domain.SessionNotFound(
             letter * 1_000_000,

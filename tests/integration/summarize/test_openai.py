@@ -22,7 +22,11 @@ from contextengine_server.summarize import (
     WorkerPool,
 )
 from contextengine_server.summarize.models.calls import ModelCalls
-from contextengine_server.summarize.models.openai import Connection, Endpoint, OpenAISummarizer
+from contextengine_server.summarize.models.openai import (
+    Endpoint,
+    EndpointConnection,
+    OpenAISummarizer,
+)
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.tokens import TokenCounter
 
@@ -82,7 +86,7 @@ async def ask(
         "retries": 0,
         "api_key_env": "TEST_MODEL_KEY",
     } | options
-    connection = Connection(Endpoint("local", made.base_url, "small-1", **settings))
+    connection = EndpointConnection(Endpoint("local", made.base_url, "small-1", **settings))
     try:
         return await OpenAISummarizer(connection, pool, "o200k_base", COUNT, CALLS).summarize(
             request

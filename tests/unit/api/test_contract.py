@@ -87,7 +87,7 @@ def test_the_block_of_details_stays_below_what_clients_take():
     for letter in ("x", "字", "\n"):
         error = domain.SessionNotFound(
             letter * 10_000,
-            violations=[domain.Violation(letter * 900, letter * 900)] * 50,
+            violations=[domain.FieldViolation(letter * 900, letter * 900)] * 50,
             metadata={f"{index}{letter * 100}": letter * 900 for index in range(50)},
             retry_after_ms=10,
         )

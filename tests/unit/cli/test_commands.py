@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from contextengine_server.cli.application import app
 from contextengine_server.cli.connection import Where, dialled, explain
 from contextengine_server.cli.engines import parse_options
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.serve import parse_settings
 
 ASKING = ("import", "export", "replay", "show", "project", "compact", "status", "watch", "doctor")
@@ -65,7 +65,7 @@ def test_settings_are_given_as_paths_with_yaml_values() -> None:
 
 @pytest.mark.parametrize("pair", ["engine.default", "=legacy", "a=[", "a={"])
 def test_what_is_no_setting_is_refused_with_its_text(pair: str) -> None:
-    with pytest.raises(Failure, match="--set") as refused:
+    with pytest.raises(CommandFailed, match="--set") as refused:
         parse_settings([pair])
     assert refused.value.status == 2
 
@@ -76,7 +76,7 @@ def test_options_of_an_engine_are_json_or_text() -> None:
         "deferCompaction": False,
         "model": "a b",
     }
-    with pytest.raises(Failure, match="name=value"):
+    with pytest.raises(CommandFailed, match="name=value"):
         parse_options(["freshTailTurns"])
 
 
@@ -96,13 +96,13 @@ def test_a_server_that_listens_everywhere_is_called_here(address: str, called: s
 def test_nothing_is_asked_where_the_words_contradict_each_other(tmp_path: Path) -> None:
     invoke = CliRunner().invoke
     both = invoke(app, ["show", "s", "--address", "127.0.0.1:1", "--store", str(tmp_path / "x.db")])
-    assert isinstance(both.exception, Failure)
+    assert isinstance(both.exception, CommandFailed)
     assert "one of the two" in both.exception.text
     nothing = invoke(app, ["engines", "use"])
-    assert isinstance(nothing.exception, Failure)
+    assert isinstance(nothing.exception, CommandFailed)
     assert nothing.exception.status == 2
     cleared = invoke(app, ["engines", "use", "dag", "--clear"])
-    assert isinstance(cleared.exception, Failure)
+    assert isinstance(cleared.exception, CommandFailed)
 
 
 def test_where_holds_what_its_options_say() -> None:

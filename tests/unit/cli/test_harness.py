@@ -9,7 +9,7 @@ import pytest
 from contextengine.formats import read_transcript
 from contextengine.messages import assistant, system, tool_result, user
 from contextengine.types import Item, Message, Origin, SummaryInfo
-from contextengine_server.cli.harness import Turn, turns_of, without_ids
+from contextengine_server.cli.harness import TranscriptTurn, turns_of, without_ids
 from contextengine_server.cli.replay import shown_messages
 
 DATA = Path(__file__).parents[2] / "data"
@@ -26,18 +26,22 @@ def test_a_turn_goes_from_a_user_message_to_the_next() -> None:
         user("two again"),
         assistant("answer"),
     ]
-    assert turns_of(messages) == [Turn(0, 5, (2, 4)), Turn(5, 6, (6,)), Turn(6, 8, (7,))]
+    assert turns_of(messages) == [
+        TranscriptTurn(0, 5, (2, 4)),
+        TranscriptTurn(5, 6, (6,)),
+        TranscriptTurn(6, 8, (7,)),
+    ]
 
 
 @pytest.mark.parametrize(
     ("messages", "turns"),
     [
         ([], []),
-        ([system("policy")], [Turn(0, 1, (1,))]),
-        ([assistant("hello"), user("hi"), assistant("yes")], [Turn(0, 3, (2,))]),
+        ([system("policy")], [TranscriptTurn(0, 1, (1,))]),
+        ([assistant("hello"), user("hi"), assistant("yes")], [TranscriptTurn(0, 3, (2,))]),
     ],
 )
-def test_odd_beginnings(messages: list[Message], turns: list[Turn]) -> None:
+def test_odd_beginnings(messages: list[Message], turns: list[TranscriptTurn]) -> None:
     assert turns_of(messages) == turns
 
 

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToJson
 from contextengine.formats import TranscriptError
 from contextengine.messages import assistant, tool_call, user
 from contextengine.types import ExportResponse, Message, SessionInfo
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.transcripts import read_sessions
 
 AIRLINE = Path(__file__).parents[2] / "data" / "airline_transcripts.jsonl"
@@ -60,7 +60,7 @@ def test_a_bad_line_of_an_export_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["pi", "anthropic", "jsonl"])
 def test_a_file_of_another_format_than_asked_for_is_refused(format: str) -> None:
-    with pytest.raises(Failure, match=f"--format is {format}"):
+    with pytest.raises(CommandFailed, match=f"--format is {format}"):
         next(read_sessions(AIRLINE, format))
 
 
@@ -73,5 +73,5 @@ def test_the_format_that_it_is_in_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="cannot be read"):
+    with pytest.raises(CommandFailed, match="cannot be read"):
         list(read_sessions(tmp_path / "none.jsonl"))

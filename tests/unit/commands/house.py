@@ -40,7 +40,7 @@ from contextengine_server.tokens import TokenCounter
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.message import Incoming, read
 from contextengine_server.wiring import (
-    Surroundings,
+    CoreDependencies,
     context_engine_commands,
     core_of,
     engines_commands,
@@ -139,7 +139,7 @@ class Server:
         self.registry = registry_of(self.settings)
         self.core = core = core_of(
             rules_of(self.settings),
-            Surroundings(
+            CoreDependencies(
                 self.store,
                 self.counter,
                 self.registry,

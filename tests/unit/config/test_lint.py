@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from contextengine_server.config.lint import WINDOWS, Finding, available, config_lint
+from contextengine_server.config.lint import WINDOWS, SettingCheck, available, config_lint
 from contextengine_server.config.load import load_settings
 
 TOKENS = [{"sha256": "ab" * 32, "tenant": "t", "role": "operator"}]
 
 
-def findings(**flags: Any) -> dict[str, Finding]:
+def findings(**flags: Any) -> dict[str, SettingCheck]:
     """What is not in order, by the setting's path; flags with __ for dots."""
     settings = load_settings(
         flags={key.replace("__", "."): value for key, value in flags.items()}, environ={}

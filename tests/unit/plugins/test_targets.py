@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from contextengine_server.cli.output import Failure
+from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.project import list_targets, target_named
 from contextengine_server.plugins.entry_points import Plugin
 from contextengine_server.plugins.targets import GROUP, installed_targets, with_plugins
@@ -84,7 +84,7 @@ def test_the_command_line_says_why_a_target_cannot_be_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(monkeypatch, tmp_path, "MISTRAL = 7", f"[{GROUP}]\nmistral = {{}}:MISTRAL\n")
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(CommandFailed) as caught:
         target_named("mistral")
     assert "of type int" in caught.value.text
     assert caught.value.status == 2

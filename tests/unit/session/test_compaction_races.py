@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
-from contextengine_server.compaction.proposal import EXPIRES_MS, Decision
+from contextengine_server.compaction.proposal import EXPIRES_MS, ProposalOutcome
 from contextengine_server.compaction.request import DEFERRED, HELD
 from contextengine_server.context.plan import Summarized
 from contextengine_server.errors import LostRace
@@ -170,17 +170,17 @@ async def propose(server: Server) -> str:
     return proposal.id
 
 
-async def decide(server: Server, proposal: str, accept: bool = True) -> Decision:
+async def decide(server: Server, proposal: str, accept: bool = True) -> ProposalOutcome:
     return (await server.context.commit_compaction.run(TENANT, S1, proposal, accept)).decision
 
 
 async def test_the_other_takes_a_proposal(session: None, server: Server, other: Server) -> None:
     proposal = await propose(server)
     assert await live(server) == []
-    assert await decide(other, proposal) is Decision.COMMITTED
+    assert await decide(other, proposal) is ProposalOutcome.COMMITTED
     made = await live(server)
     assert made
-    assert await decide(server, proposal) is Decision.COMMITTED
+    assert await decide(server, proposal) is ProposalOutcome.COMMITTED
     assert await live(server) == made
     await same_as_cold(server, other)
 
@@ -191,7 +191,7 @@ async def test_a_proposal_may_be_taken_after_appends(
     proposal = await propose(server)
     await other.talk(7, 1)
     server.store.before_commit = [lambda: other.ingest("more")]
-    assert await decide(server, proposal) is Decision.COMMITTED
+    assert await decide(server, proposal) is ProposalOutcome.COMMITTED
     assert (await server.shown())[-1] == "more"
     await same_as_cold(server, other)
 
@@ -204,7 +204,7 @@ async def test_a_proposal_over_what_was_reshaped_is_not_taken(
     proposal = await propose(server)
     await change(other)
     before = await live(server)
-    assert await decide(server, proposal) is Decision.CHANGED
+    assert await decide(server, proposal) is ProposalOutcome.CHANGED
     assert await live(server) == before
 
 
@@ -215,7 +215,7 @@ async def test_a_proposal_whose_history_is_reshaped_while_it_is_taken(
     assert callable(change)
     proposal = await propose(server)
     server.store.before_commit = [lambda: change(other)]
-    assert await decide(server, proposal) is Decision.CHANGED
+    assert await decide(server, proposal) is ProposalOutcome.CHANGED
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -223,7 +223,7 @@ async def test_the_first_decision_of_two_stands(
     session: None, server: Server, other: Server, first: bool
 ) -> None:
     proposal = await propose(server)
-    decided = Decision.COMMITTED if first else Decision.REFUSED
+    decided = ProposalOutcome.COMMITTED if first else ProposalOutcome.REFUSED
     assert await decide(other, proposal, first) is decided
     assert await decide(server, proposal, not first) is decided
     assert bool(await live(server)) is first
@@ -233,7 +233,7 @@ async def test_both_take_a_proposal_at_once(session: None, server: Server, other
     proposal = await propose(server)
     meanwhile: list[Meanwhile] = [lambda: decide(other, proposal)]
     server.store.before_commit = meanwhile
-    assert await decide(server, proposal) is Decision.COMMITTED
+    assert await decide(server, proposal) is ProposalOutcome.COMMITTED
     made = [
         segment
         for segment in (await server.assemble()).plan.segments
@@ -246,11 +246,11 @@ async def test_both_take_a_proposal_at_once(session: None, server: Server, other
 async def test_a_proposal_expires(session: None, server: Server) -> None:
     proposal = await propose(server)
     server.clock.advance(EXPIRES_MS / 1000)
-    assert await decide(server, proposal) is Decision.EXPIRED
+    assert await decide(server, proposal) is ProposalOutcome.EXPIRED
     assert await live(server) == []
 
 
 async def test_a_proposal_may_be_taken_until_it_expires(session: None, server: Server) -> None:
     proposal = await propose(server)
     server.clock.ms += EXPIRES_MS - 1
-    assert await decide(server, proposal) is Decision.COMMITTED
+    assert await decide(server, proposal) is ProposalOutcome.COMMITTED

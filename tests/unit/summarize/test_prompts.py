@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from contextengine_server.summarize import SourceMessage, SummaryRequest
 from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
-    Prompt,
+    SummaryPrompt,
     build,
     prepare,
     target_of,
@@ -34,11 +34,11 @@ REQUEST = SummaryRequest(
 DEPTHS = ("operational", "session, timeline", "phase, trajectory", "project memory")
 
 
-def asked(**changes: Any) -> Prompt:
+def asked(**changes: Any) -> SummaryPrompt:
     return build(replace(REQUEST, **changes), COUNT, 10**6)
 
 
-def mark_of(prompt: Prompt) -> str:
+def mark_of(prompt: SummaryPrompt) -> str:
     (mark,) = set(re.findall(r"<<<([0-9a-f]{8}) data\n", prompt.user))
     return str(mark)
 

@@ -11,8 +11,8 @@ from contextengine_server.telemetry.tracing import (
     CURRENT,
     MAX_VALUE_CHARS,
     NO_TRACE,
-    Parent,
     Span,
+    SpanParent,
     Tracer,
     parse_traceparent,
     under,
@@ -23,7 +23,9 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 def test_a_traceparent_is_read():
     parent = parse_traceparent(TRACEPARENT)
-    assert parent == Parent(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, sampled=True)
+    assert parent == SpanParent(
+        0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, sampled=True
+    )
     unsampled = parse_traceparent(TRACEPARENT[:-2] + "00")
     assert unsampled
     assert not unsampled.sampled
@@ -153,7 +155,7 @@ def test_a_span_is_handed_over_once_and_carries_no_long_text():
     assert served.attributes["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
     assert served.error
     parent = parse_traceparent(trace.traceparent())
-    assert parent == Parent(served.trace_id, served.span_id, sampled=True)
+    assert parent == SpanParent(served.trace_id, served.span_id, sampled=True)
 
 
 def test_opentelemetry_is_imported_only_where_something_is_exported():

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from google.protobuf.message import Message
 
-from contextengine_server.errors import NotYetServed, Violation
+from contextengine_server.errors import FieldViolation, NotYetServed
 
 _PACKAGE = "contextengine.v1"
 _PIPELINE = "the pipeline engine"
@@ -64,7 +64,7 @@ def refuse_field(name: str, completed_by: str) -> NoReturn:
     text = f"is part of the contract and not served by this version; it comes with {completed_by}"
     raise NotYetServed(
         f"{name}: {text}",
-        violations=[Violation(name, text)],
+        violations=[FieldViolation(name, text)],
         metadata={"field": name, "completed_by": completed_by},
     )
 

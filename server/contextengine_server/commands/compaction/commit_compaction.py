@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from contextengine_server.compaction.proposal import Decision, Proposals
+from contextengine_server.compaction.proposal import ProposalOutcome, Proposals
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.sessions import Sessions
@@ -19,7 +19,7 @@ log = structlog.get_logger("contextengine.compact")
 class Decided(msgspec.Struct, frozen=True):
     """What became of a proposal."""
 
-    decision: Decision
+    decision: ProposalOutcome
     generation: int
     revision: int
 
@@ -41,7 +41,7 @@ class CommitCompaction(msgspec.Struct, frozen=True):
         async with self.sessions.open(address.scope, lock=True) as session:
             session.require()
             decision = await self.proposals.decide(session, proposal_id, accept)
-            if decision is Decision.REFUSED and reason:
+            if decision is ProposalOutcome.REFUSED and reason:
                 why = reason[:MAX_REASON_CHARS]
                 log.info("proposal refused", session=address.scope.session, why=why)
             return Decided(decision, session.require().generation, session.revision)

@@ -23,7 +23,7 @@ from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
-from contextengine_server.errors import RevisionMismatch, Violation
+from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.append import Request, checked
 from contextengine_server.session.assembly.budget import (
@@ -280,6 +280,6 @@ def _require_revision(call: CompactCall, head: SessionHead) -> None:
         raise RevisionMismatch(
             f"expected_revision: {call.expected_revision} was expected, the session is at"
             f" {head.revision}: read it again",
-            violations=[Violation("expected_revision", f"the session is at {head.revision}")],
+            violations=[FieldViolation("expected_revision", f"the session is at {head.revision}")],
             metadata={"expected": str(call.expected_revision), "actual": str(head.revision)},
         )

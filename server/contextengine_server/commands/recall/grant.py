@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import BudgetSpent, InvalidField, PermissionDenied, Violation
+from contextengine_server.errors import BudgetSpent, FieldViolation, InvalidField, PermissionDenied
 from contextengine_server.session.address import Address, Addresses, Ref, not_found
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.store.protocols import Store
@@ -110,10 +110,12 @@ def spent(spawn: Spawn, tokens: int) -> BudgetSpent:
     return BudgetSpent(
         f"spawn_token: {tokens} tokens more than the {used} that were read would exceed the grant"
         f" of {cap}: ask for less, or go on without the parent",
-        violations=[Violation("spawn_token", f"has {cap - used} tokens left")],
+        violations=[FieldViolation("spawn_token", f"has {cap - used} tokens left")],
         metadata={"scope": "spawn", "used": str(used), "cap": str(cap)},
     )
 
 
 def _denied(text: str) -> PermissionDenied:
-    return PermissionDenied(f"spawn_token: {text}", violations=[Violation("spawn_token", text)])
+    return PermissionDenied(
+        f"spawn_token: {text}", violations=[FieldViolation("spawn_token", text)]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import orjson
 
-from contextengine_server.errors import RevisionMismatch, SessionHasDependents, Violation
+from contextengine_server.errors import FieldViolation, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Request, checked
 from contextengine_server.session.cache import SessionCache
@@ -76,7 +76,7 @@ class Delete(msgspec.Struct, frozen=True):
                         f"expected_revision: {expected_revision} was expected, the session is at"
                         f" {error.actual}: read it again",
                         violations=[
-                            Violation("expected_revision", f"the session is at {error.actual}")
+                            FieldViolation("expected_revision", f"the session is at {error.actual}")
                         ],
                         metadata={"expected": str(expected_revision), "actual": str(error.actual)},
                     ) from error

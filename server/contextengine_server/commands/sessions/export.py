@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import InvalidField, RowNotFound, Violation
+from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound
 from contextengine_server.session.address import Addresses, Ref, not_found
 from contextengine_server.session.load import lineage_rows, lineage_summaries
 from contextengine_server.session.sessions import Sessions
@@ -53,7 +53,7 @@ class Export(msgspec.Struct, frozen=True):
         if as_of is not None and as_of > head.revision:
             text = f"the session has revisions 1 to {head.revision}, not {as_of}"
             raise RowNotFound(
-                f"as_of_revision: {text}", violations=[Violation("as_of_revision", text)]
+                f"as_of_revision: {text}", violations=[FieldViolation("as_of_revision", text)]
             )
         newest = head.revision if as_of is None else as_of
         rows = await lineage_rows(self.store, head, as_of=as_of)

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
+    FieldViolation,
     InvalidField,
     LostRace,
     RequestIdReused,
     SessionExists,
     SpawnLimit,
-    Violation,
 )
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.append import Request
@@ -145,7 +145,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
         if known is not None and known.digest != wanted.request.digest:
             raise RequestIdReused(
                 "request_id: was used for another request: every request needs an id of its own",
-                violations=[Violation("request_id", "was used for another request")],
+                violations=[FieldViolation("request_id", "was used for another request")],
             )
         return known
 
@@ -164,7 +164,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
             raise SessionExists(
                 f"child: session {child.scope.session!r} is there already: prepare a child before"
                 " it is first used, or give a new session_id",
-                violations=[Violation("child", "is there already")],
+                violations=[FieldViolation("child", "is there already")],
                 metadata={"session_id": child.scope.session},
             )
         depth = origin.parent.state.depth + 1
@@ -298,6 +298,6 @@ def _limit(which: str, limit: int, text: str) -> SpawnLimit:
     return SpawnLimit(
         f"parent: {text}, at most {limit} are allowed (subagents.max_{which}): end children, or"
         " have the parent do the work",
-        violations=[Violation("parent", text)],
+        violations=[FieldViolation("parent", text)],
         metadata={"which": which, "limit": str(limit)},
     )

@@ -12,7 +12,7 @@ from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.expansion import MAX_DEPTH, MIN_TOKENS
-from contextengine_server.recall.tools import Answer, refusal, run
+from contextengine_server.recall.tools import ToolAnswer, refusal, run
 from contextengine_server.session.address import Ref, not_found
 from contextengine_server.session.selection import Selection
 from contextengine_server.store.protocols import Store
@@ -23,7 +23,7 @@ from contextengine_server.telemetry.tracing import CURRENT
 class ToolAnswered(msgspec.Struct, frozen=True):
     """What a tool answered, and what that costs."""
 
-    answer: Answer
+    answer: ToolAnswer
     tokens: int
 
 

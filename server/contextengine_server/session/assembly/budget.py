@@ -13,7 +13,7 @@ from contextengine_server.context.budget import (
     ImpossibleBudget,
     window_budget,
 )
-from contextengine_server.errors import BudgetImpossible, InvalidField, Violation
+from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.session import Session
 from contextengine_server.tokens import profile
@@ -139,7 +139,7 @@ def budget_of(
         if spec.message_tokens == 0:
             raise BudgetImpossible(
                 f"{field}.message_tokens: is 0, which leaves nothing for messages: give at least 1",
-                violations=[Violation(f"{field}.message_tokens", "must be positive")],
+                violations=[FieldViolation(f"{field}.message_tokens", "must be positive")],
             )
         return Budget(spec.message_tokens, factor=aim.factor)
     window, source, assumed = _window(spec, aim, defaults)
@@ -160,7 +160,7 @@ def budget_of(
     except ImpossibleBudget as error:
         raise BudgetImpossible(
             f"{field}.window: {error}: give a larger window or smaller parts",
-            violations=[Violation(f"{field}.window", str(error))],
+            violations=[FieldViolation(f"{field}.window", str(error))],
         ) from error
 
 

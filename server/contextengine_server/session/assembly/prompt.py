@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contextengine_server.context.view import View
-from contextengine_server.errors import RowNotFound, Violation
+from contextengine_server.errors import FieldViolation, RowNotFound
 from contextengine_server.session.session import Session
 from contextengine_server.session.window import anchor_of
 from contextengine_server.store.protocols import Store
@@ -38,5 +38,5 @@ def not_stored(message_id: str) -> RowNotFound:
     return RowNotFound(
         f"current_message_id: no message {message_id!r} is stored in this session: ingest it or"
         " send `prompt`",
-        violations=[Violation("current_message_id", "is not stored")],
+        violations=[FieldViolation("current_message_id", "is not stored")],
     )

@@ -18,7 +18,7 @@ from contextengine_server.store.errors import (
 )
 from contextengine_server.store.rows import Commit, Deleted
 
-from .tables import Session, Tables, live
+from .tables import SessionTables, Tables, live
 
 
 def commit(tables: Tables, change: Commit) -> None:
@@ -28,7 +28,7 @@ def commit(tables: Tables, change: Commit) -> None:
     session = tables.sessions.get(scope)
     _look(tables, change, session)
     if session is None:
-        session = tables.sessions[scope] = Session(change.head)
+        session = tables.sessions[scope] = SessionTables(change.head)
     session.head = change.head
     _retire(session, change)
     _shift(session, change)
@@ -42,7 +42,7 @@ def commit(tables: Tables, change: Commit) -> None:
     _around(tables, change)
 
 
-def _look(tables: Tables, change: Commit, session: Session | None) -> None:
+def _look(tables: Tables, change: Commit, session: SessionTables | None) -> None:
     """Raises what is wrong with a commit."""
     head, reply = change.head, change.reply
     if reply is not None and reply.request_id in (known := tables.replies.get(head.scope, {})):
@@ -56,7 +56,7 @@ def _look(tables: Tables, change: Commit, session: Session | None) -> None:
         parent = tables.head(change.parent.scope)
         if parent is None or parent.incarnation != change.parent.incarnation:
             raise ParentGone(change.parent.scope)
-    before = session or Session(head)
+    before = session or SessionTables(head)
     for id in change.retire_summaries:
         if id not in before.summaries or not live(before.summaries[id]):
             raise StoreError(f"summary {id} is to be retired: it is not live")
@@ -66,7 +66,7 @@ def _look(tables: Tables, change: Commit, session: Session | None) -> None:
     _look_at_ids(before, change)
 
 
-def _look_at_ids(before: Session, change: Commit) -> None:
+def _look_at_ids(before: SessionTables, change: Commit) -> None:
     cut = change.retire_after
     times = Counter(row.host_id for row in change.messages if row.host_id)
     duplicates = [
@@ -87,7 +87,7 @@ def _look_at_ids(before: Session, change: Commit) -> None:
         raise StoreError(f"summaries {', '.join(ids)}: an id among them is stored already")
 
 
-def _retire(session: Session, change: Commit) -> None:
+def _retire(session: SessionTables, change: Commit) -> None:
     revision = change.head.revision
     if change.retire_after is not None:
         for row in list(session.between(change.retire_after + 1)):
@@ -97,7 +97,7 @@ def _retire(session: Session, change: Commit) -> None:
         session.summaries[id] = replace(session.summaries[id], retired_revision=revision)
 
 
-def _shift(session: Session, change: Commit) -> None:
+def _shift(session: SessionTables, change: Commit) -> None:
     for after, delta in change.shifts:
         for row in list(session.between(after + 1)):
             if live(row) and row.start is not None:

@@ -6,7 +6,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import StoreHealth
 
-from .tables import Session, Tables
+from .tables import SessionTables, Tables
 
 
 class MemoryConnection:
@@ -21,7 +21,7 @@ class MemoryConnection:
             raise StoreUnavailable("the store is closed")
         return self._rows
 
-    def _session(self, scope: Scope) -> Session | None:
+    def _session(self, scope: Scope) -> SessionTables | None:
         return self._tables().sessions.get(scope)
 
     async def open(self) -> None:

@@ -27,7 +27,7 @@ def live(row: MessageRow | SummaryRow, as_of: int | None = None) -> bool:
     return row.created_revision <= as_of and not 0 < row.retired_revision <= as_of
 
 
-class Session:
+class SessionTables:
     """The rows of one session. `head` and what the dictionaries hold are replaced, never
     changed."""
 
@@ -117,7 +117,7 @@ class Tables:
     servers over one database. For one event loop."""
 
     def __init__(self) -> None:
-        self.sessions: dict[Scope, Session] = {}
+        self.sessions: dict[Scope, SessionTables] = {}
         self.keys: dict[tuple[str, str, str], str] = {}
         self.replies: dict[Scope, dict[str, tuple[StoredReply, int]]] = {}
         """With each answer the revision that it belongs to; 0: none."""

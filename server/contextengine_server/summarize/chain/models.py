@@ -23,7 +23,7 @@ from contextengine_server.summarize.request import (
 )
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """Where models are asked: an endpoint, or the harnesses that lend theirs."""
 
     model: str
@@ -57,7 +57,7 @@ class Models:
 
     def __init__(
         self,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, ModelSource],
         states: GuardStates,
         clock_ms: Callable[[], int],
         policy: SummaryPolicy,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from contextengine_server.summarize.guards.spend import MOST
-from contextengine_server.summarize.models.prompts import Prompt
+from contextengine_server.summarize.models.prompts import SummaryPrompt
 from contextengine_server.summarize.request import SummarizerFailed, TooLong, Unacceptable
 
 MAX_ANSWER_CHARS = 100_000
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,127}")
 _THOUGHTS = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 
 
-class Answer:
+class ModelAnswer:
     """What a service answered, in one piece or in many."""
 
     def __init__(self) -> None:
@@ -79,12 +79,12 @@ class Answer:
                 raise SummarizerFailed("the answer ended without its end")
         raise Unacceptable(f"finish reason {code_in(self.finish) or 'unknown'}")
 
-    def spent(self, prompt: Prompt, count: Callable[[str], int]) -> int:
+    def spent(self, prompt: SummaryPrompt, count: Callable[[str], int]) -> int:
         """Tokens of prompt and answer, as the service reports them, else as they are counted
         here."""
         return self._used("total_tokens") or sum(self.tokens(prompt, count))
 
-    def tokens(self, prompt: Prompt, count: Callable[[str], int]) -> tuple[int, int]:
+    def tokens(self, prompt: SummaryPrompt, count: Callable[[str], int]) -> tuple[int, int]:
         """Tokens of the prompt, and of the answer, in the same way."""
         return (
             self._used("prompt_tokens") or prompt.tokens,

@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from contextengine_server.summarize.chain.chain import accept
-from contextengine_server.summarize.models.answers import Answer, code_in
+from contextengine_server.summarize.models.answers import ModelAnswer, code_in
 from contextengine_server.summarize.models.calls import ModelCalls
 from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
-    Prompt,
+    SummaryPrompt,
     prepare,
     target_of,
 )
@@ -91,7 +91,7 @@ class Endpoint(msgspec.Struct, frozen=True):
         return max(0, self.room(target) - TEMPLATE_TOKENS - previous)
 
 
-class Connection:
+class EndpointConnection:
     """The way to an endpoint: made at the first use, kept, and closed once. Belongs to one event
     loop."""
 
@@ -143,7 +143,7 @@ class OpenAISummarizer:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: EndpointConnection,
         pool: WorkerPool,
         encoding: str,
         count: Callable[[str], int],
@@ -171,7 +171,7 @@ class OpenAISummarizer:
                 asked=False,
             )
         client = await self._connection.client()
-        answer = Answer()
+        answer = ModelAnswer()
         with self._calls.call(self._model, self._endpoint.answer_tokens(prompt.target)) as call:
             try:
                 async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
@@ -197,7 +197,7 @@ class OpenAISummarizer:
             raise
         return SummaryResult(text, tokens, self.name, spent=spent)
 
-    async def _ask(self, client: AsyncOpenAI, prompt: Prompt, answer: Answer) -> None:
+    async def _ask(self, client: AsyncOpenAI, prompt: SummaryPrompt, answer: ModelAnswer) -> None:
         """Reads the service's answer into `answer`, so that what was read is known whatever ends
         it."""
         limit = {self._endpoint.length_parameter: self._endpoint.answer_tokens(prompt.target)}
@@ -241,7 +241,7 @@ class EndpointSource:
         metrics: Metrics,
     ) -> None:
         self.model = endpoint.model
-        self._connection = Connection(endpoint)
+        self._connection = EndpointConnection(endpoint)
         self._pool = pool
         self._encoding = encoding
         self._count = count

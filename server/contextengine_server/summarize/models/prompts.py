@@ -37,7 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}")
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class SummaryPrompt(msgspec.Struct, frozen=True):
     """What is sent: the system's message and the user's, and their tokens in the reference
     encoding."""
 
@@ -130,7 +130,7 @@ def target_of(request: SummaryRequest) -> int:
     return max(1, target // 2) if request.aggressive else target
 
 
-def prepare(request: SummaryRequest, encoding: str, room: int) -> Prompt:
+def prepare(request: SummaryRequest, encoding: str, room: int) -> SummaryPrompt:
     """The prompt of a request in a worker process, without secrets. See `build`."""
     return build(request, _counter(encoding), room)
 
@@ -144,7 +144,7 @@ def _counter(encoding: str) -> Callable[[str], int]:
     return TokenCounter(encoding).count_text
 
 
-def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> Prompt:
+def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> SummaryPrompt:
     """The prompt of a request, without secrets. Pure.
 
     The aggressive form shortens the longest messages until it fits `room` tokens, as far as that
@@ -167,10 +167,10 @@ def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> Pr
     return prompt
 
 
-def _prompt(request: SummaryRequest, count: Callable[[str], int]) -> Prompt:
+def _prompt(request: SummaryRequest, count: Callable[[str], int]) -> SummaryPrompt:
     target = target_of(request)
     system, user = _system(request, target), _user(request)
-    return Prompt(system, user, count(system) + count(user), target)
+    return SummaryPrompt(system, user, count(system) + count(user), target)
 
 
 def _system(request: SummaryRequest, target: int) -> str:

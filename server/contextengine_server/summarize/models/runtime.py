@@ -20,7 +20,7 @@ from contextengine_server.summarize.models.calls import ModelCalls
 from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
-    Prompt,
+    SummaryPrompt,
     prepare,
     target_of,
 )
@@ -163,7 +163,7 @@ class RuntimeSummarizer:
             text, tokens, f"{NAME}:{model}" if model else self.name, spent=given + taken
         )
 
-    def _tokens(self, answer: Completion, prompt: Prompt) -> tuple[int, int]:
+    def _tokens(self, answer: Completion, prompt: SummaryPrompt) -> tuple[int, int]:
         """Tokens of the prompt and of the answer, as the harness reports them, else as they are
         counted here."""
         return (

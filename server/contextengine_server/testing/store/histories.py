@@ -16,7 +16,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, Facts, MessageRow, SessionHead, StoredReply
 
 from .case import StoreCase
-from .model import Model, Session
+from .model import ModelSession, StoreModel
 from .rows import debt, message, summary
 
 EXAMPLE = itertools.count()
@@ -51,7 +51,9 @@ DELETE = st.fixed_dictionaries(
 OPERATIONS = st.lists(st.one_of(WRITE, WRITE, WRITE, WRITE, WRITE, DELETE), min_size=1, max_size=25)
 
 
-def new_messages(session: Session | None, op: dict[str, Any], revision: int) -> list[MessageRow]:
+def new_messages(
+    session: ModelSession | None, op: dict[str, Any], revision: int
+) -> list[MessageRow]:
     """Rows whose facts are as a fold would have them."""
     live = [] if session is None else session.live()
     if op["retire"] is not None:
@@ -83,7 +85,7 @@ def new_messages(session: Session | None, op: dict[str, Any], revision: int) -> 
     return rows[len(live) :]
 
 
-def prepared(model: Model, scope: Scope, op: dict[str, Any], time: int) -> Commit:
+def prepared(model: StoreModel, scope: Scope, op: dict[str, Any], time: int) -> Commit:
     """The commit that an operation stands for, in the state that the model is in."""
     session = model.sessions.get(scope)
     was = session.head if session else SessionHead(scope, f"life {time}", 0, 0, created_ms=time)
@@ -137,7 +139,7 @@ def outcome_of(error: StoreError) -> tuple[type[StoreError], object]:
     }
 
 
-async def same(store: Store, model: Model, scope: Scope) -> None:
+async def same(store: Store, model: StoreModel, scope: Scope) -> None:
     """All that can be read of a session is what the model says."""
     session = model.sessions.get(scope)
     if session is None:
@@ -199,7 +201,7 @@ async def same(store: Store, model: Model, scope: Scope) -> None:
         assert await store.pinned_atoms(scope, before) == pinned
 
 
-async def same_lists(store: Store, model: Model, tenant: str) -> None:
+async def same_lists(store: Store, model: StoreModel, tenant: str) -> None:
     sessions = [one for scope, one in model.sessions.items() if scope.tenant == tenant]
     heads = sorted(
         (one.head for one in sessions),
@@ -252,7 +254,7 @@ class HistoryCases(StoreCase):
     async def test_the_store_is_the_model(
         self, store: Store, operations: list[dict[str, Any]]
     ) -> None:
-        example, model = next(EXAMPLE), Model()
+        example, model = next(EXAMPLE), StoreModel()
         scopes = [Scope(f"{tenant}{example}", agent, session) for tenant, agent, session in SCOPES]
         try:
             for time, op in enumerate(operations, 1):

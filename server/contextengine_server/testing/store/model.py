@@ -27,7 +27,7 @@ from contextengine_server.store.rows import (
 
 
 @dataclass
-class Session:
+class ModelSession:
     """All rows of one session."""
 
     head: SessionHead
@@ -73,19 +73,19 @@ def ordered(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
     )
 
 
-class Model:
+class StoreModel:
     """The store. A refused commit changes nothing, because everything is checked before anything is
     written."""
 
     def __init__(self) -> None:
-        self.sessions: dict[Scope, Session] = {}
+        self.sessions: dict[Scope, ModelSession] = {}
         self.keys: dict[tuple[str, str, str], str] = {}
 
     def commit(self, change: Commit) -> None:
         scope, head = change.head.scope, change.head
         there = self.sessions.get(scope)
         self._check(change, there)
-        session = self.sessions.setdefault(scope, Session(head))
+        session = self.sessions.setdefault(scope, ModelSession(head))
         session.head = head
         if change.reply is not None:
             session.replies[change.reply.request_id] = change.reply
@@ -121,7 +121,7 @@ class Model:
             owed = session.debts.setdefault(change.debt.kind, change.debt)
             session.debts[change.debt.kind] = replace(owed, held=change.debt.held)
 
-    def _check(self, change: Commit, there: Session | None) -> None:
+    def _check(self, change: Commit, there: ModelSession | None) -> None:
         scope = change.head.scope
         if (
             there is not None
