@@ -44,7 +44,7 @@ class IdleSweeper:
         """Ends what is idle now."""
         for head in await self._store.idle_sessions(self._limit(), MAX_SWEEP):
             async with self._sessions.open(head.scope, lock=True) as session:
-                if session.head is not None and session.head.updated_ms <= self._limit():
+                if session.head is not None and session.head.updated_ms < self._limit():
                     address = Address(head.scope)
                     await self._lifecycle.end(session, address, None, session.revision)
 

@@ -1,0 +1,217 @@
+"""Where a harness's own list meets the stored view: by ids, else by contents."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.session.assembly.alignment import Alignment, align
+from contextengine_server.wire.message import Incoming
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    assistant,
+    incoming,
+    result,
+    scope,
+    spoken,
+    user,
+)
+
+
+async def aligned(server: Server, live: list[Incoming]) -> Alignment | None:
+    async with server.core.sessions.open(scope(), None) as session:
+        session.mark_own(live, listed=True)
+        return align(live, session.view, session.ids)
+
+
+def said(*texts: str) -> list[Incoming]:
+    """Without ids."""
+    return spoken(*texts, ids=False)
+
+
+async def test_an_empty_session_meets_any_list(server: Server) -> None:
+    assert await aligned(server, spoken("a", "b")) == Alignment(0, {})
+    assert await aligned(server, []) == Alignment(0, {})
+
+
+# By ids.
+
+
+async def test_the_last_stored_id_is_the_place(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    live = spoken("a", "b", "c", "d")
+    assert await aligned(server, live) == Alignment(3, {0: 1, 1: 2, 2: 3})
+
+
+async def test_what_the_list_leaves_out_is_not_needed(server: Server) -> None:
+    await server.ingest("a", "b", "c", "d")
+    assert await aligned(server, spoken("c", "e")) == Alignment(1, {0: 3})
+    assert await aligned(server, spoken("a", "c", "e")) == Alignment(2, {0: 1, 1: 3})
+
+
+async def test_ids_count_more_than_contents(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    rewritten = incoming(user("otherwise", "a"), user("said", "b"), user("new", "n"))
+    assert await aligned(server, rewritten) == Alignment(2, {0: 1, 1: 2})
+
+
+async def test_a_message_that_is_not_stored_ends_what_is_matched(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    assert await aligned(server, spoken("a", "x", "b", "c")) == Alignment(4, {2: 2, 3: 3})
+
+
+async def test_messages_in_another_order_end_what_is_matched(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    assert await aligned(server, spoken("b", "a", "c")) == Alignment(3, {1: 1, 2: 3})
+    assert await aligned(server, spoken("c", "c")) == Alignment(2, {1: 3})
+
+
+async def test_messages_without_ids_behind_the_place_are_new(server: Server) -> None:
+    await server.ingest("a", "b")
+    live = [*spoken("a"), *said("b"), *said("c")]
+    assert await aligned(server, live) == Alignment(1, {0: 1})
+
+
+# By contents.
+
+
+async def test_the_longest_run_that_ends_with_the_newest_is_the_place(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    assert await aligned(server, said("a", "b", "c", "d")) == Alignment(3, {0: 1, 1: 2, 2: 3})
+    assert await aligned(server, said("b", "c", "d", "e")) == Alignment(2, {0: 2, 1: 3})
+    assert await aligned(server, said("c")) == Alignment(1, {0: 3})
+
+
+async def test_a_list_without_the_newest_has_no_place(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    assert await aligned(server, said("a", "b")) is None
+    assert await aligned(server, said("x")) is None
+    assert await aligned(server, []) is None
+
+
+async def test_ids_that_are_not_stored_are_no_place(server: Server) -> None:
+    await server.ingest("a", "b", ids=False)
+    live = incoming(user("a", "1"), user("b", "2"), user("c", "3"))
+    assert await aligned(server, live) == Alignment(2, {0: 1, 1: 2})
+
+
+async def test_of_repeated_texts_the_longer_run_wins(server: Server) -> None:
+    await server.ingest("x", "go", "y", "go", ids=False)
+    # Its last "go" follows another text than the newest stored one does.
+    live = said("x", "go", "y", "go", "z", "go")
+    assert await aligned(server, live) == Alignment(4, {0: 1, 1: 2, 2: 3, 3: 4})
+
+
+async def test_of_runs_as_long_one_that_nothing_contradicts_wins(server: Server) -> None:
+    await server.ingest("a", "go", ids=False)
+    # At the last "go" another text stands where "a" is stored, at the first the list just begins.
+    assert await aligned(server, said("go", "b", "go")) == Alignment(1, {0: 2})
+
+
+async def test_of_runs_that_are_both_contradicted_the_last_wins(server: Server) -> None:
+    await server.ingest("a", "go", ids=False)
+    assert await aligned(server, said("x", "go", "b", "go")) == Alignment(4, {3: 2})
+
+
+async def test_results_that_answer_nothing_may_be_missing_in_the_list(server: Server) -> None:
+    stored = incoming(user("a"), result("c9", "orphan"), user("b"))
+    await server.context.ingest.run(TENANT, S1, stored, None)
+    assert await aligned(server, said("a", "b", "c")) == Alignment(2, {0: 1, 1: 3})
+    listed = incoming(user("a"), result("c9", "orphan"), user("b"), user("c"))
+    assert await aligned(server, listed) == Alignment(3, {0: 1, 1: 2, 2: 3})
+
+
+# Items of the service.
+
+
+def own(index: int) -> pb.Message:
+    return user("made by the service", f"ce:{index}")
+
+
+async def test_own_items_are_passed_over(server: Server) -> None:
+    await server.ingest("a", "b")
+    live = incoming(own(1), user("a", "a"), own(2), user("b", "b"), own(3), own(4), user("c", "c"))
+    assert await aligned(server, live) == Alignment(6, {1: 1, 3: 2})
+    live = incoming(own(1), user("a"), own(2), user("b"), own(3), own(4), user("c"))
+    assert await aligned(server, live) == Alignment(6, {1: 1, 3: 2})
+
+
+async def test_own_items_at_the_end_are_not_new(server: Server) -> None:
+    await server.ingest("a")
+    live = incoming(user("a", "a"), own(1))
+    assert await aligned(server, live) == Alignment(2, {0: 1})
+
+
+# Live lists as they are assembled.
+
+
+@pytest.mark.parametrize("ids", [True, False])
+async def test_what_follows_is_stored_once(server: Server, ids: bool) -> None:
+    await server.ingest("a", "b", ids=ids)
+    live = spoken("a", "b", "c", ids=ids)
+    for _ in range(2):
+        assert await server.shown(live=live, store_new=True) == ["a", "b", "c"]
+    assert await server.stored() == ["a", "b", "c"]
+
+
+async def test_what_follows_is_shown_in_one_call_only(server: Server) -> None:
+    await server.ingest("a", "b")
+    before = await server.assemble()
+    shown = await server.assemble(live=spoken("b", "c"))
+    assert await server.shown(live=spoken("b", "c")) == ["a", "b", "c"]
+    assert shown.epoch != before.epoch
+    assert shown.settled_epoch == before.epoch
+    assert await server.stored() == ["a", "b"]
+    after = await server.assemble()
+    assert (after.epoch, after.joined.context_hash) == (before.epoch, before.joined.context_hash)
+
+
+async def test_a_list_without_a_place_is_shown_and_not_stored(server: Server) -> None:
+    await server.ingest("a", "b")
+    done = await server.assemble(live=said("x", "y"), store_new=True)
+    assert (done.outcome, done.outcome_reason, done.stored) == (3, "UNALIGNED", [])
+    assert not done.due
+    assert await server.shown(live=said("x", "y"), store_new=True) == ["x", "y"]
+    assert await server.stored() == ["a", "b"]
+
+
+async def test_an_engine_that_passes_through_shows_the_list(server: Server) -> None:
+    await server.ingest("a", "b", "c")
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    assert await server.shown(live=spoken("a", "c", "d")) == ["a", "c", "d"]
+    assert await server.shown(live=spoken("a", "c", "d"), store_new=True) == ["a", "c", "d"]
+    assert await server.stored() == ["a", "b", "c", "d"]
+
+
+async def test_a_list_that_is_the_session_has_its_epoch(server: Server) -> None:
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    await server.ingest("a", "b", "c")
+    whole = await server.assemble()
+    same = await server.assemble(live=spoken("a", "b", "c"))
+    assert (same.epoch, same.settled_epoch) == (whole.epoch, whole.settled_epoch)
+    more = await server.assemble(live=spoken("a", "b", "c", "d"))
+    assert more.epoch != whole.epoch
+    assert more.settled_epoch == whole.epoch
+    less = await server.assemble(live=spoken("a", "c"))
+    assert whole.epoch not in (less.epoch, less.settled_epoch)
+
+
+async def test_a_list_that_grows_at_its_end_keeps_its_epoch(server: Server) -> None:
+    """Once what was added is stored: a list with the same gap begins with the earlier one."""
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    await server.ingest("a", "b", "c")
+    first = await server.assemble(live=spoken("a", "c"))
+    await server.ingest("d")
+    second = await server.assemble(live=spoken("a", "c", "d"))
+    assert second.epoch == first.epoch
+    other = await server.assemble(live=spoken("b", "c", "d"))
+    assert other.epoch != first.epoch
+
+
+async def test_open_calls_of_the_list_stay_open(server: Server) -> None:
+    await server.context.ingest.run(TENANT, S1, incoming(user("a", "1")), None)
+    live = incoming(user("a", "1"), assistant("calls", "2", "c1"), result("c1", "done", "3"))
+    assert await server.shown(live=live) == ["a", "calls", "done"]
+    assert await server.shown(live=live[:2]) == ["a", "calls"]
