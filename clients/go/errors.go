@@ -26,38 +26,39 @@ func (k Kind) Error() string { return "contextengine: " + k.Name }
 
 // The kinds. ErrUnavailable is also what ErrDraining and ErrStoreUnavailable are; ErrGeneral is what is none of the others.
 var (
-	ErrGeneral              = Kind{"ContextEngineError", ""}
-	ErrUnavailable          = Kind{"Unavailable", ""}
-	ErrInvalidField         = Kind{"InvalidField", "INVALID_FIELD"}
-	ErrContradictoryFields  = Kind{"ContradictoryFields", "CONTRADICTORY_FIELDS"}
-	ErrMalformedRequest     = Kind{"MalformedRequest", "MALFORMED_REQUEST"}
-	ErrBudgetImpossible     = Kind{"BudgetImpossible", "BUDGET_IMPOSSIBLE"}
-	ErrSessionNotFound      = Kind{"SessionNotFound", "SESSION_NOT_FOUND"}
-	ErrRowNotFound          = Kind{"RowNotFound", "ROW_NOT_FOUND"}
-	ErrMessageConflict      = Kind{"MessageConflict", "MESSAGE_CONFLICT"}
-	ErrRequestIDReused      = Kind{"RequestIdReused", "REQUEST_ID_REUSED"}
-	ErrSessionExists        = Kind{"SessionExists", "SESSION_EXISTS"}
-	ErrUnknownEngine        = Kind{"UnknownEngine", "UNKNOWN_ENGINE"}
-	ErrRevisionMismatch     = Kind{"RevisionMismatch", "REVISION_MISMATCH"}
-	ErrHasDependents        = Kind{"HasDependents", "HAS_DEPENDENTS"}
-	ErrLostRace             = Kind{"LostRace", "LOST_RACE"}
-	ErrTooLarge             = Kind{"TooLarge", "TOO_LARGE"}
-	ErrOverloaded           = Kind{"Overloaded", "OVERLOADED"}
-	ErrBudgetSpent          = Kind{"BudgetSpent", "BUDGET_SPENT"}
-	ErrDraining             = Kind{"Draining", "DRAINING"}
-	ErrStoreUnavailable     = Kind{"StoreUnavailable", "STORE_UNAVAILABLE"}
-	ErrUnauthenticated      = Kind{"Unauthenticated", "UNAUTHENTICATED"}
-	ErrPermissionDenied     = Kind{"PermissionDenied", "PERMISSION_DENIED"}
-	ErrEngineFailed         = Kind{"EngineFailed", "ENGINE_FAILED"}
-	ErrNotYetServed         = Kind{"NotYetServed", "NOT_YET_SERVED"}
-	ErrDefect               = Kind{"Defect", "DEFECT"}
-	ErrDeadlinePassed       = Kind{"DeadlinePassed", "DEADLINE"}
-	ErrSessionReplaced      = Kind{"SessionReplaced", "SESSION_REPLACED"}
-	ErrCorruptRow           = Kind{"CorruptRow", "CORRUPT_ROW"}
-	ErrPositionLost         = Kind{"PositionLost", "POSITION_LOST"}
-	ErrProjectionImpossible = Kind{"ProjectionImpossible", "PROJECTION_IMPOSSIBLE"}
-	ErrSpawnEnded           = Kind{"SpawnEnded", "SPAWN_ENDED"}
-	ErrSpawnLimit           = Kind{"SpawnLimit", "SPAWN_LIMIT"}
+	ErrGeneral               = Kind{"ContextEngineError", ""}
+	ErrUnavailable           = Kind{"Unavailable", ""}
+	ErrInvalidField          = Kind{"InvalidField", "INVALID_FIELD"}
+	ErrContradictoryFields   = Kind{"ContradictoryFields", "CONTRADICTORY_FIELDS"}
+	ErrMalformedRequest      = Kind{"MalformedRequest", "MALFORMED_REQUEST"}
+	ErrBudgetImpossible      = Kind{"BudgetImpossible", "BUDGET_IMPOSSIBLE"}
+	ErrSessionNotFound       = Kind{"SessionNotFound", "SESSION_NOT_FOUND"}
+	ErrRowNotFound           = Kind{"RowNotFound", "ROW_NOT_FOUND"}
+	ErrMessageConflict       = Kind{"MessageConflict", "MESSAGE_CONFLICT"}
+	ErrRequestIDReused       = Kind{"RequestIdReused", "REQUEST_ID_REUSED"}
+	ErrSessionExists         = Kind{"SessionExists", "SESSION_EXISTS"}
+	ErrUnknownEngine         = Kind{"UnknownEngine", "UNKNOWN_ENGINE"}
+	ErrRevisionMismatch      = Kind{"RevisionMismatch", "REVISION_MISMATCH"}
+	ErrHasDependents         = Kind{"HasDependents", "HAS_DEPENDENTS"}
+	ErrLostRace              = Kind{"LostRace", "LOST_RACE"}
+	ErrTooLarge              = Kind{"TooLarge", "TOO_LARGE"}
+	ErrOverloaded            = Kind{"Overloaded", "OVERLOADED"}
+	ErrBudgetSpent           = Kind{"BudgetSpent", "BUDGET_SPENT"}
+	ErrDraining              = Kind{"Draining", "DRAINING"}
+	ErrStoreUnavailable      = Kind{"StoreUnavailable", "STORE_UNAVAILABLE"}
+	ErrUnauthenticated       = Kind{"Unauthenticated", "UNAUTHENTICATED"}
+	ErrPermissionDenied      = Kind{"PermissionDenied", "PERMISSION_DENIED"}
+	ErrEngineFailed          = Kind{"EngineFailed", "ENGINE_FAILED"}
+	ErrNotYetServed          = Kind{"NotYetServed", "NOT_YET_SERVED"}
+	ErrDefect                = Kind{"Defect", "DEFECT"}
+	ErrDeadlinePassed        = Kind{"DeadlinePassed", "DEADLINE"}
+	ErrSessionReplaced       = Kind{"SessionReplaced", "SESSION_REPLACED"}
+	ErrCorruptRow            = Kind{"CorruptRow", "CORRUPT_ROW"}
+	ErrPositionLost          = Kind{"PositionLost", "POSITION_LOST"}
+	ErrProjectionImpossible  = Kind{"ProjectionImpossible", "PROJECTION_IMPOSSIBLE"}
+	ErrSpawnEnded            = Kind{"SpawnEnded", "SPAWN_ENDED"}
+	ErrSpawnLimit            = Kind{"SpawnLimit", "SPAWN_LIMIT"}
+	ErrHostCapabilityMissing = Kind{"HostCapabilityMissing", "HOST_CAPABILITY_MISSING"}
 	// ErrQueueFull: the service is away and the client's queue holds all that it may. Raised by the client itself.
 	ErrQueueFull = Kind{"QueueFull", "QUEUE_FULL"}
 )
@@ -70,7 +71,7 @@ var byReason = func() map[string]Kind {
 		ErrHasDependents, ErrLostRace, ErrTooLarge, ErrOverloaded, ErrBudgetSpent, ErrDraining, ErrStoreUnavailable,
 		ErrUnauthenticated, ErrPermissionDenied, ErrEngineFailed, ErrNotYetServed, ErrDefect, ErrDeadlinePassed,
 		ErrSessionReplaced, ErrCorruptRow, ErrPositionLost, ErrProjectionImpossible, ErrSpawnEnded,
-		ErrSpawnLimit, ErrQueueFull,
+		ErrSpawnLimit, ErrHostCapabilityMissing, ErrQueueFull,
 	} {
 		found[kind.Reason] = kind
 	}

@@ -108,6 +108,12 @@ class UnknownEngine(DomainError):
     reason = "UNKNOWN_ENGINE"
 
 
+class HostCapabilityMissing(DomainError):
+    """The host cannot do what the chosen engine needs."""
+
+    reason = "HOST_CAPABILITY_MISSING"
+
+
 class RevisionMismatch(DomainError):
     """The session's revision is not the expected one."""
 

@@ -87,7 +87,8 @@ type EngineInfo struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// True: compaction is the engine's affair. False: it is delegated to the host or to the built-in runtime compaction.
 	OwnsCompaction bool `protobuf:"varint,4,opt,name=owns_compaction,json=ownsCompaction,proto3" json:"owns_compaction,omitempty"`
-	// What the host should do with its own automatic compaction.
+	// What the host should do with its own automatic compaction. KEEP where the engine makes none, and for a host that cannot
+	// assemble before a prompt: what the engine compacts never reaches its model.
 	HostAutoCompaction HostAutoCompaction `protobuf:"varint,5,opt,name=host_auto_compaction,json=hostAutoCompaction,proto3,enum=contextengine.v1.HostAutoCompaction" json:"host_auto_compaction,omitempty"`
 	// How many of the newest steps it keeps verbatim.
 	TailSteps int32 `protobuf:"varint,6,opt,name=tail_steps,json=tailSteps,proto3" json:"tail_steps,omitempty"`
@@ -99,8 +100,11 @@ type EngineInfo struct {
 	Tools []string `protobuf:"bytes,9,rep,name=tools,proto3" json:"tools,omitempty"`
 	// `foreground` or `background`: when turn maintenance runs.
 	TurnMaintenanceMode string `protobuf:"bytes,10,opt,name=turn_maintenance_mode,json=turnMaintenanceMode,proto3" json:"turn_maintenance_mode,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// What this session's host does without, by the capabilities that it did not name at Bootstrap. Empty: nothing, or it named
+	// none at all.
+	HostLimits    []*HostLimit `protobuf:"bytes,11,rep,name=host_limits,json=hostLimits,proto3" json:"host_limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EngineInfo) Reset() {
@@ -203,11 +207,73 @@ func (x *EngineInfo) GetTurnMaintenanceMode() string {
 	return ""
 }
 
+func (x *EngineInfo) GetHostLimits() []*HostLimit {
+	if x != nil {
+		return x.HostLimits
+	}
+	return nil
+}
+
+// A capability that a host lacks, and what follows.
+type HostLimit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The capability by its name in HostInfo.
+	Capability string `protobuf:"bytes,1,opt,name=capability,proto3" json:"capability,omitempty"`
+	// What follows, for people.
+	Consequence   string `protobuf:"bytes,2,opt,name=consequence,proto3" json:"consequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostLimit) Reset() {
+	*x = HostLimit{}
+	mi := &file_contextengine_v1_engine_info_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostLimit) ProtoMessage() {}
+
+func (x *HostLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_engine_info_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostLimit.ProtoReflect.Descriptor instead.
+func (*HostLimit) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_engine_info_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HostLimit) GetCapability() string {
+	if x != nil {
+		return x.Capability
+	}
+	return ""
+}
+
+func (x *HostLimit) GetConsequence() string {
+	if x != nil {
+		return x.Consequence
+	}
+	return ""
+}
+
 var File_contextengine_v1_engine_info_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_engine_info_proto_rawDesc = "" +
 	"\n" +
-	"\"contextengine/v1/engine_info.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\"\x95\x03\n" +
+	"\"contextengine/v1/engine_info.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\"\xd3\x03\n" +
 	"\n" +
 	"EngineInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
@@ -221,7 +287,14 @@ const file_contextengine_v1_engine_info_proto_rawDesc = "" +
 	"\x14compaction_threshold\x18\b \x01(\x01R\x13compactionThreshold\x12\x14\n" +
 	"\x05tools\x18\t \x03(\tR\x05tools\x122\n" +
 	"\x15turn_maintenance_mode\x18\n" +
-	" \x01(\tR\x13turnMaintenanceMode*{\n" +
+	" \x01(\tR\x13turnMaintenanceMode\x12<\n" +
+	"\vhost_limits\x18\v \x03(\v2\x1b.contextengine.v1.HostLimitR\n" +
+	"hostLimits\"M\n" +
+	"\tHostLimit\x12\x1e\n" +
+	"\n" +
+	"capability\x18\x01 \x01(\tR\n" +
+	"capability\x12 \n" +
+	"\vconsequence\x18\x02 \x01(\tR\vconsequence*{\n" +
 	"\x12HostAutoCompaction\x12$\n" +
 	" HOST_AUTO_COMPACTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cHOST_AUTO_COMPACTION_DISABLE\x10\x01\x12\x1d\n" +
@@ -241,20 +314,22 @@ func file_contextengine_v1_engine_info_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_engine_info_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_contextengine_v1_engine_info_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_contextengine_v1_engine_info_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_contextengine_v1_engine_info_proto_goTypes = []any{
 	(HostAutoCompaction)(0), // 0: contextengine.v1.HostAutoCompaction
 	(*EngineInfo)(nil),      // 1: contextengine.v1.EngineInfo
-	(Form)(0),               // 2: contextengine.v1.Form
+	(*HostLimit)(nil),       // 2: contextengine.v1.HostLimit
+	(Form)(0),               // 3: contextengine.v1.Form
 }
 var file_contextengine_v1_engine_info_proto_depIdxs = []int32{
 	0, // 0: contextengine.v1.EngineInfo.host_auto_compaction:type_name -> contextengine.v1.HostAutoCompaction
-	2, // 1: contextengine.v1.EngineInfo.forms:type_name -> contextengine.v1.Form
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: contextengine.v1.EngineInfo.forms:type_name -> contextengine.v1.Form
+	2, // 2: contextengine.v1.EngineInfo.host_limits:type_name -> contextengine.v1.HostLimit
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_engine_info_proto_init() }
@@ -269,7 +344,7 @@ func file_contextengine_v1_engine_info_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_engine_info_proto_rawDesc), len(file_contextengine_v1_engine_info_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -90,6 +90,8 @@ const (
 	ErrorReason_ERROR_REASON_SPAWN_ENDED ErrorReason = 29
 	// RESOURCE_EXHAUSTED. A child would be too deep, or its parent has too many live ones; metadata has which and the limit.
 	ErrorReason_ERROR_REASON_SPAWN_LIMIT ErrorReason = 30
+	// FAILED_PRECONDITION. The host cannot do what the chosen engine needs; metadata has the capabilities that are missing.
+	ErrorReason_ERROR_REASON_HOST_CAPABILITY_MISSING ErrorReason = 31
 )
 
 // Enum value maps for ErrorReason.
@@ -126,39 +128,41 @@ var (
 		28: "ERROR_REASON_PROJECTION_IMPOSSIBLE",
 		29: "ERROR_REASON_SPAWN_ENDED",
 		30: "ERROR_REASON_SPAWN_LIMIT",
+		31: "ERROR_REASON_HOST_CAPABILITY_MISSING",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":           0,
-		"ERROR_REASON_INVALID_FIELD":         1,
-		"ERROR_REASON_CONTRADICTORY_FIELDS":  2,
-		"ERROR_REASON_MALFORMED_REQUEST":     3,
-		"ERROR_REASON_BUDGET_IMPOSSIBLE":     4,
-		"ERROR_REASON_SESSION_NOT_FOUND":     5,
-		"ERROR_REASON_ROW_NOT_FOUND":         6,
-		"ERROR_REASON_MESSAGE_CONFLICT":      7,
-		"ERROR_REASON_REQUEST_ID_REUSED":     8,
-		"ERROR_REASON_SESSION_EXISTS":        9,
-		"ERROR_REASON_UNKNOWN_ENGINE":        10,
-		"ERROR_REASON_REVISION_MISMATCH":     11,
-		"ERROR_REASON_HAS_DEPENDENTS":        12,
-		"ERROR_REASON_LOST_RACE":             13,
-		"ERROR_REASON_TOO_LARGE":             14,
-		"ERROR_REASON_OVERLOADED":            15,
-		"ERROR_REASON_BUDGET_SPENT":          16,
-		"ERROR_REASON_DRAINING":              17,
-		"ERROR_REASON_STORE_UNAVAILABLE":     18,
-		"ERROR_REASON_UNAUTHENTICATED":       19,
-		"ERROR_REASON_PERMISSION_DENIED":     20,
-		"ERROR_REASON_ENGINE_FAILED":         21,
-		"ERROR_REASON_NOT_YET_SERVED":        22,
-		"ERROR_REASON_DEFECT":                23,
-		"ERROR_REASON_DEADLINE":              24,
-		"ERROR_REASON_SESSION_REPLACED":      25,
-		"ERROR_REASON_CORRUPT_ROW":           26,
-		"ERROR_REASON_POSITION_LOST":         27,
-		"ERROR_REASON_PROJECTION_IMPOSSIBLE": 28,
-		"ERROR_REASON_SPAWN_ENDED":           29,
-		"ERROR_REASON_SPAWN_LIMIT":           30,
+		"ERROR_REASON_UNSPECIFIED":             0,
+		"ERROR_REASON_INVALID_FIELD":           1,
+		"ERROR_REASON_CONTRADICTORY_FIELDS":    2,
+		"ERROR_REASON_MALFORMED_REQUEST":       3,
+		"ERROR_REASON_BUDGET_IMPOSSIBLE":       4,
+		"ERROR_REASON_SESSION_NOT_FOUND":       5,
+		"ERROR_REASON_ROW_NOT_FOUND":           6,
+		"ERROR_REASON_MESSAGE_CONFLICT":        7,
+		"ERROR_REASON_REQUEST_ID_REUSED":       8,
+		"ERROR_REASON_SESSION_EXISTS":          9,
+		"ERROR_REASON_UNKNOWN_ENGINE":          10,
+		"ERROR_REASON_REVISION_MISMATCH":       11,
+		"ERROR_REASON_HAS_DEPENDENTS":          12,
+		"ERROR_REASON_LOST_RACE":               13,
+		"ERROR_REASON_TOO_LARGE":               14,
+		"ERROR_REASON_OVERLOADED":              15,
+		"ERROR_REASON_BUDGET_SPENT":            16,
+		"ERROR_REASON_DRAINING":                17,
+		"ERROR_REASON_STORE_UNAVAILABLE":       18,
+		"ERROR_REASON_UNAUTHENTICATED":         19,
+		"ERROR_REASON_PERMISSION_DENIED":       20,
+		"ERROR_REASON_ENGINE_FAILED":           21,
+		"ERROR_REASON_NOT_YET_SERVED":          22,
+		"ERROR_REASON_DEFECT":                  23,
+		"ERROR_REASON_DEADLINE":                24,
+		"ERROR_REASON_SESSION_REPLACED":        25,
+		"ERROR_REASON_CORRUPT_ROW":             26,
+		"ERROR_REASON_POSITION_LOST":           27,
+		"ERROR_REASON_PROJECTION_IMPOSSIBLE":   28,
+		"ERROR_REASON_SPAWN_ENDED":             29,
+		"ERROR_REASON_SPAWN_LIMIT":             30,
+		"ERROR_REASON_HOST_CAPABILITY_MISSING": 31,
 	}
 )
 
@@ -193,7 +197,7 @@ var File_contextengine_v1_errors_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcontextengine/v1/errors.proto\x12\x10contextengine.v1*\xff\a\n" +
+	"\x1dcontextengine/v1/errors.proto\x12\x10contextengine.v1*\xa9\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12%\n" +
@@ -226,7 +230,8 @@ const file_contextengine_v1_errors_proto_rawDesc = "" +
 	"\x1aERROR_REASON_POSITION_LOST\x10\x1b\x12&\n" +
 	"\"ERROR_REASON_PROJECTION_IMPOSSIBLE\x10\x1c\x12\x1c\n" +
 	"\x18ERROR_REASON_SPAWN_ENDED\x10\x1d\x12\x1c\n" +
-	"\x18ERROR_REASON_SPAWN_LIMIT\x10\x1eBk\n" +
+	"\x18ERROR_REASON_SPAWN_LIMIT\x10\x1e\x12(\n" +
+	"$ERROR_REASON_HOST_CAPABILITY_MISSING\x10\x1fBk\n" +
 	"\x14dev.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3"
 
 var (

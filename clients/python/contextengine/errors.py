@@ -243,6 +243,12 @@ class SpawnLimit(ContextEngineError):
     reason = "SPAWN_LIMIT"
 
 
+class HostCapabilityMissing(ContextEngineError):
+    """The host cannot do what the chosen engine needs; `metadata` has what is missing."""
+
+    reason = "HOST_CAPABILITY_MISSING"
+
+
 _BORNE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _BROKEN_CODES = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 

@@ -96,6 +96,8 @@ kinds! {
     SpawnEnded = "SPAWN_ENDED",
     /// A child would be too deep, or its parent has too many.
     SpawnLimit = "SPAWN_LIMIT",
+    /// The host cannot do what the chosen engine needs.
+    HostCapabilityMissing = "HOST_CAPABILITY_MISSING",
     /// The service is away and the queue holds all that it may. Raised by the client itself.
     QueueFull = "QUEUE_FULL",
     /// A delta does not fit the list that is held; the next call gets the whole list. Raised by the client itself.

@@ -107,6 +107,8 @@ export class ProjectionImpossible extends ContextEngineError {}
 export class SpawnEnded extends ContextEngineError {}
 /** A child would be too deep, or its parent has too many live ones; `metadata` has which, and the limit. */
 export class SpawnLimit extends ContextEngineError {}
+/** The host cannot do what the chosen engine needs; `metadata` has what is missing. */
+export class HostCapabilityMissing extends ContextEngineError {}
 /** The service is away and the client's queue holds all that it may. Raised by the client itself. */
 export class QueueFull extends ContextEngineError {}
 
@@ -141,6 +143,7 @@ const BY_REASON: Record<string, typeof ContextEngineError> = {
   PROJECTION_IMPOSSIBLE: ProjectionImpossible,
   SPAWN_ENDED: SpawnEnded,
   SPAWN_LIMIT: SpawnLimit,
+  HOST_CAPABILITY_MISSING: HostCapabilityMissing,
 };
 
 /** Failures that never reached the service, and so carry no reason. */

@@ -70,7 +70,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             call.caller.tenant, ref_of(request.session), said, history, asked, token
         )
         return life.BootstrapResponse(
-            engine=replies.engine_info(done.engine),
+            engine=replies.engine_info(done.engine, done.capabilities),
             session_id=done.address.scope.session,
             revision=done.head.revision,
             created=done.created,

@@ -61,6 +61,7 @@ class Projector:
             engine_id=assembly.engine.id,
             engine_version=assembly.engine.version,
             owns_compaction=assembly.engine.owns_compaction,
+            bootstraps=assembly.bootstraps_threads,
             budget=budget.window or budget.available,
             # A final budget has nothing subtracted from it anywhere.
             reserve=None if budget.window else 0,

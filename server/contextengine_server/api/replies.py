@@ -11,6 +11,7 @@ from contextengine_server.api.pipeline.auth import Caller, Role
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.host_capabilities import host_compacts, host_limits
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
 from contextengine_server.session.assembly.budget import Outside
@@ -24,8 +25,8 @@ from contextengine_server.wire.slots import summary_info
 MAX_BIGGEST = 10
 
 
-def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
-    """What an engine says of itself."""
+def engine_info(engine: Engine, capabilities: Sequence[str] = ()) -> engine_info_pb2.EngineInfo:
+    """What an engine says of itself, to a host that can do this. No capabilities: not known."""
     keep = engine_info_pb2.HOST_AUTO_COMPACTION_KEEP
     disable = engine_info_pb2.HOST_AUTO_COMPACTION_DISABLE
     return engine_info_pb2.EngineInfo(
@@ -33,12 +34,16 @@ def engine_info(engine: Engine) -> engine_info_pb2.EngineInfo:
         version=engine.version,
         name=engine.name,
         owns_compaction=engine.owns_compaction,
-        host_auto_compaction=disable if engine.owns_compaction else keep,
+        host_auto_compaction=keep if host_compacts(engine, capabilities) else disable,
         tail_steps=engine.declared.tail_steps,
         forms=sorted(int(form) for form in engine.declared.forms),  # type: ignore[misc]
         compaction_threshold=engine.threshold,
         tools=engine.tools.names,
         turn_maintenance_mode="background" if engine.defers else "foreground",
+        host_limits=[
+            engine_info_pb2.HostLimit(capability=limit.capability, consequence=limit.consequence)
+            for limit in host_limits(engine, capabilities)
+        ],
     )
 
 
@@ -154,8 +159,12 @@ def encode(
 def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:
     """How a harness with threads of its own does best: once for a thread and epoch, where the
     engine cuts and compacts so that its epochs last. A list that is not the session's, and one that
-    the host cuts itself, is another at every turn."""
-    lasts = assembly.engine.owns_compaction and not assembly.outcome_reason
+    the host cuts itself, is another at every turn; and not every host can."""
+    lasts = (
+        assembly.engine.owns_compaction
+        and not assembly.outcome_reason
+        and assembly.bootstraps_threads
+    )
     return (
         out.ContextProjection.MODE_THREAD_BOOTSTRAP
         if lasts

@@ -192,7 +192,7 @@ def host_facts(host: host_pb2.HostInfo) -> HostFacts:
             "host",
             f"has {len(encoded)} bytes, at most {MAX_HOST_BYTES} are taken: every session keeps it",
         )
-    return HostFacts(encoded, tuple(host.capabilities))
+    return HostFacts(encoded, tuple(host.capabilities), host.host_id)
 
 
 def report_of(

@@ -19,7 +19,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
     said = pb.GetStatusResponse(
         session_id=status.scope.session,
         revision=head.revision,
-        engine=replies.engine_info(engine),
+        engine=replies.engine_info(engine, state.capabilities),
         engine_source=status.selected.source,
         message_count=head.message_count,
         last_sequence=head.last_sequence,

@@ -17,6 +17,7 @@ from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.queue import ASKED, CompactionQueue
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -30,9 +31,6 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Tracer, under
-
-COMPACTS = "compacts-transcript"
-"""The host's capability to compact its own transcript when an engine delegates."""
 
 LEASE_MS = 15_000
 """How long a job of a server that was killed stays its own; it is renewed at a third of that."""

@@ -66,6 +66,9 @@ class Declared(msgspec.Struct, frozen=True):
     """The forms it may give to older messages."""
     evicts: bool = True
     """False for an engine that never evicts by itself (legacy)."""
+    host_capabilities: frozenset[str] = frozenset()
+    """What a host must be able to do, by the names of HostInfo: a host that says what it can, and
+    lacks one, is refused at Bootstrap."""
 
 
 def segment_tokens(segment: Segment, view: View) -> int:

@@ -51,6 +51,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     engine_id: str = ""
     engine_version: str = ""
     owns_compaction: bool = False
+    bootstraps: bool = True
+    """False where the harness cannot keep a context in its thread: every turn gets it anew."""
     budget: int | None = None
     """In tokens. None: unknown."""
     reserve: int | None = None

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from contextengine_proto.v1 import message_pb2 as contextengine_dot_v1_dot_message__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"contextengine/v1/engine_info.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\"\x9b\x02\n\nEngineInfo\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x17\n\x0fowns_compaction\x18\x04 \x01(\x08\x12\x42\n\x14host_auto_compaction\x18\x05 \x01(\x0e\x32$.contextengine.v1.HostAutoCompaction\x12\x12\n\ntail_steps\x18\x06 \x01(\x05\x12%\n\x05\x66orms\x18\x07 \x03(\x0e\x32\x16.contextengine.v1.Form\x12\x1c\n\x14\x63ompaction_threshold\x18\x08 \x01(\x01\x12\r\n\x05tools\x18\t \x03(\t\x12\x1d\n\x15turn_maintenance_mode\x18\n \x01(\t*{\n\x12HostAutoCompaction\x12$\n HOST_AUTO_COMPACTION_UNSPECIFIED\x10\x00\x12 \n\x1cHOST_AUTO_COMPACTION_DISABLE\x10\x01\x12\x1d\n\x19HOST_AUTO_COMPACTION_KEEP\x10\x02\x42k\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"contextengine/v1/engine_info.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\"\xcd\x02\n\nEngineInfo\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x17\n\x0fowns_compaction\x18\x04 \x01(\x08\x12\x42\n\x14host_auto_compaction\x18\x05 \x01(\x0e\x32$.contextengine.v1.HostAutoCompaction\x12\x12\n\ntail_steps\x18\x06 \x01(\x05\x12%\n\x05\x66orms\x18\x07 \x03(\x0e\x32\x16.contextengine.v1.Form\x12\x1c\n\x14\x63ompaction_threshold\x18\x08 \x01(\x01\x12\r\n\x05tools\x18\t \x03(\t\x12\x1d\n\x15turn_maintenance_mode\x18\n \x01(\t\x12\x30\n\x0bhost_limits\x18\x0b \x03(\x0b\x32\x1b.contextengine.v1.HostLimit\"4\n\tHostLimit\x12\x12\n\ncapability\x18\x01 \x01(\t\x12\x13\n\x0b\x63onsequence\x18\x02 \x01(\t*{\n\x12HostAutoCompaction\x12$\n HOST_AUTO_COMPACTION_UNSPECIFIED\x10\x00\x12 \n\x1cHOST_AUTO_COMPACTION_DISABLE\x10\x01\x12\x1d\n\x19HOST_AUTO_COMPACTION_KEEP\x10\x02\x42k\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'contextengine_proto.v1.engi
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\024dev.contextengine.v1P\001ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1'
-  _globals['_HOSTAUTOCOMPACTION']._serialized_start=374
-  _globals['_HOSTAUTOCOMPACTION']._serialized_end=497
+  _globals['_HOSTAUTOCOMPACTION']._serialized_start=478
+  _globals['_HOSTAUTOCOMPACTION']._serialized_end=601
   _globals['_ENGINEINFO']._serialized_start=89
-  _globals['_ENGINEINFO']._serialized_end=372
+  _globals['_ENGINEINFO']._serialized_end=422
+  _globals['_HOSTLIMIT']._serialized_start=424
+  _globals['_HOSTLIMIT']._serialized_end=476
 # @@protoc_insertion_point(module_scope)

@@ -41,6 +41,7 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         "REVISION_MISMATCH": grpc.StatusCode.FAILED_PRECONDITION,
         "HAS_DEPENDENTS": grpc.StatusCode.FAILED_PRECONDITION,
         "PROJECTION_IMPOSSIBLE": grpc.StatusCode.FAILED_PRECONDITION,
+        "HOST_CAPABILITY_MISSING": grpc.StatusCode.FAILED_PRECONDITION,
         "SPAWN_ENDED": grpc.StatusCode.FAILED_PRECONDITION,
         "LOST_RACE": grpc.StatusCode.ABORTED,
         "SESSION_REPLACED": grpc.StatusCode.ABORTED,

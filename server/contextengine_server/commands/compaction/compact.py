@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from contextengine_server.compaction.compactor import Compactor
-from contextengine_server.compaction.jobs import COMPACTS
 from contextengine_server.compaction.proposal import Proposal, Proposals
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.request import (
@@ -23,6 +22,7 @@ from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.append import Request, checked

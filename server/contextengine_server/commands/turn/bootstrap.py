@@ -10,6 +10,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.host_capabilities import require
 from contextengine_server.errors import InvalidField, LostRace, SpawnEnded
 from contextengine_server.session.address import Address, Addresses, Ref, not_found
 from contextengine_server.session.append import Appender, Request, Stored
@@ -33,6 +34,7 @@ class HostFacts(msgspec.Struct, frozen=True):
 
     encoded: bytes
     capabilities: tuple[str, ...]
+    id: str = ""
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -69,6 +71,8 @@ class Introduced(msgspec.Struct, frozen=True):
 
     address: Address
     engine: Engine
+    capabilities: tuple[str, ...]
+    """What the session's host said at any time that it can do."""
     head: SessionHead
     encoding: str
     created: bool
@@ -119,6 +123,8 @@ class Bootstrap(msgspec.Struct, frozen=True):
     ) -> Introduced:
         address = await self.addresses.find(tenant, ref)
         engine = (await self.selection.engine_for(address.scope)).engine
+        if said.host is not None:
+            require(engine, said.host.id, said.host.capabilities)
         if spawn_token:
             await self.spawns.start(address, spawn_token)
         parent = await self._parent(address, said.continues) if said.continues is not None else None
@@ -130,7 +136,10 @@ class Bootstrap(msgspec.Struct, frozen=True):
             created = session.head is None
             stored = await self._introduce(session, address, said, parent, history, request)
             head = session.require()
-            return Introduced(address, engine, head, session.state.encoding, created, stored)
+            state = session.state
+            return Introduced(
+                address, engine, state.capabilities, head, state.encoding, created, stored
+            )
 
     async def _introduce(
         self,

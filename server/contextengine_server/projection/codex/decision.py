@@ -30,7 +30,15 @@ class ThreadDecision(msgspec.Struct, frozen=True):
 
 
 def mode_of(task: Task, warnings: list[str]) -> Mode:
-    """The mode that holds: a bootstrap needs an epoch that names what it sent."""
+    """The mode that holds: a bootstrap needs an epoch that names what it sent, and a host that can
+    keep it."""
+    if not task.bootstraps:
+        if task.mode is Mode.THREAD_BOOTSTRAP:
+            warnings.append(
+                "thread_bootstrap for a host without thread-bootstrap-projection: projected per"
+                " turn"
+            )
+        return Mode.PER_TURN
     wanted = task.mode or (
         Mode.THREAD_BOOTSTRAP if task.renderer == "jsonl" and task.epoch else Mode.PER_TURN
     )

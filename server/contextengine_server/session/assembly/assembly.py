@@ -98,6 +98,8 @@ class Assembly(msgspec.Struct, frozen=True):
     """What the budget leaves for items, before it is rounded to its cell."""
     method: str
     """How tokens were estimated."""
+    bootstraps_threads: bool
+    """False where the session's host said that it projects with every turn alone."""
 
     @property
     def estimated(self) -> int:

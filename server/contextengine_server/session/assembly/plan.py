@@ -15,6 +15,7 @@ from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken, lawless, threw
+from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
 from contextengine_server.errors import DomainError
 from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import (
@@ -142,6 +143,7 @@ class Planner(msgspec.Struct, frozen=True):
             due=not subject.reason and engine.due(view, max(1, room), measured),
             available=max(1, room),
             method=session.encoding.counter.method,
+            bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
         )
 
     async def fall_back(

@@ -8,8 +8,8 @@ import asyncio
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
-from contextengine_server.compaction.jobs import COMPACTS
 from contextengine_server.compaction.request import DEFERRED, HELD
+from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import (
     InvalidField,
     RequestIdReused,

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/engine_info.proto.
  */
 export const file_contextengine_v1_engine_info: GenFile = /*@__PURE__*/
-  fileDesc("CiJjb250ZXh0ZW5naW5lL3YxL2VuZ2luZV9pbmZvLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIpsCCgpFbmdpbmVJbmZvEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDAoEbmFtZRgDIAEoCRIXCg9vd25zX2NvbXBhY3Rpb24YBCABKAgSQgoUaG9zdF9hdXRvX2NvbXBhY3Rpb24YBSABKA4yJC5jb250ZXh0ZW5naW5lLnYxLkhvc3RBdXRvQ29tcGFjdGlvbhISCgp0YWlsX3N0ZXBzGAYgASgFEiUKBWZvcm1zGAcgAygOMhYuY29udGV4dGVuZ2luZS52MS5Gb3JtEhwKFGNvbXBhY3Rpb25fdGhyZXNob2xkGAggASgBEg0KBXRvb2xzGAkgAygJEh0KFXR1cm5fbWFpbnRlbmFuY2VfbW9kZRgKIAEoCSp7ChJIb3N0QXV0b0NvbXBhY3Rpb24SJAogSE9TVF9BVVRPX0NPTVBBQ1RJT05fVU5TUEVDSUZJRUQQABIgChxIT1NUX0FVVE9fQ09NUEFDVElPTl9ESVNBQkxFEAESHQoZSE9TVF9BVVRPX0NPTVBBQ1RJT05fS0VFUBACQmsKFGRldi5jb250ZXh0ZW5naW5lLnYxUAFaUWdpdGh1Yi5jb20vY29udGV4dGVuZ2luZS9jb250ZXh0ZW5naW5lL2NsaWVudHMvZ28vY29udGV4dGVuZ2luZXYxO2NvbnRleHRlbmdpbmV2MWIGcHJvdG8z", [file_contextengine_v1_message]);
+  fileDesc("CiJjb250ZXh0ZW5naW5lL3YxL2VuZ2luZV9pbmZvLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIs0CCgpFbmdpbmVJbmZvEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDAoEbmFtZRgDIAEoCRIXCg9vd25zX2NvbXBhY3Rpb24YBCABKAgSQgoUaG9zdF9hdXRvX2NvbXBhY3Rpb24YBSABKA4yJC5jb250ZXh0ZW5naW5lLnYxLkhvc3RBdXRvQ29tcGFjdGlvbhISCgp0YWlsX3N0ZXBzGAYgASgFEiUKBWZvcm1zGAcgAygOMhYuY29udGV4dGVuZ2luZS52MS5Gb3JtEhwKFGNvbXBhY3Rpb25fdGhyZXNob2xkGAggASgBEg0KBXRvb2xzGAkgAygJEh0KFXR1cm5fbWFpbnRlbmFuY2VfbW9kZRgKIAEoCRIwCgtob3N0X2xpbWl0cxgLIAMoCzIbLmNvbnRleHRlbmdpbmUudjEuSG9zdExpbWl0IjQKCUhvc3RMaW1pdBISCgpjYXBhYmlsaXR5GAEgASgJEhMKC2NvbnNlcXVlbmNlGAIgASgJKnsKEkhvc3RBdXRvQ29tcGFjdGlvbhIkCiBIT1NUX0FVVE9fQ09NUEFDVElPTl9VTlNQRUNJRklFRBAAEiAKHEhPU1RfQVVUT19DT01QQUNUSU9OX0RJU0FCTEUQARIdChlIT1NUX0FVVE9fQ09NUEFDVElPTl9LRUVQEAJCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_message]);
 
 /**
  * What an engine says of itself, and Bootstrap answers.
@@ -51,7 +51,8 @@ export type EngineInfo = Message<"contextengine.v1.EngineInfo"> & {
   ownsCompaction: boolean;
 
   /**
-   * What the host should do with its own automatic compaction.
+   * What the host should do with its own automatic compaction. KEEP where the engine makes none, and for a host that cannot
+   * assemble before a prompt: what the engine compacts never reaches its model.
    *
    * @generated from field: contextengine.v1.HostAutoCompaction host_auto_compaction = 5;
    */
@@ -91,6 +92,14 @@ export type EngineInfo = Message<"contextengine.v1.EngineInfo"> & {
    * @generated from field: string turn_maintenance_mode = 10;
    */
   turnMaintenanceMode: string;
+
+  /**
+   * What this session's host does without, by the capabilities that it did not name at Bootstrap. Empty: nothing, or it named
+   * none at all.
+   *
+   * @generated from field: repeated contextengine.v1.HostLimit host_limits = 11;
+   */
+  hostLimits: HostLimit[];
 };
 
 /**
@@ -99,6 +108,34 @@ export type EngineInfo = Message<"contextengine.v1.EngineInfo"> & {
  */
 export const EngineInfoSchema: GenMessage<EngineInfo> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_engine_info, 0);
+
+/**
+ * A capability that a host lacks, and what follows.
+ *
+ * @generated from message contextengine.v1.HostLimit
+ */
+export type HostLimit = Message<"contextengine.v1.HostLimit"> & {
+  /**
+   * The capability by its name in HostInfo.
+   *
+   * @generated from field: string capability = 1;
+   */
+  capability: string;
+
+  /**
+   * What follows, for people.
+   *
+   * @generated from field: string consequence = 2;
+   */
+  consequence: string;
+};
+
+/**
+ * Describes the message contextengine.v1.HostLimit.
+ * Use `create(HostLimitSchema)` to create a new message.
+ */
+export const HostLimitSchema: GenMessage<HostLimit> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_engine_info, 1);
 
 /**
  * Whether the host should keep its own automatic compaction.

@@ -352,6 +352,15 @@ public class ContextEngineException extends RuntimeException {
         }
     }
 
+    /** The host cannot do what the chosen engine needs; {@link #metadata} has what is missing. */
+    public static final class HostCapabilityMissing extends ContextEngineException {
+        private static final long serialVersionUID = 1L;
+
+        HostCapabilityMissing(Failure failure) {
+            super(failure);
+        }
+    }
+
     /** The service is away and the client's queue holds all that it may. Thrown by the client itself. */
     public static final class QueueFull extends ContextEngineException {
         private static final long serialVersionUID = 1L;

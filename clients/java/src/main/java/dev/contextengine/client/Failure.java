@@ -59,6 +59,7 @@ record Failure(
             Map.entry("PROJECTION_IMPOSSIBLE", ContextEngineException.ProjectionImpossible::new),
             Map.entry("SPAWN_ENDED", ContextEngineException.SpawnEnded::new),
             Map.entry("SPAWN_LIMIT", ContextEngineException.SpawnLimit::new),
+            Map.entry("HOST_CAPABILITY_MISSING", ContextEngineException.HostCapabilityMissing::new),
             Map.entry("QUEUE_FULL", ContextEngineException.QueueFull::new));
 
     /** Failures that never reached the service, and so carry no reason. */
