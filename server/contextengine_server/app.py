@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -102,9 +100,10 @@ def registry_of(settings: Settings) -> Registry:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *, clock_ms: Callable[[], int] = now_ms
+    settings: Settings, *, clock_ms: Callable[[], int] = now_ms, ends: bool = False
 ) -> AsyncIterator[App]:
-    """Opens the store, wires the rooms and serves; drains and closes at the end."""
+    """Opens the store, wires the rooms and serves; drains and closes at the end, all but the port
+    where the process `ends` then."""
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
         tracer = _tracer(settings, stack)
@@ -208,7 +207,8 @@ async def running(
         await metric_readers.sample(settings, core, metrics, stack)
         scraped = metric_readers.scrape(settings, metrics, stack)
         port = await server.start()
-        stack.push_async_callback(server.drain, settings.server.drain_grace.total_seconds())
+        grace_s = settings.server.drain_grace.total_seconds()
+        stack.push_async_callback(server.drain, grace_s, close=not ends)
         stack.callback(core.events.close)
         background.start()
         indexer.start()
@@ -219,26 +219,6 @@ async def running(
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
         yield App(settings, server, core, store, background, registry, metrics, address, scraped)
-
-
-async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT, then drains. `ready` is told the address once calls are
-    answered."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with running(settings) as app:
-        # Warm sessions are many objects that live long and hold no cycles. Going through them again
-        # and again, as the collector does by itself, took a sixth of the time of a step; what was
-        # loaded by now need not be looked at at all.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
-        ready(app.address)
-        await stop.wait()
-        log.info("draining", grace_s=settings.server.drain_grace.total_seconds())
-    log.info("closed")
 
 
 class Sweeper(Protocol):

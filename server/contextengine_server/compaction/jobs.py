@@ -105,6 +105,8 @@ class Background:
                     continue
             except asyncio.CancelledError:
                 raise
+            except StoreUnavailable:
+                pass  # the store says so itself, once
             except Exception:
                 log.exception("background work failed")
             self._queue.woken.clear()

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
@@ -129,7 +130,8 @@ class Indexer:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                log.exception("search index cannot be written")
+                if not isinstance(error, StoreUnavailable):  # the store says so itself, once
+                    log.exception("search index cannot be written")
                 self._failure = error
                 self._tell()
                 await asyncio.sleep(_RETRY_S)

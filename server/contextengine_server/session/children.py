@@ -15,6 +15,7 @@ from contextengine_server.errors import FieldViolation, InvalidField, RowNotFoun
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.selection import Selection
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import EndedSpawn, Spawn
 from contextengine_server.telemetry.events import Events
@@ -153,6 +154,8 @@ class ChildSweeper:
             try:
                 while await self._children.expire() == MAX_SWEEP:
                     pass
+            except StoreUnavailable:
+                pass  # the store says so itself, once
             except Exception:
                 log.exception("expiring children failed")
             await asyncio.sleep(SWEEP_S)

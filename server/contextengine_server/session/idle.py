@@ -7,9 +7,11 @@ from contextlib import suppress
 
 import structlog
 
+from contextengine_server.errors import StoreDown
 from contextengine_server.session.address import Address
 from contextengine_server.session.lifecycle import Lifecycle
 from contextengine_server.session.sessions import Sessions
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 
 MAX_SWEEP = 100
@@ -56,5 +58,7 @@ class IdleSweeper:
             await asyncio.sleep(min(60.0, max(self._idle_ms / 4000, 0.2)))
             try:
                 await self.sweep()
+            except (StoreUnavailable, StoreDown):
+                pass  # the store says so itself, once
             except Exception:
                 log.exception("idle sessions were not ended")

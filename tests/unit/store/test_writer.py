@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import DuplicateHostIds, StoreUnavailable
@@ -218,3 +219,34 @@ async def test_a_damaged_page_is_told_and_not_read(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="malformed"):
         await store.messages(Scope("acme", "main", "a"))
     await store.close()
+
+
+async def test_an_outage_is_logged_once(store: SqliteStore) -> None:
+    """However often the workers of a server meet it; and what writes nothing does not end it."""
+    await store.commit(commit("a"))
+    with capture_logs() as logs:
+        with disk_full(store, 0):
+            for _ in range(3):
+                with pytest.raises(StoreUnavailable):
+                    await store.commit(commit("a", 2))
+                assert await store.claim_debt("worker", 1, 1) is None
+                assert (await store.health()).ok is False
+        await store.commit(commit("a", 2))
+        await store.commit(commit("a", 3))
+    assert [entry["event"] for entry in logs] == [
+        "store_cannot_be_written",
+        "store_can_be_written_again",
+    ]
+
+
+async def test_reads_that_fail_are_logged_once(store: SqliteStore) -> None:
+    def broken(db: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    await store.commit(commit("a"))
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await store._read(broken)
+        await store.messages(Scope("acme", "main", "a"))
+    assert [entry["event"] for entry in logs] == ["store_cannot_be_read", "store_can_be_read_again"]

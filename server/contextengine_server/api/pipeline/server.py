@@ -171,14 +171,20 @@ class Server:
         for at most 10 s."""
         self._hooks.append((name, hook))
 
-    async def drain(self, grace_s: float) -> None:
-        """Ends well: no new calls, those in flight finish within `grace_s`, hooks run, the port
-        closes. Safe twice."""
+    async def drain(self, grace_s: float, *, close: bool = True) -> None:
+        """Ends well: no new calls, those in flight finish within `grace_s`, hooks run, and with
+        `close` the port closes. Safe twice.
+
+        A port that closes cancels what gRPC has received and not handed over yet: under load its
+        callers hear CANCELLED, which nobody repeats. So a process that ends anyway leaves the port
+        open: new calls are answered DRAINING to the last, and when the process is gone, callers
+        hear that their connection broke, which they repeat.
+        """
         if self._drained is None:
-            self._drained = asyncio.create_task(self._drain(grace_s))
+            self._drained = asyncio.create_task(self._drain(grace_s, close))
         await asyncio.shield(self._drained)
 
-    async def _drain(self, grace_s: float) -> None:
+    async def _drain(self, grace_s: float, close: bool) -> None:
         self._draining.set()
         await self._health.enter_graceful_shutdown()
         stopped = await self._admission.drain(grace_s)
@@ -193,7 +199,7 @@ class Server:
             except Exception as error:
                 # One that fails must not keep the others from running.
                 log.error("drain_hook_failed", hook=name, exc_info=error)
-        if self._server is not None:
+        if close and self._server is not None:
             await self._server.stop(CLOSE_GRACE_S)
 
 

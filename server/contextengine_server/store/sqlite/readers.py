@@ -10,9 +10,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
+import structlog
+
 from contextengine_server.store.errors import StoreUnavailable
 
 from .database import told
+
+log = structlog.get_logger("contextengine.store")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,6 +27,8 @@ class Readers:
 
     def __init__(self, connections: Sequence[sqlite3.Connection]) -> None:
         self._connections = connections
+        self._failing = False
+        """Whether the last read met a failure."""
         self._free: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         for db in connections:
             self._free.put(db)
@@ -39,8 +45,15 @@ class Readers:
         def call() -> T:
             db = self._free.get()
             try:
-                return read(db, *args, **kwargs)
+                answer = read(db, *args, **kwargs)
+                if self._failing:
+                    self._failing = False
+                    log.warning("store_can_be_read_again")
+                return answer
             except sqlite3.Error as error:
+                if not self._failing:  # once: every worker meets it, again and again
+                    self._failing = True
+                    log.error("store_cannot_be_read", why=told(error))
                 # Without its cause: a log that shows it would show what it quotes.
                 raise StoreUnavailable(f"the database cannot be read now: {told(error)}") from None
             finally:

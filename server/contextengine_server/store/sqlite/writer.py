@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
+import structlog
+
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Commit
 
 from . import writes
 from .database import told
+
+log = structlog.get_logger("contextengine.store")
 
 T = TypeVar("T")
 
@@ -118,12 +122,15 @@ class Writer:
             for job in jobs:
                 self._write([job])
         else:
+            if not self.failure:  # once: every worker meets it, again and again
+                log.error("store_cannot_be_written", why=told(broken))
             self.failure = told(broken)
             jobs[0].error = StoreUnavailable(f"the database cannot be written now: {self.failure}")
 
     def _transact(self, jobs: Sequence[_Job], *, guarded: bool) -> Exception | None:
         """One transaction: None once it is durable, else what broke it. Nothing is written then."""
         db = self._db
+        changes = db.total_changes
         try:
             db.execute("BEGIN IMMEDIATE")
             if guarded:
@@ -137,7 +144,10 @@ class Writer:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
             return error
-        self.failure = ""
+        # What changed nothing wrote nothing: it says nothing of the disk.
+        if self.failure and db.total_changes > changes:
+            self.failure = ""
+            log.warning("store_can_be_written_again")
         return None
 
 

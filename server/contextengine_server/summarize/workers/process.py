@@ -40,7 +40,12 @@ def main() -> None:
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # What a library prints must not get among the replies.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, replies)
+    try:
+        serve(sys.stdin.buffer, replies)
+    except BrokenPipeError:
+        # The server was killed while this worked: nobody waits for the reply, and what is left of
+        # it cannot be written at the end either.
+        os._exit(0)
 
 
 if __name__ == "__main__":
