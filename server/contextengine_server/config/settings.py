@@ -86,7 +86,11 @@ class SessionSettings(Group):
         None, ge=SECOND, description="End a session after this long without a write. Off: never."
     )
     max_session_messages: Whole = Field(
-        10_000_000, ge=1, description="Messages of one session, retired ones included."
+        10_000_000,
+        ge=1,
+        description=(
+            "Messages stored of one session: retired ones included, those that a fork inherits not."
+        ),
     )
     max_batch_messages: Whole = Field(100_000, ge=1, description="Messages of one call.")
     max_message_bytes: Size = Field(

@@ -212,10 +212,13 @@ class Appender(msgspec.Struct, frozen=True):
                 )
             )
         limit = self.max_messages
-        if entries and session.view.message_count + len(entries) > limit:
+        # Sequences have no gaps, so they count every row that is or was in the view. What a fork
+        # inherits are its parent's rows.
+        inherited = session.head.parent_sequence if session.head is not None else 0
+        if entries and sequence - inherited > limit:
             raise TooLarge(
-                f"the session would have more than {limit} messages: rotate to a new session"
-                " (session_key with a new session_id)",
+                f"the session would have more than {limit} messages, retired ones included: rotate"
+                " to a new session (session_key with a new session_id)",
                 metadata={"limit": str(limit)},
             )
         return _Plan(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
 from contextengine_server.errors import (
     InvalidField,
     MessageConflict,
@@ -96,6 +97,28 @@ async def test_a_session_holds_so_many_messages(serve: Serve) -> None:
     assert refused.value.metadata == {"limit": "2"}
     assert await server.ingest("a") == 1  # what is stored is no more
     assert await server.stored() == ["a", "b"]
+
+
+async def test_messages_that_left_the_view_count_as_well(serve: Serve) -> None:
+    """A reset keeps every row: what the store holds of a session is what is limited."""
+    server = await serve(**{"sessions.max_session_messages": 3})
+    await server.ingest("a", "b")
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    await server.ingest("c")
+    with pytest.raises(TooLarge) as refused:
+        await server.ingest("d")
+    assert refused.value.metadata == {"limit": "3"}
+
+
+async def test_what_a_fork_inherits_does_not_count(serve: Serve) -> None:
+    """Its rows are the parent's, and stored once."""
+    server = await serve(**{"sessions.max_session_messages": 2})
+    await server.ingest("a", "b")
+    child = Ref(AGENT, "child")
+    await server.context.prepare_subagent_spawn.run(TENANT, SpawnRequest(S1, child, fork=True))
+    await server.ingest("c", "d", ref=child)
+    with pytest.raises(TooLarge):
+        await server.ingest("e", ref=child)
 
 
 async def test_a_key_names_its_session_and_a_new_id_rotates_it(server: Server) -> None:
