@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.context.budget import Budget, BudgetRules
-from contextengine_server.errors import BudgetImpossible, InvalidField, Violation
+from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
@@ -146,7 +146,7 @@ def test_no_part_is_negative(part: str) -> None:
     with pytest.raises(InvalidField) as refused:
         budget_of(replace(BudgetSpec(), **{part: -1}), AIM, DEFAULTS, "turn.budget")
     assert refused.value.violations == (
-        Violation(f"turn.budget.{part}", "is -1: tokens cannot be negative"),
+        FieldViolation(f"turn.budget.{part}", "is -1: tokens cannot be negative"),
     )
 
 
@@ -159,7 +159,7 @@ def test_a_budget_of_nothing_is_refused() -> None:
     with pytest.raises(BudgetImpossible, match=r"^turn\.budget\.message_tokens: is 0") as refused:
         budget_of(BudgetSpec(message_tokens=0), AIM, DEFAULTS, "turn.budget")
     assert refused.value.violations == (
-        Violation("turn.budget.message_tokens", "must be positive"),
+        FieldViolation("turn.budget.message_tokens", "must be positive"),
     )
 
 
