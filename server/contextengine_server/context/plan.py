@@ -3,8 +3,6 @@ each with its reason."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from .atom import Atom
@@ -27,15 +25,14 @@ class Summarized(msgspec.Struct, frozen=True):
     reason: str = "covered"
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class Reshaped:
+class Reshaped(msgspec.Struct, frozen=True, eq=False):
     """The steps first to last with some messages in another form: the slots to show instead, by
     sequence."""
 
     first: int
     last: int
     reason: str
-    slots: dict[int, Slot] = field(default_factory=dict)
+    slots: dict[int, Slot] = {}
 
 
 Segment = Keep | Summarized | Reshaped

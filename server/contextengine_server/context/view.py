@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from .atom import Atom
 from .carried import FoldState
@@ -18,8 +21,7 @@ from .message import Entry, Slot
 from .scope import Scope
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class Summary:
+class Summary(msgspec.Struct, frozen=True, eq=False):
     """A live summary of the view."""
 
     id: str
@@ -40,7 +42,7 @@ class Summary:
     show: Callable[[], Slot]
     """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and
     there are many of them."""
-    before: CommitSnapshot = field(default_factory=CommitSnapshot)
+    before: CommitSnapshot = CommitSnapshot()
     children: tuple[str, ...] = ()
     start_ms: int | None = None
     end_ms: int | None = None

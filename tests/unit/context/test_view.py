@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Form, Slot
@@ -26,7 +26,7 @@ def summary(first: int, last: int, **fields: object) -> Summary:
         span_end=0, message_count=1, created=1, generation=1, tokens=5,
         show=lambda: Slot(0, Form.VERBATIM, 5, b"", b""),
     )  # fmt: skip
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(made, **fields)
 
 
 def test_the_cut_is_the_first_step_whose_running_sum_has_reached_the_edge() -> None:
