@@ -28,11 +28,11 @@ PACKAGE = Path("server/contextengine_server")
 ROOMS = ("context", "session", "commands", "store")
 TESTS = (
     *(f"tests/unit/{room}" for room in ROOMS),
-    "tests/contract",
     "tests/properties",
+    "tests/contract",
 )
 SEED = 20_260
-TIMEOUT_S = 600
+TIMEOUT_S = 900
 """A mutant that loops counts as killed: nobody would miss it."""
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.plan import Plan, Summarized
-from tests.oracle.assembly import Sent, broken
-from tests.properties.build import items, sent_slots
-from tests.properties.engines import told
+from contextengine_server.testing.engine.trial import trial_of
+from contextengine_server.testing.engine.views import items, sent_slots
+from contextengine_server.testing.oracle.assembly import SentList, broken
 
 from .test_broken_plans import BREAKS, PLENTY, history, keep, known_of
 
@@ -88,11 +88,11 @@ LISTS: list[tuple[int, str, Spoil]] = [
     ("law", "how", "spoil"), LISTS, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_the_oracles_notice_what_segments_cannot_say(law: int, how: str, spoil: Spoil) -> None:
-    one = told(history())
+    one = trial_of(history())
     sound = items(sent_slots(Plan((keep(0, 9),)), one.view))
     known = known_of(one, BREAKS[0], PLENTY)
-    assert broken(known, Sent(sound)) == []
-    noticed = broken(known, Sent(spoil(sound)))
+    assert broken(known, SentList(sound)) == []
+    noticed = broken(known, SentList(spoil(sound)))
     assert law in [number for number, _ in noticed], noticed
 
 
@@ -128,13 +128,13 @@ def _fence(item: pb.Item) -> str:
 def test_law_7_notices_a_summary_that_is_not_what_its_row_says(
     tale: str, change: Callable[[pb.Item], None]
 ) -> None:
-    one = told(history())
+    one = trial_of(history())
     one.compact(1, 2, "what was said")
     sent = items(
         sent_slots(Plan((keep(0, 0), Summarized(one.view.summaries[0]), keep(3, 9))), one.view)
     )
     known = known_of(one, BREAKS[0], PLENTY)
-    assert broken(known, Sent(sent)) == []
+    assert broken(known, SentList(sent)) == []
     spoiled = pb.Item.FromString(sent[1].SerializeToString())
     change(spoiled)
-    assert [law for law, _ in broken(known, Sent([sent[0], spoiled, *sent[2:]]))] == [7]
+    assert [law for law, _ in broken(known, SentList([sent[0], spoiled, *sent[2:]]))] == [7]

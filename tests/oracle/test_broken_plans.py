@@ -24,13 +24,13 @@ from contextengine_server.context.plan import (
 )
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.testing.engine.random_sessions import call, reasoning, result, text
+from contextengine_server.testing.engine.trial import Trial, trial_of
+from contextengine_server.testing.engine.views import SCOPE, count, items, sent_slots, summary
+from contextengine_server.testing.oracle.assembly import SentList, broken
+from contextengine_server.testing.oracle.pairs import ViewRow
 from contextengine_server.wire.bounded import cut_texts
 from contextengine_server.wire.frames import frame, origin_sequence
-from tests.oracle.assembly import Sent, broken
-from tests.oracle.pairing import Row
-from tests.properties.build import SCOPE, count, items, sent_slots, summary
-from tests.properties.engines import Told, told
-from tests.properties.strategies import call, reasoning, result, text
 
 PLACEHOLDER, HEAD_TAIL, WITHOUT_REASONING = Form.PLACEHOLDER, Form.HEAD_TAIL, Form.WITHOUT_REASONING
 STRIPPED_TAGS = Form.STRIPPED_TAGS
@@ -38,14 +38,14 @@ DECLARED = Declared(tail_steps=3, forms=frozenset({PLACEHOLDER, HEAD_TAIL, WITHO
 PLENTY = 1_000_000
 
 
-def message(sequence: int, role: pb.Role, *parts: pb.Part, pinned: bool = False) -> Row:
+def message(sequence: int, role: pb.Role, *parts: pb.Part, pinned: bool = False) -> ViewRow:
     labels = {"pinned": "true"} if pinned else {}
-    return Row(
+    return ViewRow(
         sequence, pb.Message(id=f"m{sequence}", role=role, parts=parts, labels=labels), 2 * sequence
     )
 
 
-def history() -> list[Row]:
+def history() -> list[ViewRow]:
     """Steps 0 to 9, the last with a call that is still open."""
     return [
         message(1, pb.ROLE_SYSTEM, text(10, "policy")),  # step 0, leads
@@ -68,7 +68,7 @@ def history() -> list[Row]:
     ]
 
 
-def settled() -> list[Row]:
+def settled() -> list[ViewRow]:
     """The same with the last call answered: nothing is pending."""
     return [*history(), message(14, pb.ROLE_TOOL, result("b", 50, "whole"))]
 
@@ -124,7 +124,7 @@ class Break:
     law: int
     how: str
     pieces: list[Piece]
-    rows: Callable[[], list[Row]] = history
+    rows: Callable[[], list[ViewRow]] = history
     budget: int = PLENTY
     over: bool = False
     declared: Declared = DECLARED
@@ -133,7 +133,7 @@ class Break:
     covers: tuple[tuple[int, int], ...] = ()
 
 
-def segment(one: Told, piece: Piece) -> Segment:
+def segment(one: Trial, piece: Piece) -> Segment:
     """(first, last): kept. (step, sequence, form): one message of the step in a form. S0: the first
     summary."""
     if piece == "foreign":
@@ -206,7 +206,7 @@ BREAKS = [
 ]  # fmt: skip
 
 
-def judge(one: Told, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
+def judge(one: Trial, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
     """The law that the segments break, and all that the list as it is sent breaks."""
     view = replace(one.view, scope=broke.scope)
     plan = Plan(tuple(segment(one, piece) for piece in broke.pieces), over=broke.over)
@@ -224,19 +224,19 @@ def judge(one: Told, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
         reasoning_may_go=broke.reasoning_may_go,
     )
     return (found.law if found else None), broken(
-        known, Sent(items(sent_slots(plan, view)), over=plan.over)
+        known, SentList(items(sent_slots(plan, view)), over=plan.over)
     )
 
 
-def known_of(one: Told, broke: Break, budget: int):
+def known_of(one: Trial, broke: Break, budget: int):
     class Stand:
         declared = broke.declared
 
     return one.known(Stand(), budget)  # type: ignore[arg-type]
 
 
-def set_up(broke: Break) -> Told:
-    one = told(broke.rows())
+def set_up(broke: Break) -> Trial:
+    one = trial_of(broke.rows())
     for first, last in broke.covers:
         one.compact(first, last, "what was said")
     return one
@@ -289,14 +289,14 @@ NOT_THERE: list[tuple[str, Callable[[View], list[Segment]]]] = [
 def test_law_1_refuses_ranges_that_name_nothing(
     how: str, segments: Callable[[View], list[Segment]]
 ) -> None:
-    view = told(history()).view
+    view = trial_of(history()).view
     found = violation(Case(Plan(tuple(segments(view))), view, PLENTY, 0, DECLARED))
     assert found is not None
     assert found.law == 1
 
 
 def test_law_1_refuses_steps_that_were_not_read() -> None:
-    view = told(history()).view
+    view = trial_of(history()).view
     window = replace(
         view, atoms=view.atoms[5:], base=5, anchors={0: view.atoms[0], 3: view.atoms[3]}
     )
@@ -313,7 +313,7 @@ def test_law_1_refuses_steps_that_were_not_read() -> None:
 
 
 def test_the_lowest_broken_law_is_named() -> None:
-    one = told(history())
+    one = trial_of(history())
     plan = Plan((keep(1, 2), keep(2, 3)))
     found = violation(Case(plan, one.view, 1, plan_tokens(plan, one.view), DECLARED))
     assert found is not None
@@ -321,7 +321,7 @@ def test_the_lowest_broken_law_is_named() -> None:
 
 
 def test_tokens_of_a_plan_are_those_of_its_items() -> None:
-    one = told(history())
+    one = trial_of(history())
     one.compact(4, 5, "what was said")
     for segment in (
         keep(2, 8),

@@ -14,11 +14,18 @@ from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, e
 from contextengine_server.context.laws.determinism import fingerprint
 from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
-from tests.oracle.assembly import shows
-from tests.oracle.pairing import Leaf, listing
-
-from .build import SHAPER, Facts, all_slots, empty, entries_of, folded, items
-from .strategies import Session, sessions
+from contextengine_server.testing.engine.random_sessions import RandomSession, sessions
+from contextengine_server.testing.engine.views import (
+    SHAPER,
+    FoldFacts,
+    all_slots,
+    empty,
+    entries_of,
+    folded,
+    items,
+)
+from contextengine_server.testing.oracle.assembly import shows
+from contextengine_server.testing.oracle.pairs import Leaf, listing
 
 
 def state(view: View) -> tuple[object, ...]:
@@ -40,7 +47,7 @@ def state(view: View) -> tuple[object, ...]:
 
 
 @st.composite
-def covered(draw: st.DrawFn) -> tuple[Session, list[Leaf]]:
+def covered(draw: st.DrawFn) -> tuple[RandomSession, list[Leaf]]:
     """A session, parts of which were summarized while it went on."""
     session = draw(sessions())
     leaves, begin = [], 1
@@ -53,7 +60,9 @@ def covered(draw: st.DrawFn) -> tuple[Session, list[Leaf]]:
 
 
 @given(covered())
-def test_the_view_is_what_the_whole_list_must_look_like(case: tuple[Session, list[Leaf]]) -> None:
+def test_the_view_is_what_the_whole_list_must_look_like(
+    case: tuple[RandomSession, list[Leaf]],
+) -> None:
     session, leaves = case
     view = folded(entries_of(session.rows), leaves=leaves)
     expected = listing(session.rows, leaves)
@@ -78,7 +87,7 @@ def test_the_view_is_what_the_whole_list_must_look_like(case: tuple[Session, lis
 
 @given(covered(), st.integers(2, 7), st.lists(st.integers(1, 9), max_size=40))
 def test_messages_one_by_one_or_together_make_the_same_view(
-    case: tuple[Session, list[Leaf]], batch: int, batches: list[int]
+    case: tuple[RandomSession, list[Leaf]], batch: int, batches: list[int]
 ) -> None:
     session, leaves = case
     entries = entries_of(session.rows)
@@ -93,7 +102,7 @@ def test_messages_one_by_one_or_together_make_the_same_view(
 
 
 @given(sessions())
-def test_running_sums_are_the_sums_over_slots(session: Session) -> None:
+def test_running_sums_are_the_sums_over_slots(session: RandomSession) -> None:
     view, entries = empty(), entries_of(session.rows)
     for entry in entries:
         apply(view, extend(view, [entry], SHAPER))
@@ -112,7 +121,7 @@ def test_running_sums_are_the_sums_over_slots(session: Session) -> None:
 
 
 @given(sessions(), st.integers(0, 40))
-def test_what_would_come_is_worked_out_beside_the_view(session: Session, at: int) -> None:
+def test_what_would_come_is_worked_out_beside_the_view(session: RandomSession, at: int) -> None:
     entries = entries_of(session.rows)
     view = folded(entries[:at])
     before = state(view)
@@ -127,14 +136,14 @@ def test_what_would_come_is_worked_out_beside_the_view(session: Session, at: int
 
 
 @given(sessions())
-def test_the_same_session_is_shown_by_the_same_bytes(session: Session) -> None:
+def test_the_same_session_is_shown_by_the_same_bytes(session: RandomSession) -> None:
     first, second = (folded(entries_of(session.rows)) for _ in range(2))
     assert fingerprint(all_slots(first)) == fingerprint(all_slots(second))
 
 
-def stored(session: Session, leaves: Sequence[Leaf] = ()) -> tuple[View, Facts]:
+def stored(session: RandomSession, leaves: Sequence[Leaf] = ()) -> tuple[View, FoldFacts]:
     """The view, message by message, and what the store keeps of it."""
-    view, facts = empty(leaves), Facts()
+    view, facts = empty(leaves), FoldFacts()
     for entry in entries_of(session.rows):
         change = extend(view, [entry], SHAPER)
         facts.take(change)
@@ -143,7 +152,9 @@ def stored(session: Session, leaves: Sequence[Leaf] = ()) -> tuple[View, Facts]:
 
 
 @given(covered())
-def test_stored_facts_say_where_each_message_is_shown(case: tuple[Session, list[Leaf]]) -> None:
+def test_stored_facts_say_where_each_message_is_shown(
+    case: tuple[RandomSession, list[Leaf]],
+) -> None:
     session, leaves = case
     view, facts = stored(session, leaves)
     place = {entry.sequence: atom for atom in view.atoms for entry in atom.entries}
@@ -162,7 +173,7 @@ def test_stored_facts_say_where_each_message_is_shown(case: tuple[Session, list[
             assert view.find(known.late_of) is not None
 
 
-def told_by_its_rows(session: Session, leaves: Sequence[Leaf]) -> bool:
+def told_by_its_rows(session: RandomSession, leaves: Sequence[Leaf]) -> bool:
     """False where there are notes, and a message of several parts has a late one among them: its
     row cannot say which call that answers, so a window that begins behind the call may take it for
     another's."""
@@ -215,7 +226,7 @@ def window(view: View, facts: dict[int, EntryFacts], entries: list[Entry], base:
 
 @given(covered())
 def test_a_window_shows_what_the_whole_view_shows_from_there_on(
-    case: tuple[Session, list[Leaf]],
+    case: tuple[RandomSession, list[Leaf]],
 ) -> None:
     session, leaves = case
     assume(told_by_its_rows(session, leaves))
@@ -242,7 +253,7 @@ def test_a_window_shows_what_the_whole_view_shows_from_there_on(
 
 @given(covered(), sessions(max_events=12), st.integers(1, 20))
 def test_a_window_goes_on_as_the_whole_view_does_or_asks_for_history(
-    case: tuple[Session, list[Leaf]], more: Session, back: int
+    case: tuple[RandomSession, list[Leaf]], more: RandomSession, back: int
 ) -> None:
     session, leaves = case
     assume(told_by_its_rows(session, leaves))

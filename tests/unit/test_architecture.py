@@ -57,11 +57,9 @@ BELOW: dict[str, set[str]] = {
     # budgets.
     "config": {"context", "engines", "plugins", "tokens", "errors"},
     "plugins": {"engines", "projection", "store"},
-    # Suites for whoever plugs something in; nobody imports them but tests.
-    "testing": {"context", "store", "projection", "api.projection_items", CLIENT},
 }  # fmt: skip
-TOP = {"app", "wiring", "metric_readers", "cli", "__init__", "__main__"}
-"""The composition root and the commands: they know all."""
+TOP = {"app", "wiring", "metric_readers", "cli", "testing", "__init__", "__main__"}
+"""The composition root, the commands, and the suites that run whole servers: they know all."""
 
 IMPURE = {
     "asyncio", "grpc", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sqlite3",

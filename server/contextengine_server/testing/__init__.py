@@ -9,3 +9,4 @@ import pytest
 # The suites are no test files, so pytest would not explain their failed assertions by itself.
 pytest.register_assert_rewrite(f"{__name__}.store")
 pytest.register_assert_rewrite(f"{__name__}.target")
+pytest.register_assert_rewrite(f"{__name__}.engine")

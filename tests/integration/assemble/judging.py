@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from contextengine import types as t
+from contextengine_server.testing.engine.views import entry_of
+from contextengine_server.testing.oracle.assembly import Known, SentList, broken
+from contextengine_server.testing.oracle.pairs import Leaf, Shown, ViewRow, WholeList, listing
+from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.tokens import TokenCounter
 from contextengine_server.wire.slots import WireShaper
 from tests.integration.harness import Exported
-from tests.oracle.assembly import Covering, Known, Sent, broken
-from tests.oracle.pairing import Leaf, Listing, Row, Shown, listing
-from tests.properties.build import entry_of
 
 TAILS = {"dag": 8, "legacy": 1}
 """The steps that each engine declares, by default."""
@@ -32,8 +33,8 @@ DEGRADED = t.AssembleResponse.OUTCOME_DEGRADED
 class Judge:
     """What is known of a session, against which any number of its assemblies can be held."""
 
-    rows: list[Row]
-    listing: Listing
+    rows: list[ViewRow]
+    listing: WholeList
     coverings: list[Covering]
     tokens: dict[int, int]
     """What each message costs by itself, by its sequence."""
@@ -43,7 +44,9 @@ class Judge:
     @classmethod
     def of(cls, exported: Exported, tail: int | None = None) -> Judge:
         """Everything that Export says of the view."""
-        rows = [Row(row.sequence, row.message, row.created_revision) for row in exported.messages]
+        rows = [
+            ViewRow(row.sequence, row.message, row.created_revision) for row in exported.messages
+        ]
         live = [summary for summary in exported.summaries if not summary.info.retired_revision]
         leaves = [
             Leaf(s.info.first_sequence, s.info.last_sequence, s.info.created_revision)
@@ -60,7 +63,7 @@ class Judge:
     ) -> list[tuple[int, str]]:
         """The laws that a list breaks, with the reason of each. `budget`: for items, in reference
         tokens."""
-        return broken(self._known(budget, engine), Sent(items, over=over))
+        return broken(self._known(budget, engine), SentList(items, over=over))
 
     def _known(self, budget: int, engine: str) -> Known:
         costs = {

@@ -10,9 +10,9 @@ import pytest
 from contextengine import assistant, tool_result, user
 from contextengine import types as t
 from contextengine_server.engines.bounds import cap_chars
+from contextengine_server.testing.oracle.bounded import MARKER
 from tests.integration.harness import House, budget, ref, texts
 from tests.integration.harness import house as living
-from tests.oracle.bounded import MARKER
 
 from .asking import (
     CODING,

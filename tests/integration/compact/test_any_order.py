@@ -9,6 +9,7 @@ import pytest
 
 from contextengine import types as t
 from contextengine_server.api.pipeline.contract import rpcs
+from contextengine_server.testing.oracle.pairs import Leaf, listing
 from tests.integration.assemble.asking import (
     ask,
     assign,
@@ -22,7 +23,6 @@ from tests.integration.assemble.asking import (
 )
 from tests.integration.assemble.judging import Judge
 from tests.integration.harness import House, budget
-from tests.oracle.pairing import Leaf, listing
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 OPTIONS = {

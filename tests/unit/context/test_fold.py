@@ -11,9 +11,9 @@ from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, extend, extended
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
-from tests.oracle.pairing import Leaf, Row
-from tests.properties.build import SHAPER, empty, entries_of, items
-from tests.properties.strategies import call, reasoning, result, text
+from contextengine_server.testing.engine.random_sessions import call, reasoning, result, text
+from contextengine_server.testing.engine.views import SHAPER, empty, entries_of, items
+from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
 
 ROLES = {
     "s": pb.ROLE_SYSTEM,
@@ -24,7 +24,7 @@ ROLES = {
 }
 
 
-def rows(script: str) -> list[Row]:
+def rows(script: str) -> list[ViewRow]:
     """`u`, `a`, `t`, `s` speak; `+x` calls x, `-x` answers x, `~` reasons, `_` says nothing, `!`
     pins, `^` excludes; a letter alone is text. `c` is an entry of the harness's own."""
     made = []
@@ -51,7 +51,7 @@ def rows(script: str) -> list[Row]:
             message.parts.insert(0, reasoning(0, 10, f"w{number}"))
         if not marks or marks.endswith("."):
             message.parts.append(text(10, f"w{number}"))
-        made.append(Row(number, message, 2 * number))
+        made.append(ViewRow(number, message, 2 * number))
     return made
 
 
@@ -213,7 +213,7 @@ def test_what_must_stay(script: str, leading: int, user: int, pinned: list[int])
 
 def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
     view = view_of("a+x u a")
-    change = extend(view, entries_of([Row(4, rows("t-x")[0].message, 8)]), SHAPER)
+    change = extend(view, entries_of([ViewRow(4, rows("t-x")[0].message, 8)]), SHAPER)
     [(first, delta)] = change.shifts
     assert first == 1
     assert delta == change.total - view.total
@@ -236,7 +236,7 @@ def test_a_result_behind_a_message_that_spoke_is_late() -> None:
 def test_what_a_late_result_would_do_leaves_the_view_as_it_is() -> None:
     view = view_of("a+x u a")
     starts = [atom.start for atom in view.atoms]
-    change = extend(view, entries_of([Row(4, rows("t-x")[0].message, 8)]), SHAPER)
+    change = extend(view, entries_of([ViewRow(4, rows("t-x")[0].message, 8)]), SHAPER)
     ahead = extended(view, change)
     assert [atom.start for atom in view.atoms] == starts
     assert [atom.start for atom in ahead.atoms] != starts
@@ -246,7 +246,7 @@ def test_what_a_late_result_would_do_leaves_the_view_as_it_is() -> None:
 def test_a_message_with_late_results_for_several_atoms_is_of_the_newest() -> None:
     for results in ("t-x-y", "t-y-x"):
         view = view_of("a+x u a+y u")
-        change = extend(view, entries_of([Row(5, rows(results)[0].message, 10)]), SHAPER)
+        change = extend(view, entries_of([ViewRow(5, rows(results)[0].message, 10)]), SHAPER)
         assert change.facts[5] == EntryFacts(5, step=2, start=None, late_of=3)
 
 
@@ -256,7 +256,7 @@ def test_history_that_is_not_in_memory_is_asked_for() -> None:
         whole.scope, base=2, atoms=whole.atoms[2:], total=whole.total, last_sequence=4,
         fold=FoldState(user_step=1, abandoned=dict(whole.abandoned)),
     )  # fmt: skip
-    late = entries_of([Row(5, rows("t-x")[0].message, 10)])
+    late = entries_of([ViewRow(5, rows("t-x")[0].message, 10)])
     with pytest.raises(NeedsHistory) as missing:
         extend(window, late, SHAPER)
     assert missing.value.sequence == 1

@@ -11,7 +11,7 @@ from contextengine_server.context.lawful import (
     steady_cut,
 )
 from contextengine_server.context.view import View
-from tests.properties.engines import Told, told
+from contextengine_server.testing.engine.trial import Trial, trial_of
 from tests.unit.engines.test_dag_compaction import said
 
 
@@ -19,9 +19,9 @@ def tokens(view: View) -> list[int]:
     return [atom.tokens for atom in view.atoms]
 
 
-def session() -> Told:
+def session() -> Trial:
     """One that leads, a pinned message, answers, and a question that is not the newest step."""
-    return told(
+    return trial_of(
         said(
             ("system", 40),
             ("assistant!", 60),
@@ -84,7 +84,7 @@ def test_a_tail_that_is_covered_shows_what_stays_and_nothing_else() -> None:
 
 
 def test_the_cut_is_nowhere_while_everything_fits_and_only_moves_on() -> None:
-    one, room = told(said(("system", 5))), 4_096
+    one, room = trial_of(said(("system", 5))), 4_096
     reached = []
     for row in said(*[("assistant", 96)] * 120)[1:]:
         one.add([row])

@@ -9,15 +9,15 @@ from contextengine_server.context.laws.determinism import fingerprint
 from contextengine_server.context.laws.lossless import intact
 from contextengine_server.context.laws.prefix import SEED, chain, chained, is_prefix
 from contextengine_server.context.laws.progress import input_key, shrinks
+from contextengine_server.testing.engine.random_sessions import text
+from contextengine_server.testing.engine.views import all_slots, entries_of, folded
+from contextengine_server.testing.oracle.pairs import ViewRow
 from contextengine_server.wire.message import content_hash
-from tests.oracle.pairing import Row
-from tests.properties.build import all_slots, entries_of, folded
-from tests.properties.strategies import text
 
 
-def rows(*words: str) -> list[Row]:
+def rows(*words: str) -> list[ViewRow]:
     return [
-        Row(n, pb.Message(role=pb.ROLE_USER, parts=[text(5, word)]), 2 * n)
+        ViewRow(n, pb.Message(role=pb.ROLE_USER, parts=[text(5, word)]), 2 * n)
         for n, word in enumerate(words, 1)
     ]
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Form, Slot
 from contextengine_server.context.view import Summary, View, top_level
-from tests.properties.build import SCOPE
+from contextengine_server.testing.engine.views import SCOPE
 
 
 def view_of(*tokens: int, base: int = 0) -> View:

@@ -9,7 +9,7 @@ from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.session.load import place_summaries
 from contextengine_server.session.state import SessionState
-from tests.properties.engines import FLOOR, Told, told
+from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
 
 from .test_dag_compaction import TALK, said
 
@@ -25,12 +25,12 @@ DAG = DagEngine(
 ROOMY = CompactionGoal(available=100_000, force=True, floor=FLOOR)
 
 
-def summarized(*texts: str, pinned: int = -1, more: int = 2) -> Told:
+def summarized(*texts: str, pinned: int = -1, more: int = 2) -> Trial:
     """A session whose steps are summarized two by two with these texts, but for a pinned one."""
     roles = ["assistant"] * (2 * len(texts) + more)
     if pinned >= 0:
         roles[pinned] = "user!"
-    one = told(said(*[(role, 300) for role in roles]))
+    one = trial_of(said(*[(role, 300) for role in roles]))
     for number, text in enumerate(texts):
         first = 2 * number + (2 * number >= pinned >= 0)
         one.compact(first, first + 1, text)
@@ -38,7 +38,7 @@ def summarized(*texts: str, pinned: int = -1, more: int = 2) -> Told:
 
 
 def fold(
-    one: Told, goal: CompactionGoal = ROOMY, dag: DagEngine = DAG
+    one: Trial, goal: CompactionGoal = ROOMY, dag: DagEngine = DAG
 ) -> tuple[int, int, int] | str:
     """The steps and the depth of the next summary, or why there is none."""
     step = dag.compaction(one.view, goal)
@@ -130,7 +130,7 @@ def test_where_only_summaries_can_be_folded_a_compaction_is_due() -> None:
 
 def test_folding_brings_back_nothing_that_was_evicted() -> None:
     """The summaries that are folded take with them what they knew of the view before them."""
-    one = told(said(*TALK, *[("assistant", 300)] * 14))
+    one = trial_of(said(*TALK, *[("assistant", 300)] * 14))
     room = 3_444
     evicted = DAG.plan(one.view, room).cut
     for first in (0, 3, 6):

@@ -10,20 +10,20 @@ import pytest
 from contextengine_server.context.budget import cell, grid
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
-from tests.properties.engines import Told, hold, outline, told
+from contextengine_server.testing.engine.trial import Trial, hold, outline, trial_of
 
 from .test_dag_compaction import said
 
 DAG = DagEngine(DagOptions(fresh_tail_turns=2))
 
 
-def planned(one: Told, budget: int, reserved: int = 0) -> str:
+def planned(one: Trial, budget: int, reserved: int = 0) -> str:
     """The segments and the rule, after laws and oracles had nothing to say."""
     return outline(hold(one, DAG, budget, reserved))
 
 
 def test_everything_is_shown_where_it_fits() -> None:
-    one = told(said(*[("assistant", 90)] * 10))
+    one = trial_of(said(*[("assistant", 90)] * 10))
     frame = one.view.atoms[0].tokens - 90
     one.add(said(*[("system", 0)] * 10, ("assistant", 1_024 - one.view.total - frame))[10:])
     assert one.view.total == cell(one.view.total) == 1_024
@@ -33,7 +33,7 @@ def test_everything_is_shown_where_it_fits() -> None:
 
 
 def test_the_cut_stays_put_until_a_block_is_full() -> None:
-    one = told(said(("system", 5)))
+    one = trial_of(said(("system", 5)))
     room = cell(4_096)
     cuts = []
     for row in said(*[("assistant", 96)] * 160)[1:]:
@@ -48,7 +48,7 @@ def test_the_cut_stays_put_until_a_block_is_full() -> None:
 
 
 def test_what_law_4_keeps_stands_before_the_cut() -> None:
-    one = told(
+    one = trial_of(
         said(
             ("system", 50),
             ("user!", 50),
@@ -67,7 +67,7 @@ def test_no_eviction_lifts_when_the_newest_user_message_moves_behind_the_cut() -
     the cell."""
     room = cell(4_096)
     for steps in range(50, 90):
-        one = told(said(("user", 500), *[("assistant", 60)] * steps))
+        one = trial_of(said(("user", 500), *[("assistant", 60)] * steps))
         before = DAG.plan(one.view, room).cut
         assert before > 0 or one.view.total <= room
         one.add(said(*[("system", 0)] * (steps + 1), ("user", 3))[steps + 1 :])
@@ -75,7 +75,7 @@ def test_no_eviction_lifts_when_the_newest_user_message_moves_behind_the_cut() -
 
 
 def test_raw_history_goes_before_summaries_and_the_oldest_summary_first() -> None:
-    one = told(said(("system", 50), *[("assistant", 300)] * 20))
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 20))
     one.compact(1, 4, "[200] first")
     one.compact(5, 8, "[200] second")
     assert planned(one, 8_000) == "0-0 S1-4 S5-8 9-20 cut 0 "
@@ -87,7 +87,7 @@ def test_raw_history_goes_before_summaries_and_the_oldest_summary_first() -> Non
 
 
 def test_a_summary_is_shown_where_it_just_fits() -> None:
-    one = told(said(*[("assistant", 300)] * 20))
+    one = trial_of(said(*[("assistant", 300)] * 20))
     one.compact(0, 8, "[200] first")
     room = one.view.span(18, 19) + one.view.summaries[0].tokens
     assert outline(DAG.plan(one.view, room)) == "S0-8 18-19 cut 18 grid cut at step 18"
@@ -95,20 +95,20 @@ def test_a_summary_is_shown_where_it_just_fits() -> None:
 
 
 def test_a_tail_that_does_not_fit_gives_up_its_old_end_and_the_last_step_never() -> None:
-    one = told(said(("system", 50), ("assistant", 300), ("assistant", 300), ("assistant", 300)))
+    one = trial_of(said(("system", 50), ("assistant", 300), ("assistant", 300), ("assistant", 300)))
     assert planned(one, 512) == "0-0 3-3 cut 3 law budget"
     assert planned(one, 100) == "0-0 3-3 cut 3 law budget over"
 
 
 def test_what_a_prompt_takes_is_not_for_items() -> None:
-    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 10))
     assert planned(one, 4_096) == "0-10 cut 0 "
     assert planned(one, 4_096, reserved=2_000) != "0-10 cut 0 "
 
 
 def test_a_scrap_between_two_summaries_that_was_evicted_is_not_shown_again() -> None:
     """The second summary makes room for it; so does a budget that had shown it all along."""
-    one = told(said(*[("assistant", 130)] * 40))
+    one = trial_of(said(*[("assistant", 130)] * 40))
     one.compact(0, 19, "[20] first")
     one.add(said(*[("assistant", 130)] * 66)[40:])
     assert planned(one, 2_500) == "S0-19 50-65 cut 50 grid cut at step 50"
@@ -119,7 +119,7 @@ def test_a_scrap_between_two_summaries_that_was_evicted_is_not_shown_again() -> 
 
 
 def test_of_a_scrap_between_two_summaries_what_was_shown_stays() -> None:
-    one = told(said(*[("assistant", 130)] * 30))
+    one = trial_of(said(*[("assistant", 130)] * 30))
     one.compact(0, 4, "[20] first")
     evicted = DAG.plan(one.view, cell(2_500)).cut
     assert 5 < evicted < 18
@@ -128,7 +128,7 @@ def test_of_a_scrap_between_two_summaries_what_was_shown_stays() -> None:
 
 
 def test_where_a_summary_covers_all_and_does_not_fit_that_is_said() -> None:
-    one = told(said(("user", 300), ("assistant", 300)))
+    one = trial_of(said(("user", 300), ("assistant", 300)))
     one.compact(0, 1, "[200] all of it")
     assert planned(one, 700) == "S0-1 0-0 cut 0 "
     assert planned(one, 600) == "S0-1 0-0 cut 2 law tail"
@@ -137,11 +137,11 @@ def test_where_a_summary_covers_all_and_does_not_fit_that_is_said() -> None:
 
 
 def test_nothing_is_shown_of_nothing() -> None:
-    assert planned(told([]), 100) == " cut 0 "
+    assert planned(trial_of([]), 100) == " cut 0 "
 
 
 def test_the_addition_goes_with_summaries() -> None:
-    one = told(said(("assistant", 300), ("assistant", 300), ("assistant", 300)))
+    one = trial_of(said(("assistant", 300), ("assistant", 300), ("assistant", 300)))
     assert DAG.addition(one.view.summaries) == ""
     one.compact(0, 0, "[200] first")
     assert DAG.addition(one.view.summaries) == ADDITION

@@ -10,15 +10,15 @@ from contextengine_server.engines.contract import CompactionGoal
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
 from contextengine_server.engines.dag.sizes import CLAUSE, leaf_size
+from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
-from tests.properties.engines import FLOOR, Told, told
 
 from .test_dag_compaction import said
 
 
-def history(messages: int, tokens: int = 100) -> Told:
+def history(messages: int, tokens: int = 100) -> Trial:
     """So many messages of about so many tokens each."""
-    return told(said(*[("user", tokens)] * messages))
+    return trial_of(said(*[("user", tokens)] * messages))
 
 
 def goal(available: int) -> CompactionGoal:

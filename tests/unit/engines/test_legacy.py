@@ -7,19 +7,19 @@ import pytest
 
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
-from tests.properties.engines import FLOOR, Told, hold, outline, told
+from contextengine_server.testing.engine.trial import FLOOR, Trial, hold, outline, trial_of
 
 from .test_dag_compaction import said
 
 LEGACY = LegacyEngine(LegacyOptions(keep_recent_tokens=1_000))
 
 
-def planned(one: Told, budget: int) -> str:
+def planned(one: Trial, budget: int) -> str:
     return outline(hold(one, LEGACY, budget))
 
 
 def step(
-    one: Told, available: int, *, force: bool = True, measured: int | None = None
+    one: Trial, available: int, *, force: bool = True, measured: int | None = None
 ) -> CompactionStep | NothingToDo:
     return LEGACY.compaction(
         one.view, CompactionGoal(available, force=force, measured=measured, floor=FLOOR)
@@ -27,14 +27,14 @@ def step(
 
 
 def test_it_never_evicts_and_says_when_that_is_too_much() -> None:
-    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 10))
     assert planned(one, 5_000) == "0-10 cut 0 "
     assert planned(one, 500) == "0-10 cut 0  over"
     assert LEGACY.reach(500) is None
 
 
 def test_a_summary_gives_way_where_no_compaction_would_make_room_for_it() -> None:
-    one = told(said(("system", 50), *[("assistant", 300)] * 6))
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 6))
     one.compact(1, 2, "[200] first")
     one.compact(3, 4, "[200] second")
     assert planned(one, 8_000) == "0-0 S1-2 S3-4 5-6 cut 0 "
@@ -44,7 +44,7 @@ def test_a_summary_gives_way_where_no_compaction_would_make_room_for_it() -> Non
 
 
 def test_a_summary_that_just_fits_stays() -> None:
-    one = told(said(("system", 300), *[("assistant", 300)] * 5))
+    one = trial_of(said(("system", 300), *[("assistant", 300)] * 5))
     one.compact(1, 2, "[200] first")
     one.compact(3, 4, "[200] second")
     room = one.view.view_tokens() - one.view.summaries[0].tokens
@@ -53,7 +53,7 @@ def test_a_summary_that_just_fits_stays() -> None:
 
 
 def test_one_summary_takes_the_place_of_all_before() -> None:
-    one = told(said(("system", 50), *[("assistant", 300)] * 10))
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 10))
     made = step(one, 8_000)
     assert isinstance(made, CompactionStep)
     # The newest thousand tokens stay: three steps of some three hundred.
@@ -72,14 +72,14 @@ def test_one_summary_takes_the_place_of_all_before() -> None:
 
 
 def test_no_more_than_half_of_the_budget_stays() -> None:
-    one = told(said(*[("assistant", 300)] * 10))
+    one = trial_of(said(*[("assistant", 300)] * 10))
     made = step(one, 1_250)
     assert isinstance(made, CompactionStep)
     assert made.last == 7
 
 
 def test_the_last_step_stays_however_large() -> None:
-    one = told(said(("assistant", 300), ("assistant", 9_000)))
+    one = trial_of(said(("assistant", 300), ("assistant", 9_000)))
     made = step(one, 1_000)
     assert isinstance(made, CompactionStep)
     assert made.last == 0
@@ -87,7 +87,7 @@ def test_the_last_step_stays_however_large() -> None:
 
 @pytest.mark.parametrize(("measured", "done"), [(None, False), (7_999, False), (8_001, True)])
 def test_unless_forced_it_waits_for_the_budget(measured: int | None, done: bool) -> None:
-    one = told(said(*[("assistant", 300)] * 10))
+    one = trial_of(said(*[("assistant", 300)] * 10))
     answer = step(one, 8_000, force=False, measured=measured)
     assert isinstance(answer, CompactionStep) == done
     assert done or answer == NothingToDo("already under target")
@@ -100,21 +100,21 @@ def test_there_may_be_nothing_to_compact() -> None:
         [("assistant", 300)],
         [("assistant", 100), ("assistant", 100)],
     ):
-        assert step(told(said(*script)), 100) == NothingToDo("nothing to compact")
+        assert step(trial_of(said(*script)), 100) == NothingToDo("nothing to compact")
 
 
 def test_pinned_and_leading_messages_are_not_what_it_gains_by() -> None:
-    one = told(
+    one = trial_of(
         said(
             ("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300), ("assistant", 300)
         )
     )
     assert isinstance(step(one, 700), CompactionStep)
-    one = told(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300)))
+    one = trial_of(said(("system", 500), ("user!", 500), ("user!", 500), ("assistant", 300)))
     assert step(one, 700) == NothingToDo("nothing to compact")
 
 
 def test_it_adds_nothing_and_is_never_due() -> None:
-    one = told(said(*[("assistant", 300)] * 10))
+    one = trial_of(said(*[("assistant", 300)] * 10))
     assert LEGACY.addition(one.view.summaries) == ""
     assert not LEGACY.due(one.view, 10, 10_000)

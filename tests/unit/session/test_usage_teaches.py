@@ -4,6 +4,7 @@ See docs/semantics.md#models-and-usage."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,10 @@ from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, Outside
 from contextengine_server.session.model import Report, Sent, noting, set_model
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead
-from tests.properties.build import entry_of
-from tests.properties.transcripts import DATA, coding, count
+from contextengine_server.testing.engine.real_sessions import count, real_sessions
+from contextengine_server.testing.engine.views import entry_of
 
+CODING = Path(__file__).parents[2] / "data" / "coding_session.pi.jsonl"
 HEAD = SessionHead(Scope("t", "a", "s"), "life", 1, 1, model="the-model")
 
 
@@ -113,10 +115,11 @@ def test_the_state_comes_back_as_it_was() -> None:
 
 def _bills() -> list[tuple[int, int]]:
     """Of each reply of the coding session: the messages before it, counted here, and its bill."""
-    lines = (DATA / "coding_session.pi.jsonl").read_text().splitlines()
+    [coding] = real_sessions(CODING)
+    lines = CODING.read_text().splitlines()
     entries = [one for one in map(json.loads, lines) if one["type"] == "message"]
     bills, sent = [], 0
-    for entry, row in zip(entries, coding(), strict=True):
+    for entry, row in zip(entries, coding, strict=True):
         usage = entry["message"].get("usage", {})
         billed = sum(usage.get(name, 0) for name in ("input", "cacheRead", "cacheWrite"))
         if billed:

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Form, Slot
+from contextengine_server.testing.engine.random_sessions import RandomSession, sessions
+from contextengine_server.testing.engine.trial import trial_of
+from contextengine_server.testing.engine.views import SHAPER, all_slots, entries_of, folded, summary
+from contextengine_server.testing.oracle.pairs import Leaf
 from contextengine_server.wire.frames import (
     frame,
     integer,
@@ -18,10 +22,6 @@ from contextengine_server.wire.frames import (
     origin_sequence,
     varint,
 )
-from tests.oracle.pairing import Leaf
-from tests.properties.build import SHAPER, all_slots, entries_of, folded, summary
-from tests.properties.engines import told
-from tests.properties.strategies import Session, sessions
 
 
 def generated(item: pb.Item) -> bytes:
@@ -40,7 +40,7 @@ def built(slot: Slot, body: pb.Message, origin: pb.Origin) -> pb.Item:
 
 @given(sessions(max_events=20), st.lists(st.integers(1, 20), max_size=2))
 def test_every_slot_of_a_session_is_as_the_generated_code_writes_it(
-    session: Session, covered: list[int]
+    session: RandomSession, covered: list[int]
 ) -> None:
     leaves = [Leaf(first, first + 3, 2 * first + 9) for first in covered]
     view = folded(entries_of(session.rows), leaves=leaves)
@@ -66,8 +66,8 @@ def test_every_slot_of_a_session_is_as_the_generated_code_writes_it(
 
 
 @given(sessions(max_events=8))
-def test_a_summary_is_as_the_generated_code_writes_it(session: Session) -> None:
-    one = told(session.rows)
+def test_a_summary_is_as_the_generated_code_writes_it(session: RandomSession) -> None:
+    one = trial_of(session.rows)
     if not one.view.steps or not one.rows:
         return
     made, covering = summary(one.view, 0, one.view.steps - 1, "what was said", created=9)
@@ -84,7 +84,7 @@ def test_a_summary_is_as_the_generated_code_writes_it(session: Session) -> None:
 
 
 @given(sessions(max_events=6), st.integers(0, 300))
-def test_what_is_not_stored_names_its_place_in_the_list(session: Session, index: int) -> None:
+def test_what_is_not_stored_names_its_place_in_the_list(session: RandomSession, index: int) -> None:
     for entry in entries_of(session.rows):
         item = item_of(SHAPER.whole(replace(entry, live_index=index)).frame)
         # Presence matters: the first message of a list has index 0.

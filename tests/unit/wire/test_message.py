@@ -10,9 +10,16 @@ from hypothesis import given
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.errors import InvalidField
+from contextengine_server.testing.engine.random_sessions import (
+    RandomSession,
+    call,
+    reasoning,
+    result,
+    sessions,
+    text,
+)
+from contextengine_server.testing.oracle.pairs import only_reasoning, outside, pinned, speaks
 from contextengine_server.wire.message import content_hash, read, read_traits
-from tests.oracle.pairing import only_reasoning, outside, pinned, speaks
-from tests.properties.strategies import Session, call, reasoning, result, sessions, text
 
 MESSAGE = pb.Message(
     id="m1", role=pb.ROLE_ASSISTANT, name="someone", stop_reason="stop", provider="p", model="m",
@@ -89,7 +96,7 @@ def test_no_name_can_be_taken_for_another_pair_of_names() -> None:
 
 
 @given(sessions(max_events=15))
-def test_traits_are_what_the_message_says(session: Session) -> None:
+def test_traits_are_what_the_message_says(session: RandomSession) -> None:
     for row in session.rows:
         message, traits = row.message, read_traits(row.message)
         calls, results = outside(message)

@@ -17,10 +17,10 @@ from contextengine_server.projection.projection import Projection
 from contextengine_server.projection.targets import OWN
 from contextengine_server.projection.task import Task
 from contextengine_server.recall.texts import text_of
+from contextengine_server.testing.engine.views import SHAPER, entry_of
+from contextengine_server.testing.oracle.pairs import ViewRow
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.privacy import reasoning_ranges, reasons, said, without_reasoning
-from tests.oracle.pairing import Row
-from tests.properties.build import SHAPER, entry_of
 
 SECRET = "CANARY"
 """Stands in every private text of these tests, and in no other."""
@@ -132,7 +132,7 @@ def test_no_summarizer_reads_reasoning_and_every_word_that_was_said(
 ) -> None:
     message, expected = drawn
     before = message.SerializeToString(deterministic=True)
-    source = source_message(entry_of(Row(1, message, 1)))
+    source = source_message(entry_of(ViewRow(1, message, 1)))
     for text in (source.text, text_of(message)):
         assert SECRET not in text
         assert [word for word in text.split() if word in expected] == expected
@@ -142,7 +142,7 @@ def test_no_summarizer_reads_reasoning_and_every_word_that_was_said(
 
 @given(answered())
 def test_a_late_note_says_nothing_of_reasoning(messages: list[pb.Message]) -> None:
-    note = item_of(SHAPER.note(entry_of(Row(9, messages[-1], 9)), (0,)).frame)
+    note = item_of(SHAPER.note(entry_of(ViewRow(9, messages[-1], 9)), (0,)).frame)
     assert SECRET not in note.message.parts[0].text.text
     assert "forty-two" in note.message.parts[0].text.text
 

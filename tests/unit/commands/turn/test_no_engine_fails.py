@@ -23,7 +23,7 @@ from contextengine_server.session.assembly.assembly import (
     Prompt,
 )
 from contextengine_server.session.assembly.budget import BudgetSpec
-from tests.properties.strategies import events, leading, messages_of
+from contextengine_server.testing.engine.random_sessions import events, leading, messages_of
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming
 

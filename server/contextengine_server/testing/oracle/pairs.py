@@ -25,7 +25,7 @@ from contextengine_proto.v1 import message_pb2 as pb
 
 
 @dataclass(frozen=True, repr=False)
-class Row:
+class ViewRow:
     """A stored message that is in the view."""
 
     sequence: int
@@ -73,7 +73,7 @@ class Shown:
 
 
 @dataclass
-class Group:
+class ListedGroup:
     """Messages that stand or fall together."""
 
     first: int
@@ -87,7 +87,7 @@ class Group:
 
 
 @dataclass
-class Call:
+class WaitingCall:
     """A call that waits for another message's result."""
 
     id: str
@@ -97,10 +97,10 @@ class Call:
 
 
 @dataclass
-class Listing:
+class WholeList:
     """The view of a whole list."""
 
-    groups: list[Group]
+    groups: list[ListedGroup]
     dropped: set[int]
     """The sequences of messages of which nothing is shown."""
     newest_user: tuple[int, int] | None
@@ -141,24 +141,24 @@ def outside(message: pb.Message) -> tuple[list[str], list[int]]:
     return calls, results
 
 
-def listing(rows: Sequence[Row], leaves: Sequence[Leaf] = ()) -> Listing:
+def listing(rows: Sequence[ViewRow], leaves: Sequence[Leaf] = ()) -> WholeList:
     """The view that these rows, in order, must have."""
     return _Reader(rows, leaves).read()
 
 
 class _Reader:
-    def __init__(self, rows: Sequence[Row], leaves: Sequence[Leaf]) -> None:
+    def __init__(self, rows: Sequence[ViewRow], leaves: Sequence[Leaf]) -> None:
         self.rows, self.leaves = rows, leaves
         self.outside = [outside(row.message) for row in rows]
-        self.calls: list[list[Call]] = [
-            [Call(id, at) for id in ids] for at, (ids, _) in enumerate(self.outside)
+        self.calls: list[list[WaitingCall]] = [
+            [WaitingCall(id, at) for id in ids] for at, (ids, _) in enumerate(self.outside)
         ]
         self.speakers = [at for at, row in enumerate(rows) if speaks(row.message)]
-        self.timely: dict[tuple[int, int], Call] = {}
-        self.late: dict[tuple[int, int], Call] = {}
+        self.timely: dict[tuple[int, int], WaitingCall] = {}
+        self.late: dict[tuple[int, int], WaitingCall] = {}
         self._match()
-        self.groups: list[Group] = []
-        self.home: dict[int, Group] = {}
+        self.groups: list[ListedGroup] = []
+        self.home: dict[int, ListedGroup] = {}
         """The group in which a row stands at its own place."""
         self.dropped: set[int] = set()
 
@@ -174,7 +174,7 @@ class _Reader:
 
     def _match(self) -> None:
         """Which result answers which call."""
-        waiting: dict[str, list[Call]] = {}
+        waiting: dict[str, list[WaitingCall]] = {}
         for at, row in enumerate(self.rows):
             for part in self.outside[at][1]:
                 same = [
@@ -194,7 +194,7 @@ class _Reader:
             for call in self.calls[at]:
                 waiting.setdefault(call.id, []).append(call)
 
-    def read(self) -> Listing:
+    def read(self) -> WholeList:
         newest_user = None
         for at, row in enumerate(self.rows):
             results = self.outside[at][1]
@@ -212,7 +212,7 @@ class _Reader:
         self._mark_leading()
         if self.groups:
             self.groups[-1].pending = self._open_at(len(self.rows))
-        return Listing(self.groups, self.dropped, newest_user)
+        return WholeList(self.groups, self.dropped, newest_user)
 
     def _stand(self, at: int, joins: list[int]) -> None:
         """The row at its own place, and the results that are made up because it speaks."""
@@ -235,7 +235,7 @@ class _Reader:
             if self._follows_reasoning(at):
                 group = self.groups[-1]
             else:
-                group = Group(row.sequence)
+                group = ListedGroup(row.sequence)
                 self.groups.append(group)
             group.shown.append(shown)
         self.home[at] = group
@@ -243,7 +243,7 @@ class _Reader:
         group.pinned = group.pinned or pinned(row.message)
         group.user = group.user or (row.message.role == pb.ROLE_USER and speaks(row.message))
 
-    def _give_up(self, group: Group, at: int) -> None:
+    def _give_up(self, group: ListedGroup, at: int) -> None:
         """Row `at` speaks: the calls before it that stand open get a result that says that there
         was none."""
         newest = self._speaker(at)
@@ -257,7 +257,7 @@ class _Reader:
             return False
         return self._thinking_at(at)
 
-    def _closed(self, group: Group) -> bool:
+    def _closed(self, group: ListedGroup) -> bool:
         """True where a group ended although nothing may have spoken since: a note stands behind
         it."""
         return group is not self.groups[-1]
@@ -298,7 +298,7 @@ class _Reader:
             group = self.home[at]
             group.shown.append(note)
         else:
-            group = Group(note.sequence, [note])
+            group = ListedGroup(note.sequence, [note])
             self.groups.append(group)
         if not stands:
             group.members.append(note.sequence)
@@ -326,7 +326,7 @@ class _Reader:
         if not self.groups:
             # Nothing is shown of it, but it is a step of its own, and what leads the session may
             # still follow.
-            self.groups.append(Group(sequence))
+            self.groups.append(ListedGroup(sequence))
 
     def _mark_leading(self) -> None:
         roles = {row.sequence: row.message.role for row in self.rows}

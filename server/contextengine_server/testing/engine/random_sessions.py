@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
-from tests.oracle.pairing import Row
+from contextengine_server.testing.oracle.pairs import ViewRow
 
 IDS = ("call_a", "call_b", "call_c")
 """Few, so that they are reused."""
@@ -30,7 +30,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Event:
+class RandomEvent:
     """What happens next."""
 
     kind: str
@@ -41,16 +41,16 @@ class Event:
 
 
 @dataclass
-class Session:
+class RandomSession:
     """The rows that a played session leaves in the view."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ViewRow] = field(default_factory=list)
 
 
 sizes = st.sampled_from((1, 3, 10, 40, 150, 600, 2_500, 20_000))
 
 events = st.builds(
-    Event,
+    RandomEvent,
     kind=st.sampled_from(KINDS),
     choice=st.integers(0, 11),
     tokens=sizes,
@@ -59,7 +59,7 @@ events = st.builds(
 
 leading = st.lists(
     st.builds(
-        Event,
+        RandomEvent,
         kind=st.just("instructions"),
         choice=st.integers(0, 1),
         tokens=sizes,
@@ -70,15 +70,15 @@ leading = st.lists(
 
 
 @st.composite
-def sessions(draw: st.DrawFn, max_events: int = 40) -> Session:
+def sessions(draw: st.DrawFn, max_events: int = 40) -> RandomSession:
     """A session with up to so many events."""
     played = [*draw(leading), *draw(st.lists(events, max_size=max_events))]
-    return Session(messages_of(played))
+    return RandomSession(messages_of(played))
 
 
-def messages_of(played: list[Event]) -> list[Row]:
+def messages_of(played: list[RandomEvent]) -> list[ViewRow]:
     """The rows that stay in the view once the events were played."""
-    rows: list[Row] = []
+    rows: list[ViewRow] = []
     sequence = 0
     for event in played:
         if event.kind == "rewind":
@@ -86,7 +86,7 @@ def messages_of(played: list[Event]) -> list[Row]:
             continue
         sequence += 1
         message = _message(event, sequence, _waiting([row.message for row in rows]))
-        rows.append(Row(sequence, message, created=2 * sequence))
+        rows.append(ViewRow(sequence, message, created=2 * sequence))
     return rows
 
 
@@ -102,7 +102,7 @@ def _waiting(messages: list[pb.Message]) -> list[str]:
     return waiting
 
 
-def _message(event: Event, sequence: int, waiting: list[str]) -> pb.Message:
+def _message(event: RandomEvent, sequence: int, waiting: list[str]) -> pb.Message:
     message = pb.Message(id=f"m{sequence}" if event.choice % 4 else "", role=_role(event))
     if event.pinned:
         message.labels["pinned"] = ("true", "", "yes", "false")[event.choice % 4]
@@ -120,7 +120,7 @@ def _message(event: Event, sequence: int, waiting: list[str]) -> pb.Message:
     return message
 
 
-def _role(event: Event) -> pb.Role:
+def _role(event: RandomEvent) -> pb.Role:
     fixed = {
         "user": pb.ROLE_USER, "heartbeat": pb.ROLE_USER, "carrier": pb.ROLE_USER,
         "talking carrier": pb.ROLE_USER,
@@ -168,7 +168,7 @@ def reasoning(choice: int, tokens: int, label: str) -> pb.Part:
     return pb.Part(reasoning=part)
 
 
-def _parts(event: Event, sequence: int, waiting: list[str]) -> list[pb.Part]:
+def _parts(event: RandomEvent, sequence: int, waiting: list[str]) -> list[pb.Part]:
     choice, tokens, label = event.choice, event.tokens, f"n{sequence}"
     some = [
         IDS[(choice + at) % 2 if choice > 8 else (choice + at) % 3] for at in range(choice % 3 + 1)

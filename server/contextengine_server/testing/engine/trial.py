@@ -1,4 +1,5 @@
-"""Engines under test, and what the oracles are told when they judge their plans."""
+"""A session under trial: the view that an engine plans over, and the same session as the oracles
+know it, which judge the plan."""
 
 from __future__ import annotations
 
@@ -14,33 +15,23 @@ from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
-from contextengine_server.engines.dag import DagEngine, DagOptions
-from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
+from contextengine_server.testing.oracle.assembly import Known, SentList, broken
+from contextengine_server.testing.oracle.pairs import Leaf, ViewRow, WholeList, listing
+from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.wire.slots import WireShaper
-from tests.oracle.assembly import Covering, Known, Sent, broken
-from tests.oracle.pairing import Leaf, Listing, Row, listing
 
-from .build import SHAPER, empty, entry_of, items, sent_slots, summary
-
-ENGINES: tuple[Engine, ...] = (
-    DagEngine(DagOptions()),
-    DagEngine(DagOptions(fresh_tail_turns=1)),
-    DagEngine(DagOptions(fresh_tail_turns=3)),
-    DagEngine(DagOptions(fresh_tail_turns=50)),
-    LegacyEngine(LegacyOptions()),
-)
-
+from .views import SHAPER, empty, entry_of, items, sent_slots, summary
 
 FLOOR = 160
 """What the smallest summary costs, about."""
 
 
 @dataclass
-class Told:
+class Trial:
     """A view, and the same session as the oracles know it."""
 
     view: View
-    rows: list[Row]
+    rows: list[ViewRow]
     shaper: WireShaper = SHAPER
     leaves: list[Leaf] = field(default_factory=list)
     coverings: list[Covering] = field(default_factory=list)
@@ -50,10 +41,10 @@ class Told:
         made = [(s.first_step, s.last_step, s.tokens) for s in self.view.summaries]
         printer.text(f"(first, tokens) {steps}, summaries {made}, rows {self.rows}")
 
-    def listing(self) -> Listing:
+    def listing(self) -> WholeList:
         return listing(self.rows, self.leaves)
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[ViewRow]) -> None:
         """The session goes on."""
         entries = [entry_of(row, self.shaper.count) for row in rows]
         apply(self.view, extend(self.view, entries, self.shaper))
@@ -91,7 +82,7 @@ class Told:
         assert self.view.view_tokens() < before, "a compaction that does not shrink the view"
         return True
 
-    def known(self, engine: Engine, budget: int, *, view_of: Listing | None = None) -> Known:
+    def known(self, engine: Engine, budget: int, *, view_of: WholeList | None = None) -> Known:
         """What the oracles are told; the listing may be handed in where it is worked out
         already."""
         return Known(
@@ -106,9 +97,9 @@ class Told:
         )
 
 
-def told(rows: Sequence[Row], shaper: WireShaper = SHAPER) -> Told:
+def trial_of(rows: Sequence[ViewRow], shaper: WireShaper = SHAPER) -> Trial:
     """A session that was not compacted."""
-    one = Told(empty(), [], shaper)
+    one = Trial(empty(), [], shaper)
     one.add(rows)
     return one
 
@@ -118,13 +109,13 @@ def lawful(view: View, engine: Engine, plan: Plan, budget: int) -> Violation | N
     return violation(Case(plan, view, budget, plan_tokens(plan, view), engine.declared))
 
 
-def judged(one: Told, known: Known, plan: Plan) -> list[tuple[int, str]]:
+def judged(one: Trial, known: Known, plan: Plan) -> list[tuple[int, str]]:
     """What the oracles say of it."""
-    return broken(known, Sent(items(sent_slots(plan, one.view)), over=plan.over))
+    return broken(known, SentList(items(sent_slots(plan, one.view)), over=plan.over))
 
 
 def hold(
-    one: Told, engine: Engine, budget: int, reserved: int = 0, view_of: Listing | None = None
+    one: Trial, engine: Engine, budget: int, reserved: int = 0, view_of: WholeList | None = None
 ) -> Plan:
     """Plans, and fails unless the laws and the oracles have nothing to say."""
     room = cell(budget)

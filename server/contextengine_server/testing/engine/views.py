@@ -17,11 +17,11 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import SummaryRow
+from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
+from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.message import read
 from contextengine_server.wire.slots import WireShaper
-from tests.oracle.assembly import Covering
-from tests.oracle.pairing import Leaf, Row
 
 SCOPE = Scope("tenant", "agent", "session")
 _SAID = re.compile(r"\[(\d+)\]")
@@ -35,7 +35,7 @@ def count(text: str) -> int:
 SHAPER = WireShaper(count)
 
 
-def entry_of(row: Row, count: Callable[[str], int] = count) -> Entry:
+def entry_of(row: ViewRow, count: Callable[[str], int] = count) -> Entry:
     """A row as the core holds it."""
     incoming = read(row.message, "message")
     tokens = incoming.fixed_tokens + sum(map(count, incoming.texts))
@@ -51,7 +51,7 @@ def entry_of(row: Row, count: Callable[[str], int] = count) -> Entry:
     )
 
 
-def entries_of(rows: Iterable[Row]) -> list[Entry]:
+def entries_of(rows: Iterable[ViewRow]) -> list[Entry]:
     return [entry_of(row) for row in rows]
 
 
@@ -63,7 +63,7 @@ def empty(leaves: Sequence[Leaf] = ()) -> View:
     )
 
 
-class Facts(dict[int, EntryFacts]):
+class FoldFacts(dict[int, EntryFacts]):
     """What the store keeps of the fold, by sequence, as commits would leave it."""
 
     def take(self, change: Extension) -> None:

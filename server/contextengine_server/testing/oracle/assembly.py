@@ -7,39 +7,23 @@ reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from contextengine_proto.v1 import message_pb2 as pb
 
-from . import bounded
-from .pairing import Listing, Row, Shown, outside, pinned
-
-
-@dataclass(frozen=True)
-class Covering:
-    """A live top-level summary, by its row."""
-
-    id: str
-    depth: int
-    first_sequence: int
-    last_sequence: int
-    message_count: int
-    start: str
-    """The earliest time covered, ISO 8601 in UTC; `unknown`."""
-    end: str
-    body: str
-    """The text of the summarizer."""
+from . import bounded, summaries
+from .pairs import Shown, ViewRow, WholeList, outside, pinned
+from .summaries import Covering
 
 
 @dataclass
 class Known:
     """Everything that is known when an assembly is made."""
 
-    rows: Sequence[Row]
-    listing: Listing
+    rows: Sequence[ViewRow]
+    listing: WholeList
     budget: int
     tail: int
     """The steps that the engine declares."""
@@ -52,7 +36,7 @@ class Known:
     reasoning_may_go: bool = False
 
     @cached_property
-    def by_sequence(self) -> dict[int, Row]:
+    def by_sequence(self) -> dict[int, ViewRow]:
         return {row.sequence: row for row in self.rows}
 
     @cached_property
@@ -78,7 +62,7 @@ class Known:
 
 
 @dataclass
-class Sent:
+class SentList:
     """An assembly."""
 
     items: Sequence[pb.Item]
@@ -99,7 +83,7 @@ class Placed:
     wrong: list[str] = field(default_factory=list)
 
 
-def broken(known: Known, sent: Sent) -> list[tuple[int, str]]:
+def broken(known: Known, sent: SentList) -> list[tuple[int, str]]:
     """Every law that is broken, in order, with the reason."""
     placed = _place(known, sent)
     laws = (_pairs, _pending, _reasoning, _intent, _budget, _tail, _honesty, _scope)
@@ -110,7 +94,7 @@ def broken(known: Known, sent: Sent) -> list[tuple[int, str]]:
     ]
 
 
-def shows(shown: Shown, item: pb.Item, rows: dict[int, Row]) -> bool:
+def shows(shown: Shown, item: pb.Item, rows: dict[int, ViewRow]) -> bool:
     """True where an item shows exactly this, verbatim."""
     message, origin = item.message, item.origin.WhichOneof("kind")
     if shown.kind == "no result":
@@ -155,7 +139,7 @@ def _labelled(text: str, result: pb.ToolResultPart) -> bool:
     )
 
 
-def _place(known: Known, sent: Sent) -> Placed:
+def _place(known: Known, sent: SentList) -> Placed:
     """Walks the view and the items side by side."""
     placed = Placed()
     places = [
@@ -207,7 +191,7 @@ def _verbatim(known: Known, placed: Placed, group: int) -> bool:
     )
 
 
-def _pairs(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _pairs(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 1."""
     if placed.wrong:
         return placed.wrong[0]
@@ -232,7 +216,7 @@ def _pairs(known: Known, sent: Sent, placed: Placed) -> str | None:
     return None
 
 
-def _pending(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _pending(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 2."""
     groups = known.listing.groups
     if groups and groups[-1].pending and not _verbatim(known, placed, len(groups) - 1):
@@ -240,7 +224,7 @@ def _pending(known: Known, sent: Sent, placed: Placed) -> str | None:
     return None
 
 
-def _reasoning(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _reasoning(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 3."""
     groups = known.listing.groups
     newest_user = max((index for index, group in enumerate(groups) if group.user), default=-1)
@@ -274,7 +258,7 @@ def _sealed(message: pb.Message) -> list[pb.Part]:
     ]
 
 
-def _intent(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _intent(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 4."""
     for index in sorted(known.stays):
         group = known.listing.groups[index]
@@ -297,7 +281,7 @@ def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
     )
 
 
-def _budget(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _budget(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 5."""
     if sent.tokens <= known.budget:
         return None
@@ -312,7 +296,7 @@ def _budget(known: Known, sent: Sent, placed: Placed) -> str | None:
     return f"groups {more} are shown although the list exceeds the budget" if more else None
 
 
-def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _tail(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 6. What stands before the newest summary is no longer tail."""
     groups = known.listing.groups
     if not groups:
@@ -344,13 +328,7 @@ def _tail(known: Known, sent: Sent, placed: Placed) -> str | None:
     return None
 
 
-HEADER = re.compile(
-    r"\[Summary (?P<id>\S+): depth=(?P<depth>\d+), descendant_count=(?P<count>\d+), "
-    r"time=(?P<time>\S+), trust=untrusted(?P<fallback>, fallback=true)?\]"
-)
-
-
-def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _honesty(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 7."""
     coverings = {covering.id: covering for covering in known.coverings}
     for item in sent.items:
@@ -368,55 +346,13 @@ def _honesty(known: Known, sent: Sent, placed: Placed) -> str | None:
             covering = coverings.get(item.origin.summary_id)
             if covering is None:
                 return f"summary {item.origin.summary_id} is not a live top-level one"
-            why = dishonest(covering, item)
+            why = summaries.dishonest(covering, item)
             if why is not None:
                 return f"summary {covering.id} {why}"
     return None
 
 
-def dishonest(covering: Covering, item: pb.Item) -> str | None:
-    """What is wrong with how a summary is shown."""
-    if (
-        item.message.role != pb.ROLE_USER
-        or not item.message.id.startswith("ce:")
-        or len(item.message.parts) != 1
-    ):
-        return "is no message of the user's role with an id of the service"
-    lines = item.message.parts[0].text.text.split("\n")
-    header = HEADER.fullmatch(lines[0])
-    if header is None:
-        return "has no header"
-    time = covering.start if covering.start == covering.end else f"{covering.start}/{covering.end}"
-    said = (
-        header["id"],
-        int(header["depth"]),
-        int(header["count"]),
-        header["time"],
-    )
-    row = (covering.id, covering.depth, covering.message_count, time)
-    if said != row:
-        return f"says {said}, its row says {row}"
-    fence = lines[1].rpartition(" ")[2]
-    closing = [number for number, line in enumerate(lines) if line.startswith(fence)]
-    if (
-        not lines[1].startswith("<<<untrusted ")
-        or len(closing) != 1
-        or closing[0] != len(lines) - 2
-    ):
-        return "has a fence that does not hold its body"
-    body = "\n".join(lines[2 : closing[0]])
-    if fence in body or body != covering.body:
-        return "has another body than its row, or one that closes its fence"
-    info = item.summary
-    if (info.id, info.depth, info.message_count, info.first_sequence, info.last_sequence) != (
-        covering.id, covering.depth, covering.message_count, covering.first_sequence,
-        covering.last_sequence,
-    ):  # fmt: skip
-        return "carries other facts than its row"
-    return None
-
-
-def _scope(known: Known, sent: Sent, placed: Placed) -> str | None:
+def _scope(known: Known, sent: SentList, placed: Placed) -> str | None:
     """Law 8."""
     stored = [
         item for item in sent.items if item.origin.WhichOneof("kind") in ("sequence", "summary_id")
