@@ -23,13 +23,7 @@ from contextengine_server.compaction.jobs import DEADLINE_S, Background
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
-from contextengine_server.health.checks import (
-    Check,
-    engine_checks,
-    rank_checks,
-    settings_checks,
-    store_checks,
-)
+from contextengine_server.health.checks import ServerChecks
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
@@ -181,19 +175,7 @@ async def running(
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
-        async def examine(operator: bool) -> list[Check]:
-            return [
-                *settings_checks(settings),
-                *await rank_checks(settings),
-                *await store_checks(store),
-                *engine_checks(
-                    registry,
-                    settings.engine.default,
-                    list(core.selection.failures.values()),
-                    operator=operator,
-                ),
-            ]
-
+        examine = ServerChecks(settings, registry, core.selection, store)
         services = services_of(core, archive, guards, examine, models.names, harnesses, projector)
         server = Server(
             server_options(settings), services, tracer=tracer, metrics=metrics, draining=draining

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -244,3 +245,23 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(alone: Shell) -> None:
     assert "/var/contextengine.db: start a server" in missing.err
     assert "dag (default)" in alone.run("engines", "list").text
     assert not (alone.directory / "var").exists()
+
+
+def test_doctor_looks_at_the_local_settings_beside_a_server(shell: Shell) -> None:
+    """The server goes on with the settings that it was started with; its next start has these."""
+
+    def doctor(status: int, engine: str) -> Any:
+        near = shell.run(
+            "doctor",
+            "--json",
+            status=status,
+            CONTEXTENGINE_ADDRESS="",
+            CONTEXTENGINE_SERVER__ADDRESS=shell.address,
+            CONTEXTENGINE_ENGINE__DEFAULT=engine,
+        )
+        return near.json()
+
+    assert doctor(0, "dag")["ok"] is True
+    broken = doctor(1, "nonesuch")
+    wrong = {check["name"] for check in broken["checks"] if check["status"] == "error"}
+    assert wrong == {"local.engine.default"}

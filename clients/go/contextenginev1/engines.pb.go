@@ -390,7 +390,10 @@ type DoctorRequest struct {
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// True: mend what can be worked out again in that session: counts, where messages are shown, summaries of nothing, the
 	// search index. Operators only. False: nothing is changed.
-	Repair        bool `protobuf:"varint,2,opt,name=repair,proto3" json:"repair,omitempty"`
+	Repair bool `protobuf:"varint,2,opt,name=repair,proto3" json:"repair,omitempty"`
+	// True: strike off the failures of engines that this tenant is shown, once they are told. They go by themselves when
+	// what failed succeeds. Operators only.
+	ClearFailures bool `protobuf:"varint,3,opt,name=clear_failures,json=clearFailures,proto3" json:"clear_failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -435,6 +438,13 @@ func (x *DoctorRequest) GetSession() *SessionRef {
 func (x *DoctorRequest) GetRepair() bool {
 	if x != nil {
 		return x.Repair
+	}
+	return false
+}
+
+func (x *DoctorRequest) GetClearFailures() bool {
+	if x != nil {
+		return x.ClearFailures
 	}
 	return false
 }
@@ -845,10 +855,11 @@ const file_contextengine_v1_engines_proto_rawDesc = "" +
 	"value_json\x18\x05 \x01(\fR\tvalueJson\x12!\n" +
 	"\fminimum_json\x18\x06 \x01(\fR\vminimumJson\x12!\n" +
 	"\fmaximum_json\x18\a \x01(\fR\vmaximumJson\x12\x16\n" +
-	"\x06source\x18\b \x01(\tR\x06source\"_\n" +
+	"\x06source\x18\b \x01(\tR\x06source\"\x86\x01\n" +
 	"\rDoctorRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x16\n" +
-	"\x06repair\x18\x02 \x01(\bR\x06repair\"\xc4\x02\n" +
+	"\x06repair\x18\x02 \x01(\bR\x06repair\x12%\n" +
+	"\x0eclear_failures\x18\x03 \x01(\bR\rclearFailures\"\xc4\x02\n" +
 	"\x0eDoctorResponse\x12\x0e\n" +
 	"\x02ok\x18\x01 \x01(\bR\x02ok\x12>\n" +
 	"\x06checks\x18\x02 \x03(\v2&.contextengine.v1.DoctorResponse.CheckR\x06checks\x1a\x8a\x01\n" +

@@ -272,6 +272,7 @@ class Doctor(Call, total=False):
 
     session: t.SessionRef
     repair: bool
+    clear_failures: bool
 
 
 class Assign(Write, total=False):

@@ -92,7 +92,7 @@ def _encoded(done: CompactDone) -> bytes:
     made, proposal, factor = done.done, done.proposal, done.factor
     reply = pb.CompactResponse(
         compacted=made.compacted,
-        reason=made.reason,
+        reason=made.reason or made.error,
         tokens_before=round(made.before * factor),
         tokens_after=None if done.elsewhere else round(made.after * factor),
         summaries=[summary_info(row) for row in made.summaries],
@@ -100,7 +100,7 @@ def _encoded(done: CompactDone) -> bytes:
         revision=done.revision,
         first_kept_sequence=done.first_kept_sequence,
         passes=len(made.summaries),
-        ok=True,
+        ok=not made.error,
         summary_text=made.summaries[0].text if len(made.summaries) == 1 else "",
     )
     if proposal is not None:

@@ -64,10 +64,16 @@ class EnginesService:
             authorize(call.caller, call.rpc.method)
             if not request.HasField("session"):
                 raise InvalidField("session", "is required with repair: name the session to mend")
+        if request.clear_failures:
+            authorize(call.caller, call.rpc.method)
         ref = ref_of(request.session) if request.HasField("session") else None
         operator = call.caller.role is Role.OPERATOR
         checks = await self._commands.doctor.run(
-            call.caller.tenant, ref, repair=request.repair, operator=operator
+            call.caller.tenant,
+            ref,
+            repair=request.repair,
+            clear_failures=request.clear_failures,
+            operator=operator,
         )
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 

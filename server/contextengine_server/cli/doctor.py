@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec.structs import replace
+
+from contextengine_server.api.pipeline.auth import DEFAULT_TENANT
 from contextengine_server.cli.connection import Where, answers, connected, settings_of
 from contextengine_server.cli.output import CommandFailed, one_line, print_json, print_table
 from contextengine_server.cli.serve import refusal
@@ -19,12 +23,25 @@ _WORDS = {1: OK, 2: WARNING, 3: ERROR}
 """DoctorResponse.Status as we say it."""
 
 
-async def diagnose(where: Where, session: str, agent: str, repair: bool, json: bool) -> bool:
+class Asked(msgspec.Struct, frozen=True):
+    """What a server is asked for besides its checks."""
+
+    session: str
+    """Empty: no session."""
+    agent: str
+    repair: bool
+    clear_failures: bool
+
+
+async def diagnose(
+    where: Where, session: str, agent: str, repair: bool, clear_failures: bool, json: bool
+) -> bool:
     """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
-    session."""
+    session. `clear_failures`: strikes off the failures of engines."""
     if repair and not session:
         raise CommandFailed("--repair needs --session: name the session to mend", 2)
-    source, checks = await _checks(where, session, agent, repair)
+    asked = Asked(session, agent, repair, clear_failures)
+    source, checks = await _checks(where, asked)
     print_checks(checks, source, json)
     return healthy(checks)
 
@@ -42,9 +59,9 @@ def print_checks(checks: Sequence[Check], source: str, json: bool) -> None:
     print_table(("", "check", "found", "what to do"), rows_shown, title=f"Checked by {source}")
 
 
-async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple[str, list[Check]]:
+async def _checks(where: Where, asked: Asked) -> tuple[str, list[Check]]:
     if where.address:
-        return f"the server at {where.address}", await _asked(where, session, agent, repair)
+        return f"the server at {where.address}", await _asked(where, asked)
     try:
         settings = settings_of(where)
     except CommandFailed as failure:
@@ -53,43 +70,50 @@ async def _checks(where: Where, session: str, agent: str, repair: bool) -> tuple
         )
         return "this command", [Check("settings", ERROR, failure.text, advice)]
     if not where.store and await answers(settings.server.address):
-        return f"the server at {settings.server.address}", await _asked(
-            where, session, agent, repair
-        )
-    if session:
+        # The server has the settings that it was started with; it may not start with these.
+        local = [replace(check, name=f"local.{check.name}") for check in _settled(settings)]
+        checks = [*await _asked(where, asked), *local]
+        return f"the server at {settings.server.address}", checks
+    if asked.session:
         raise CommandFailed(
             "--session needs a running server: start one, or name it with --address", 2
         )
+    if asked.clear_failures:
+        raise CommandFailed("--clear-failures needs a running server: none answers", 2)
     return "this command: no server answers", await _looked(settings)
 
 
-async def _asked(where: Where, session: str, agent: str, repair: bool) -> list[Check]:
+async def _asked(where: Where, asked: Asked) -> list[Check]:
     from contextengine import SessionRef
 
     async with connected(where) as client:
-        if session:
-            named = SessionRef(agent_id=agent, session_id=session)
-            reply = await client.engines.doctor(session=named, repair=repair)
-        else:
-            reply = await client.engines.doctor()
+        more: dict[str, Any] = {"clear_failures": True} if asked.clear_failures else {}
+        if asked.session:
+            more["session"] = SessionRef(agent_id=asked.agent, session_id=asked.session)
+            more["repair"] = asked.repair
+        reply = await client.engines.doctor(**more)
     return [Check(c.name, _WORDS.get(c.status, ERROR), c.found, c.advice) for c in reply.checks]
 
 
 async def _looked(settings: Settings) -> list[Check]:
+    from contextengine_server.health.checks import port_check, rank_checks
+
+    return [
+        *_settled(settings),
+        *await port_check(settings.server.address),
+        *await rank_checks(settings),
+        *await _store_checks(settings),
+    ]
+
+
+def _settled(settings: Settings) -> list[Check]:
+    """What follows from the settings alone."""
     from contextengine_server.app import registry_of
-    from contextengine_server.health.checks import (
-        engine_checks,
-        port_check,
-        rank_checks,
-        settings_checks,
-    )
+    from contextengine_server.health.checks import engine_checks, settings_checks
 
     return [
         *settings_checks(settings),
         *_tls_checks(settings),
-        *await port_check(settings.server.address),
-        *await rank_checks(settings),
-        *await _store_checks(settings.store.url),
         *engine_checks(registry_of(settings), settings.engine.default),
     ]
 
@@ -114,13 +138,16 @@ def _tls_checks(settings: Settings) -> list[Check]:
     return [Check("server.tls.pair", OK, "certificate and key belong together")]
 
 
-async def _store_checks(url: str) -> list[Check]:
-    """The database as it is: nothing is made and nothing is upgraded."""
-    from contextengine_server.health.checks import store_checks
+async def _store_checks(settings: Settings) -> list[Check]:
+    """The database as it is, and what is assigned in it: nothing is made and nothing is
+    upgraded."""
+    from contextengine_server.app import registry_of
+    from contextengine_server.health.checks import assignment_checks, store_checks
     from contextengine_server.plugins.stores import kind_of
     from contextengine_server.store.errors import StoreInUse
     from contextengine_server.store.kinds import Readiness
 
+    url = settings.store.url
     kind = kind_of(url)
     outlook = await kind.outlook(url)
     if outlook.readiness is Readiness.ABSENT:
@@ -138,6 +165,10 @@ async def _store_checks(url: str) -> list[Check]:
         advice = "Talk to that server with --address." if in_use else ""
         return [Check("store", ERROR, text, advice)]
     try:
-        return await store_checks(store)
+        registry = registry_of(settings)
+        checks = await store_checks(store)
+        for tenant in sorted({DEFAULT_TENANT, *(token.tenant for token in settings.auth.tokens)}):
+            checks += assignment_checks(registry, await store.assignments(tenant))
+        return checks
     finally:
         await store.close()

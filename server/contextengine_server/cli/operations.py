@@ -112,17 +112,21 @@ def doctor(
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what can be worked out again in that session.")
     ] = False,
+    clear_failures: Annotated[
+        bool,
+        typer.Option("--clear-failures", help="Strike off the failures of engines that it shows."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is
     wrong.
 
-    Asks the server where one answers, else checks on its own. The exit status is 1 where anything
-    is an error.
+    Asks the server where one answers, and looks at the local settings too; else checks all on its
+    own. The exit status is 1 where anything is an error.
     """
     from contextengine_server.cli.doctor import diagnose
 
-    if not run(diagnose(where, session, agent, repair, json)):
+    if not run(diagnose(where, session, agent, repair, clear_failures, json)):
         raise typer.Exit(1)
 
 

@@ -105,11 +105,16 @@ class Compactor(msgspec.Struct, frozen=True):
                 except EngineFailed:
                     if not self.selection.falls_back:
                         raise
-                    engine = self.selection.fallback()
+                    stands_in = self.selection.fallback()
+                    result.error = f"engine {engine.id} failed, {stands_in.id} stood in"
+                    engine = stands_in
                     continue
+                self.selection.failures.succeeded(address.scope.tenant, engine.id, "compact")
                 if isinstance(made, NothingToDo):
                     return result.ended(made.reason)
             summary = await self.summary_for(address.scope, encoding, engine, made, wanted)
+            if "failed" in summary.causes:
+                result.error = f"a summarizer failed, {summary.summarizer} stood in"
             committed = await self._commit(address, engine, made, summary, ground, wanted)
             if committed is None:
                 moved += 1

@@ -36,6 +36,8 @@ class Compacted(msgspec.Struct):
     before: int
     after: int
     summaries: list[SummaryRow | Summary] = []
+    error: str = ""
+    """What went wrong on the way, whatever was done in spite of it; empty: nothing."""
 
     @property
     def compacted(self) -> bool:

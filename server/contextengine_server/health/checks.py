@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -15,10 +16,15 @@ from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import DomainError
 from contextengine_server.health.integrity import IntegrityReport
 from contextengine_server.session.failures import Failure
+from contextengine_server.session.selection import Selection
 from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Assignment
 from contextengine_server.tokens import CorruptRanks, TokenCounter
 
 OK, WARNING, ERROR = "ok", "warning", "error"
+
+MAX_HOLDERS = 5
+"""Of those that an engine is assigned to, so many are named."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -169,5 +175,64 @@ async def port_check(address: str) -> list[Check]:
     return [Check("server.port", OK, f"{address} can be bound")]
 
 
-Examine = Callable[[bool], Awaitable[list[Check]]]
-"""All checks of the server; True: with what is for operators."""
+def assignment_checks(registry: Registry, assigned: Sequence[Assignment]) -> list[Check]:
+    """The engines that operators assigned resolve, each, with whom it was assigned to."""
+    holders: dict[str, list[str]] = {}
+    for row in assigned:
+        if row.engine_id:
+            holders.setdefault(row.engine_id, []).append(_holder(row))
+    checks = []
+    for engine_id, whom in sorted(holders.items()):
+        try:
+            registry.configured(engine_id)
+        except (DomainError, InvalidEngine) as error:
+            text = error.text if isinstance(error, DomainError) else str(error)
+            more = f" and {len(whom) - MAX_HOLDERS} more" if len(whom) > MAX_HOLDERS else ""
+            checks.append(
+                Check(
+                    "engine.assignment",
+                    ERROR,
+                    f"{engine_id} is assigned to {', '.join(whom[:MAX_HOLDERS])}{more}, which"
+                    f" nothing serves: {text}",
+                    "Assign an engine that exists, clear the assignment, or install the engine.",
+                )
+            )
+    if holders and not checks:
+        count = sum(map(len, holders.values()))
+        checks.append(Check("engine.assignment", OK, f"{count} assigned engines resolve"))
+    return checks
+
+
+def _holder(row: Assignment) -> str:
+    """Whom an engine is assigned to."""
+    if row.session:
+        return f"session {row.session} of {row.agent}"
+    return f"agent {row.agent}" if row.agent else f"tenant {row.tenant}"
+
+
+class Examine(Protocol):
+    """All checks of the server."""
+
+    async def __call__(self, tenant: str, *, operator: bool) -> list[Check]:
+        """What a tenant may know; `operator`: with what is for operators."""
+
+
+class ServerChecks(msgspec.Struct, frozen=True):
+    """All checks of a server, as `Examine` asks for them."""
+
+    settings: Settings
+    registry: Registry
+    selection: Selection
+    store: Store
+
+    async def __call__(self, tenant: str, *, operator: bool) -> list[Check]:
+        """See Examine."""
+        failures = self.selection.failures.of_tenant(tenant)
+        default = self.settings.engine.default
+        return [
+            *settings_checks(self.settings),
+            *await rank_checks(self.settings),
+            *await store_checks(self.store),
+            *engine_checks(self.registry, default, failures, operator=operator),
+            *assignment_checks(self.registry, await self.store.assignments(tenant)),
+        ]

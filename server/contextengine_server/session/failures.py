@@ -13,6 +13,10 @@ MAX_REASON = 500
 """Characters of what an engine said that are kept: it may have quoted at length."""
 
 
+MAX_FAILURES = 1_000
+"""Pairs of tenant and engine whose failures are kept."""
+
+
 class Failure(msgspec.Struct):
     """The first failure of an engine; later ones are counted."""
 
@@ -24,6 +28,44 @@ class Failure(msgspec.Struct):
     """What operators are told."""
     time_ms: int
     count: int = 1
+
+
+class Failures:
+    """What failed, a tenant and engine at a time: the first failure, until what failed succeeds or
+    an operator strikes it off. Of no more than `most`; the oldest go first."""
+
+    def __init__(self, most: int = MAX_FAILURES) -> None:
+        self._most = most
+        self._known: dict[tuple[str, str], Failure] = {}
+
+    def note(self, tenant: str, failure: Failure) -> None:
+        """The first failure is kept, later ones are counted."""
+        known = self._known.setdefault((tenant, failure.engine_id), failure)
+        if known is not failure:
+            known.count += 1
+        while len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+
+    def succeeded(self, tenant: str, engine_id: str, operation: str) -> None:
+        """What failed goes again."""
+        if not self._known:
+            return
+        known = self._known.get((tenant, engine_id))
+        if known is not None and known.operation == operation:
+            del self._known[tenant, engine_id]
+
+    def of(self, tenant: str, engine_id: str) -> Failure | None:
+        """The first failure of a tenant's engine; None: none."""
+        return self._known.get((tenant, engine_id))
+
+    def of_tenant(self, tenant: str) -> list[Failure]:
+        """What a tenant's engines failed at, the oldest first."""
+        return [failure for (owner, _), failure in self._known.items() if owner == tenant]
+
+    def clear(self, tenant: str) -> None:
+        """An operator has seen them."""
+        for key in [key for key in self._known if key[0] == tenant]:
+            del self._known[key]
 
 
 def how(error: Exception) -> str:

@@ -17,7 +17,7 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import EngineFailed
-from contextengine_server.session.failures import Failure, engine_failed, how, reason
+from contextengine_server.session.failures import Failure, Failures, engine_failed, how, reason
 from contextengine_server.session.policies import Options, Policies
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
@@ -83,7 +83,7 @@ class Selection:
         self.falls_back = falls_back
         """True where another engine stands in for one that fails (`on_engine_failure`)."""
         self._events, self._clock_ms = events, clock_ms
-        self.failures: dict[str, Failure] = {}
+        self.failures = Failures()
         self._store = store
         self._assigned: dict[str, Assignments] = {}
         self._stale: set[str] = set()
@@ -201,9 +201,7 @@ class Selection:
         """Records an engine's failure: the first is kept, later ones are counted, each is logged
         and an event. Answers the error that the caller gets where none stands in."""
         failure = Failure(engine_id, operation, how(error), reason(error), self._clock_ms())
-        known = self.failures.setdefault(engine_id, failure)
-        if known is not failure:
-            known.count += 1
+        self.failures.note(scope.tenant, failure)
         log.error(
             "engine_failed",
             engine=engine_id,

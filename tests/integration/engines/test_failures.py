@@ -17,6 +17,7 @@ from contextengine.messages import assistant, user
 from tests.integration.engines.broken import FRAGILE, REFUSING, SAID, SECRET, Fragile
 from tests.integration.harness import (
     ALICE,
+    BOB,
     RUNTIME,
     TOKENS,
     House,
@@ -192,6 +193,32 @@ async def test_what_an_engine_said_is_for_operators(tmp_path: Path) -> None:
         assert reasons == [f"Boom: {SAID}: password=[redacted]", "Boom"]
 
 
+async def test_no_tenant_hears_of_anothers_failure(tmp_path: Path) -> None:
+    operators = {"engine.on_engine_failure": "fail_closed", "auth.tokens": TOKENS}
+    async with house(tmp_path, engines=[FRAGILE], token=ALICE, **operators) as home:
+        bob, runtime = home.client_of(BOB), home.client_of(RUNTIME)
+        for client in (home.client, bob):
+            await client.engines.assign(engine_id="fragile")
+            await client.ingest(ref(), user("hello"))
+        Fragile.how = "plan"
+        await failed(home.client.assemble(ref()))
+        Fragile.how = ""
+        assert (await home.client.get_status(ref())).HasField("engine_failure")
+        assert not (await bob.get_status(ref())).HasField("engine_failure")
+        listed = {one.info.id: one for one in (await bob.engines.list()).engines}
+        assert not listed["fragile"].HasField("failure")
+        assert listed["fragile"].session_count == 1, "bob's own"
+        checks = (await bob.engines.doctor()).checks
+        assert "engine.failures" not in {check.name for check in checks}
+        # An operator strikes it off; a runtime may not.
+        with pytest.raises(ContextEngineError) as refused:
+            await runtime.engines.doctor(clear_failures=True)
+        assert problem(refused.value)[1] == "PERMISSION_DENIED"
+        told = (await home.client.engines.doctor(clear_failures=True)).checks
+        assert "engine.failures" in {check.name for check in told}
+        assert not (await home.client.get_status(ref())).HasField("engine_failure")
+
+
 async def test_the_log_says_what_an_engine_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +286,7 @@ async def test_the_built_in_compaction_stands_in(tmp_path: Path) -> None:
         Fragile.how = "compaction"
         done = await home.client.compact(ref(), force=True, budget=budget(2_000))
         assert done.compacted
+        assert (done.ok, done.reason) == (False, "engine fragile failed, legacy stood in")
         assert len(done.summaries) == 1
         assert (await home.client.get_status(ref())).engine_failure.operation == "compact"
         Fragile.how = ""

@@ -16,7 +16,7 @@ from contextengine_server.config.load import load_settings
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import Registration
-from contextengine_server.health.checks import Check, engine_checks, store_checks
+from contextengine_server.health.checks import Check, assignment_checks, engine_checks, store_checks
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
@@ -174,11 +174,15 @@ class Server:
         self.core.encodings.close()
         await self.store.close()
 
-    async def examine(self, operator: bool) -> list[Check]:
+    async def examine(self, tenant: str, *, operator: bool) -> list[Check]:
         """The checks of the store and the engines."""
-        failures = list(self.core.selection.failures.values())
+        failures = self.core.selection.failures.of_tenant(tenant)
         default = self.settings.engine.default
-        return [*await store_checks(self.store), *engine_checks(self.registry, default, failures)]
+        return [
+            *await store_checks(self.store),
+            *engine_checks(self.registry, default, failures, operator=operator),
+            *assignment_checks(self.registry, await self.store.assignments(tenant)),
+        ]
 
     # Shorter ways to say what many tests say.
 

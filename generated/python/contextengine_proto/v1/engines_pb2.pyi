@@ -76,12 +76,14 @@ class EnginesGetResponse(_message.Message):
     def __init__(self, engine: _Optional[_Union[Engine, _Mapping]] = ..., options: _Optional[_Iterable[_Union[EnginesGetResponse.Option, _Mapping]]] = ..., source: _Optional[str] = ...) -> None: ...
 
 class DoctorRequest(_message.Message):
-    __slots__ = ("session", "repair")
+    __slots__ = ("session", "repair", "clear_failures")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     REPAIR_FIELD_NUMBER: _ClassVar[int]
+    CLEAR_FAILURES_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     repair: bool
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., repair: _Optional[bool] = ...) -> None: ...
+    clear_failures: bool
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., repair: _Optional[bool] = ..., clear_failures: _Optional[bool] = ...) -> None: ...
 
 class DoctorResponse(_message.Message):
     __slots__ = ("ok", "checks")

@@ -172,7 +172,7 @@ class Compact(msgspec.Struct, frozen=True):
                     done = await self.compactor.compact(address, engine, wanted)
                     describe(span, done)
             if made:
-                done = Compacted("", tokens, done.after, [*made, *done.summaries])
+                done = Compacted("", tokens, done.after, [*made, *done.summaries], done.error)
             reply = encode(await self._done(session, done, factor))
             return await self._remember(address.scope, call.request, reply)
 

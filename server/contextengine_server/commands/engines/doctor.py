@@ -40,12 +40,21 @@ class Doctor(msgspec.Struct, frozen=True):
     examine: Examine
 
     async def run(
-        self, tenant: str, ref: Ref | None, *, repair: bool = False, operator: bool = True
+        self,
+        tenant: str,
+        ref: Ref | None,
+        *,
+        repair: bool = False,
+        clear_failures: bool = False,
+        operator: bool = True,
     ) -> Sequence[Check]:
         """What was found. `repair`: what follows from the messages of the session is put right.
-        `operator`: say what a failing engine said as well."""
+        `clear_failures`: failures of engines are struck off once they are told. `operator`: say
+        what a failing engine said as well."""
         address = await self.addresses.find(tenant, ref) if ref is not None else None
-        checks = await self.examine(operator)
+        checks = await self.examine(tenant, operator=operator)
+        if clear_failures:
+            self.selection.failures.clear(tenant)
         if address is not None:
             checks.append(await self._engine_check(address))
             checks += await self._rows_checks(address, repair=repair)

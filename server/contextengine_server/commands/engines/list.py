@@ -67,7 +67,7 @@ class ListEngines(msgspec.Struct, frozen=True):
         default, registry = self.selection.default, self.selection.registry
         ids = sorted(registry.ids, key=lambda one: (one != default, one))
         served = await self.served(tenant)
-        engines = [self.status(registry.registration(one), served) for one in ids]
+        engines = [self.status(tenant, registry.registration(one), served) for one in ids]
         return EngineList(engines, registry.refused)
 
     async def served(self, tenant: str) -> Mapping[str, int]:
@@ -79,14 +79,16 @@ class ListEngines(msgspec.Struct, frozen=True):
                     served[(await self.selection.engine_for(session.scope)).engine.id] += 1
         return served
 
-    def status(self, registration: Registration, served: Mapping[str, int]) -> EngineStatus:
-        """How an engine is."""
+    def status(
+        self, tenant: str, registration: Registration, served: Mapping[str, int]
+    ) -> EngineStatus:
+        """How an engine is for a tenant."""
         registry, engine, why = self.selection.registry, None, ""
         try:
             engine = registry.configured(registration.id)
         except InvalidEngine as error:
             why = str(error)
-        failure = self.selection.failures.get(registration.id)
+        failure = self.selection.failures.of(tenant, registration.id)
         return EngineStatus(registration, engine, why, failure, served.get(registration.id, 0))
 
 
@@ -111,6 +113,8 @@ class GetEngine(msgspec.Struct, frozen=True):
         if registration.id == selected.engine.id:
             values = selected.engine.options
             source, options_source = selected.source, selected.options_source
-        status = self.engines.status(registration, await self.engines.served(scope.tenant))
+        tenant = scope.tenant
+        served = await self.engines.served(tenant)
+        status = self.engines.status(tenant, registration, served)
         policy, policy_source = self.selection.policy_settings(scope)
         return EngineOptions(status, values, source, options_source, policy, policy_source)

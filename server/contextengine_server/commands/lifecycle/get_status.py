@@ -106,7 +106,7 @@ class GetStatus(msgspec.Struct, frozen=True):
         return SessionStatus(
             scope=scope,
             selected=selected,
-            failure=self.selection.failures.get(selected.chosen or selected.engine.id),
+            failure=self.selection.failures.of(scope.tenant, selected.chosen or selected.engine.id),
             head=head,
             state=state,
             view=seen,

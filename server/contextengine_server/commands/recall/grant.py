@@ -17,6 +17,10 @@ from contextengine_server.store.rows import SessionHead, Spawn
 from contextengine_server.telemetry.meters import Meters
 
 
+class GrantExpired(PermissionDenied):
+    """The time of the grant is over."""
+
+
 class RecallGrant(msgspec.Struct, frozen=True):
     """The parent as the child may see it."""
 
@@ -94,7 +98,8 @@ class RecallGrants(msgspec.Struct, frozen=True):
         if not spawn.grant_tokens:
             raise _denied("grants no recall of the parent: prepare the child with a grant")
         if spawn.grant_expire_ms and spawn.grant_expire_ms <= self.clock_ms():
-            raise _denied("granted recall of the parent until a time that has passed")
+            text = "granted recall of the parent until a time that has passed"
+            raise GrantExpired(f"spawn_token: {text}", violations=[Violation("spawn_token", text)])
         if spawn.used_tokens >= spawn.grant_tokens:
             raise spent(spawn, 1)
         head = await self.store.head(spawn.parent)

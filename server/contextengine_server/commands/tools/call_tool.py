@@ -7,7 +7,7 @@ from time import perf_counter
 import msgspec
 
 from contextengine_server.commands.recall.expand import page_tokens
-from contextengine_server.commands.recall.grant import Reach, RecallGrants
+from contextengine_server.commands.recall.grant import GrantExpired, Reach, RecallGrants
 from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.recall.archive import Archive
@@ -48,9 +48,10 @@ class CallTool(msgspec.Struct, frozen=True):
             with CURRENT.get().span("tool"):
                 reach = await self.grants.reach_of(address, spawn_token)
                 done = await self._answer(reach, engine, name, arguments)
-        except BudgetSpent as error:
+        except (BudgetSpent, GrantExpired) as error:
             # The model asked for more than its host granted it: it should hear of it and go on.
-            answer = refusal("grant_spent", error.text, "")
+            over = isinstance(error, GrantExpired)
+            answer = refusal("grant_expired" if over else "grant_spent", error.text, "")
             done = ToolAnswered(answer, await self.archive.count(answer.json.decode()))
         if not done.answer.is_error:
             head = await self.store.head(address.scope)

@@ -126,7 +126,9 @@ class AfterTurn(msgspec.Struct, frozen=True):
         """Whether a compaction is due. What the turn brought is stored: that the engine fails is
         said where it is asked for something."""
         try:
-            return not session.state.held and engine.due(session.view, available, measured)
+            due = not session.state.held and engine.due(session.view, available, measured)
+            self.selection.failures.succeeded(session.scope.tenant, engine.id, "after turn")
+            return due
         except EngineBroken as error:
             self.selection.failed(session.scope, engine.id, "after turn", error)
             return False

@@ -120,7 +120,7 @@ class Planner(msgspec.Struct, frozen=True):
             outcome = OVER_BUDGET
         self.meters.assembled[outcome].value += 1
         measured = in_reference(call.measured, budget)
-        return Assembly(
+        made = Assembly(
             view=view,
             plan=plan,
             joined=joined,
@@ -145,6 +145,8 @@ class Planner(msgspec.Struct, frozen=True):
             method=session.encoding.counter.method,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
         )
+        self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
+        return made
 
     async def fall_back(
         self,

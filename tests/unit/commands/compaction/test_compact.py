@@ -146,3 +146,15 @@ async def test_what_is_refused_changes_nothing(server: Server) -> None:
     with pytest.raises(RevisionMismatch):
         await server.compact(undo_to_generation=0, expected_revision=9)
     assert (await server.head()).revision == 1
+
+
+async def test_a_summarizer_that_failed_is_said(session: None, server: Server) -> None:
+    """What stood in for it made the view smaller; that something went wrong is told all the
+    same."""
+    server.summarizer.says = "I'm sorry, I can't help with that."
+    done = (await server.compact(4_000)).done
+    assert done.compacted
+    assert done.error == "a summarizer failed, count-only stood in"
+    server.summarizer.says = ""
+    await server.talk(7, 6)
+    assert (await server.compact(4_000)).done.error == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from contextengine_server.health.checks import OK, healthy
+from contextengine_server.store.rows import Assignment
 from tests.unit.commands.house import S1, TENANT, Rows, Server, scope
 
 
@@ -41,3 +42,45 @@ async def test_what_follows_from_the_messages_is_put_right(server: Server, rows:
 
 async def test_a_session_that_is_not_there_leaves_nothing(server: Server) -> None:
     assert healthy(await server.engines.doctor.run(TENANT, S1))
+
+
+async def test_an_assignment_to_an_engine_that_is_gone_is_an_error(server: Server) -> None:
+    """A plug-in was removed, or the server is older than the assignment."""
+    assert healthy(await server.engines.doctor.run(TENANT, None))
+    for session in ("", "s1"):
+        await server.store.assign(Assignment(TENANT, "agent", session, "nonesuch"))
+    await server.store.assign(Assignment(TENANT, "", "", "legacy"))
+    checks = await server.engines.doctor.run(TENANT, None)
+    assert not healthy(checks)
+    (check,) = [one for one in checks if one.name == "engine.assignment"]
+    assert check.found.startswith("nonesuch is assigned to agent agent, session s1 of agent")
+    # Whose engines are whose is nobody else's business.
+    assert healthy(await server.engines.doctor.run("another", None))
+
+
+async def test_failures_are_told_to_whom_they_belong_and_struck_off(server: Server) -> None:
+    selection, doctor = server.core.selection, server.engines.doctor
+    selection.failed(scope(), "dag", "assemble", ValueError("21,247 tokens"))
+
+    async def told(tenant: str, **how: bool) -> list[str]:
+        checks = await doctor.run(tenant, None, **how)
+        return [check.found for check in checks if check.name == "engine.failures"]
+
+    assert await told("another") == []
+    listed = await server.engines.list.run("another")
+    assert [one.failure for one in listed.engines] == [None, None]
+    (found,) = await told(TENANT, clear_failures=True)
+    assert "21,247 tokens" in found
+    assert await told(TENANT) == []
+
+
+async def test_a_success_takes_a_failure_away(server: Server) -> None:
+    await server.talk(1, 6)
+    for operation in ("assemble", "compact"):
+        server.core.selection.failed(scope(), "dag", operation, ValueError("for once"))
+        assert (await server.context.get_status.run(TENANT, S1, 0)).failure is not None
+        if operation == "assemble":
+            await server.assemble()
+        else:
+            await server.compact(4_000)
+        assert (await server.context.get_status.run(TENANT, S1, 0)).failure is None

@@ -56,3 +56,18 @@ async def test_what_is_not_there(server: Server) -> None:
     await server.ingest("a")
     with pytest.raises(RowNotFound):
         await server.context.call_tool.run(TENANT, S1, "ctx_search", b"{}", "none")
+
+
+async def test_a_grant_whose_time_is_over_is_answered(server: Server) -> None:
+    """The model hears of it and goes on; its call does not fail under it."""
+    await server.talk(1, 6)
+    timed = Grant(tokens=1_000, expire_ms=server.clock.ms + 1_000)
+    token = (await prepare(server, fork=False, grant=timed)).token
+    arguments = orjson.dumps({"sequences": [1]})
+    done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
+    assert not done.answer.is_error
+    server.clock.advance(1)
+    done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
+    assert done.answer.is_error
+    assert orjson.loads(done.answer.json)["error"]["code"] == "grant_expired"
+    assert done.tokens > 0
