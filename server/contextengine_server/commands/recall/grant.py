@@ -99,7 +99,9 @@ class RecallGrants(msgspec.Struct, frozen=True):
             raise _denied("grants no recall of the parent: prepare the child with a grant")
         if spawn.grant_expire_ms and spawn.grant_expire_ms <= self.clock_ms():
             text = "granted recall of the parent until a time that has passed"
-            raise GrantExpired(f"spawn_token: {text}", violations=[Violation("spawn_token", text)])
+            raise GrantExpired(
+                f"spawn_token: {text}", violations=[FieldViolation("spawn_token", text)]
+            )
         if spawn.used_tokens >= spawn.grant_tokens:
             raise spent(spawn, 1)
         head = await self.store.head(spawn.parent)
