@@ -1,4 +1,4 @@
-"""Domain errors: what can go wrong, said once. `api.errors` alone turns them into
+"""Domain errors: what can go wrong, said once. `api.pipeline.errors` alone turns them into
 google.rpc.Status."""
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The settings: every group, every default, every limit.
 
-`Settings()` is the defaults; `contextengine_server.config.load_settings` reads file, environment
-and flags. The models are immutable. Durations are `timedelta`, sizes whole
-numbers of bytes.
+`Settings()` is the defaults; `config.load.load_settings` reads file, environment and flags. The
+models are immutable. Durations are `timedelta`, sizes whole numbers of bytes.
 """
 
 from __future__ import annotations

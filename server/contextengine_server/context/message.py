@@ -40,7 +40,7 @@ class Form(IntEnum):
 
 
 MIN_CAP_CHARS = 12_000
-"""No cap on a message's texts is lower, whatever the budget (see `engines.bounding.cap_chars`)."""
+"""No cap on a message's texts is lower, whatever the budget (see `engines.bounds.cap_chars`)."""
 
 
 class Traits(msgspec.Struct, frozen=True):

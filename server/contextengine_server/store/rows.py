@@ -18,8 +18,8 @@ from contextengine_server.context.scope import Scope
 
 
 class SessionHead(msgspec.Struct, frozen=True):
-    """The one row of a session: what must be known before anything else is read. `state` is the
-    session core's own JSON."""
+    """The one row of a session: what must be known before anything else is read. `state` is JSON
+    that the session alone reads and writes (`session.state`)."""
 
     scope: Scope
     incarnation: str

@@ -14,7 +14,7 @@ A servicer is a plain class whose methods are named like the rpcs, by `contract.
 
 Work is cancelled (CancelledError) when the client goes away, when the deadline passes (gRPC keeps
 the clock, and answers DEADLINE_EXCEEDED), and when the server drains and cannot wait longer.
-Whatever work raises is answered by `api.errors`.
+Whatever work raises is answered by `api.pipeline.errors`.
 """
 
 from __future__ import annotations
