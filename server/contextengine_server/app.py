@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.idle import IdleSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies, policy_of
+from contextengine_server.session.sessions import now_ms
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import (
@@ -75,11 +75,6 @@ class App:
     """Where it listens, with the port that was bound."""
     scraped: str
     """Where Prometheus finds the metrics, with the port that was bound; empty: nowhere."""
-
-
-def now_ms() -> int:
-    """The time, in milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000
 
 
 def new_id() -> str:

@@ -9,10 +9,10 @@ import msgspec
 
 from contextengine_server.api.context_engine import ContextEngineService
 from contextengine_server.api.engines import EnginesService
+from contextengine_server.api.messages import ReadLimits
 from contextengine_server.api.projection import ProjectionService
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.recall import RecallService
-from contextengine_server.api.requests import ReadLimits
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.sessions import SessionsService
 from contextengine_server.commands.compaction.commit_compaction import CommitCompaction
@@ -69,14 +69,13 @@ from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.assembly.plan import Planner
-from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.change import Editor
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.encoding import Encodings
 from contextengine_server.session.lifecycle import Lifecycle
 from contextengine_server.session.policies import Policies
 from contextengine_server.session.selection import Selection
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.sessions import SessionCache, Sessions
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import Summarizer, SummaryRequest
 from contextengine_server.summarize.guards.guarded import GuardStates

@@ -17,10 +17,11 @@ from contextengine.errors import from_rpc_error
 from contextengine_proto.v1 import context_engine_pb2_grpc, engines_pb2_grpc, sessions_pb2_grpc
 from contextengine_server.api.pipeline.auth import hash_token
 from contextengine_server.api.pipeline.contract import Rpc
-from contextengine_server.app import App, now_ms, running
+from contextengine_server.app import App, running
 from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
+from contextengine_server.session.sessions import now_ms
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 

@@ -30,7 +30,7 @@ from contextengine_server.testing.engine.views import SCOPE, count, items, sent_
 from contextengine_server.testing.oracle.assembly import SentList, broken
 from contextengine_server.testing.oracle.pairs import ViewRow
 from contextengine_server.wire.bounded import cut_texts
-from contextengine_server.wire.frames import frame, origin_sequence
+from contextengine_server.wire.slots import frame, origin_sequence
 
 PLACEHOLDER, HEAD_TAIL, WITHOUT_REASONING = Form.PLACEHOLDER, Form.HEAD_TAIL, Form.WITHOUT_REASONING
 STRIPPED_TAGS = Form.STRIPPED_TAGS

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from contextengine_proto.v1 import compaction_pb2 as pb
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import (
-    budget_spec,
-    optional_count,
-    ref_of,
-    request_id,
-    request_in,
-)
+from contextengine_server.api.requests import budget_spec, optional_count, request_in
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import ProposalOutcome
 from contextengine_server.errors import ContradictoryFields, InvalidField
-from contextengine_server.wire.frames import item_of
-from contextengine_server.wire.slots import summary_info
+from contextengine_server.wire.slots import item_of, summary_info
 
 
 class CompactionCalls:

@@ -8,22 +8,25 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
 from contextengine_server.api.compaction import CompactionCalls
 from contextengine_server.api.lifecycle import LifecycleCalls
+from contextengine_server.api.messages import (
+    ReadLimits,
+    incoming,
+    incoming_one,
+    read_in,
+    ref_of,
+    request_id,
+    stored_message,
+)
 from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.requests import (
-    ReadLimits,
     budget_spec,
     host_facts,
-    incoming,
-    incoming_one,
     not_negative,
     optional_count,
     prompt_of,
-    read_in,
-    ref_of,
     report_of,
-    request_id,
     request_in,
 )
 from contextengine_server.api.subagents import SubagentCalls
@@ -33,8 +36,8 @@ from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
-from contextengine_server.session.append import Disposition, request_of
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
+from contextengine_server.session.receipt import Disposition, request_of
 from contextengine_server.telemetry.tracing import Trace
 
 
@@ -75,7 +78,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             revision=done.head.revision,
             created=done.created,
             rotated=done.address.rotated,
-            stored=replies.stored_messages(done.stored),
+            stored=map(stored_message, done.stored),
             last_sequence=done.head.last_sequence if done.head.message_count else 0,
             encoding=done.encoding,
         )
@@ -84,13 +87,12 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         """Stores one message."""
         if not request.HasField("message"):
             raise InvalidField("message", "is required: the message to store")
+        ref, name = ref_of(request.session), request_id(request.request_id)
         message = await read_in(call, incoming_one, self.limits, request.message, "message")
-        asked = request_of(request_id(request.request_id), "Ingest", [message])
-        done = await self.commands.ingest.run(
-            call.caller.tenant, ref_of(request.session), [message], asked, "message"
-        )
+        asked = request_of(name, "Ingest", [message]) if name else None
+        done = await self.commands.ingest.run(call.caller.tenant, ref, [message], asked, "message")
         return life.IngestResponse(
-            stored=replies.stored_messages(done.stored)[0],
+            stored=stored_message(done.stored[0]),
             revision=done.revision,
             ingested=done.noticed,
         )
@@ -107,7 +109,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             call.caller.tenant, ref_of(request.session), messages, asked
         )
         return life.IngestBatchResponse(
-            stored=replies.stored_messages(done.stored),
+            stored=map(stored_message, done.stored),
             revision=done.revision,
             ingested_count=len(done.stored) if done.noticed else 0,
         )
@@ -196,7 +198,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 if duplicate
                 else life.AfterTurnResponse.STATUS_COMMITTED
             ),
-            stored=replies.stored_messages(stored),
+            stored=map(stored_message, stored),
             revision=done.written.revision,
             compaction_queued=done.queued,
         )
@@ -262,15 +264,10 @@ class _Writer:
 
     def write(self, assembly: Assembly) -> tuple[bytes, int]:
         """The reply without its projection, and how many tokens the caller holds."""
-        request = self._request
+        if not self._trace.sampled:
+            return self._encoded(assembly)
         with self._trace.span("reply") as span:
-            reply, reused = replies.encode(
-                assembly,
-                request.known_context_hash,
-                request.known_epoch,
-                explained=request.explain,
-                tools=request.tools,
-            )
+            reply, reused = self._encoded(assembly)
             outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
             span.set("contextengine.outcome", outcome)
             span.set("contextengine.reply.bytes", len(reply))
@@ -278,6 +275,16 @@ class _Writer:
             span.set("contextengine.reply.tokens", assembly.tokens)
             span.set("contextengine.reply.reused_tokens", reused)
         return reply, reused
+
+    def _encoded(self, assembly: Assembly) -> tuple[bytes, int]:
+        request = self._request
+        return replies.encode(
+            assembly,
+            request.known_context_hash,
+            request.known_epoch,
+            explained=request.explain,
+            tools=request.tools,
+        )
 
     async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection, where one is asked for."""

@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.auth import Caller, Role, authorize
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import ref_of, request_id
 from contextengine_server.commands.engines.list import EngineStatus
 from contextengine_server.commands.engines.scope import scope_of
 from contextengine_server.commands.services import EnginesCommands

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
+from contextengine_server.api.messages import ref_of
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import not_negative, ref_of, request_in, required
+from contextengine_server.api.requests import not_negative, request_in, required
 from contextengine_server.api.status import status_reply
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.lifecycle.record_host_change import (
@@ -15,7 +16,7 @@ from contextengine_server.commands.lifecycle.record_host_change import (
     Rewound,
 )
 from contextengine_server.errors import InvalidField
-from contextengine_server.session.append import request_of
+from contextengine_server.session.receipt import request_of
 
 
 class LifecycleCalls:

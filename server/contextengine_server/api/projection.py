@@ -5,18 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from contextengine_proto.v1 import projection_pb2 as pb
+from contextengine_server.api.messages import ReadLimits, incoming, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projection_items import list_items, parts_in
 from contextengine_server.api.projector import Projector
-from contextengine_server.api.requests import (
-    ReadLimits,
-    budget_spec,
-    incoming,
-    not_negative,
-    prompt_of,
-    ref_of,
-    request_id,
-)
+from contextengine_server.api.requests import budget_spec, not_negative, prompt_of
 from contextengine_server.commands.project import Project
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.projection.task import Task

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from contextengine_server.api.projection_items import item_in
 from contextengine_server.projection.model import Item, ItemCache
-from contextengine_server.wire.frames import item_of
+from contextengine_server.wire.slots import item_of
 
 CACHE_SHARE = 4
 """Items and what was made of them take at most this part of the memory for warm sessions."""

@@ -10,7 +10,7 @@ from contextengine_server.projection.model import Loss
 from contextengine_server.projection.projection import Projection, Stats
 from contextengine_server.projection.target import Target
 from contextengine_server.projection.thread import Binding
-from contextengine_server.wire.frames import block
+from contextengine_server.wire.slots import block
 
 _PROMPT = pb.ProjectResponse.DESCRIPTOR.fields_by_name["prompt"].number
 _MESSAGES = pb.ProjectResponse.DESCRIPTOR.fields_by_name["messages_json"].number

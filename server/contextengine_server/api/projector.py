@@ -20,7 +20,7 @@ from contextengine_server.projection.targets import Targets
 from contextengine_server.projection.task import Task
 from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.summarize.payload_redaction import redact_payload
-from contextengine_server.wire.frames import varint
+from contextengine_server.wire.slots import varint
 
 _FIELD = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["projection"].number
 THREADED_CHARS = 200_000

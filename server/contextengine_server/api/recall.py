@@ -8,9 +8,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.pipeline.unserved import MEMORY, refuse_field, refuse_fields
-from contextengine_server.api.requests import not_negative, ref_of, request_id, required
+from contextengine_server.api.requests import not_negative, required
 from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.messages import stored_message
 from contextengine_server.api.pipeline.auth import Caller, Role
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
-from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
 from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from contextengine_server.session.failures import Failure
 from contextengine_server.session.model import Sent
 from contextengine_server.store.rows import SummaryRow
-from contextengine_server.wire.frames import origin_sequence
-from contextengine_server.wire.slots import summary_info
+from contextengine_server.wire.slots import origin_sequence, summary_info
 
 MAX_BIGGEST = 10
 
@@ -57,22 +56,6 @@ def failure(failed: Failure, caller: Caller) -> lifecycle_pb2.EngineFailure:
     )
     said.time.FromMilliseconds(failed.time_ms)
     return said
-
-
-def stored_messages(stored: Sequence[Stored]) -> list[message_pb2.StoredMessage]:
-    """What became of messages."""
-    return [
-        message_pb2.StoredMessage(
-            index=item.index,
-            id=item.id,
-            sequence=item.sequence,
-            disposition=int(item.disposition),  # type: ignore[arg-type]
-            content_hash=item.hash,
-            tokens=item.tokens,
-            conflicting_hash=item.conflicting,
-        )
-        for item in stored
-    ]
 
 
 def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
@@ -140,7 +123,7 @@ def encode(
         assembly_id=assembly_id(assembly),
         engine_id=assembly.engine.id,
         engine_version=assembly.engine.version,
-        stored=stored_messages(assembly.stored),
+        stored=map(stored_message, assembly.stored),
         metrics=metrics(assembly),
         visible_tools=tools,
         context_hash=joined.context_hash,
@@ -211,16 +194,19 @@ def sent_in(name: str) -> Sent:
 
 def metrics(assembly: Assembly) -> out.AssembleMetrics:
     """Counts that cost nothing to know."""
-    view = assembly.view
+    view, compacted, messages = assembly.view, 0, 0
     loaded = view.view_tokens()
+    for one in view.summaries:
+        compacted += one.covered_tokens
+        messages += one.message_count
     return out.AssembleMetrics(
         tokens_loaded=loaded,
         tokens_evicted=max(0, loaded - assembly.tokens),
-        tokens_compacted=sum(s.covered_tokens for s in view.summaries),
+        tokens_compacted=compacted,
         budget_utilization=(assembly.tokens + assembly.addition_tokens + assembly.prompt_tokens)
         / max(1, assembly.budget.reference),
         session_depth=view.message_count,
-        messages_compacted=sum(s.message_count for s in view.summaries),
+        messages_compacted=messages,
     )
 
 

@@ -1,99 +1,32 @@
-"""Wire to domain: what a request says, checked and counted."""
+"""Wire to domain: what a request says besides its messages, checked and counted."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import msgspec
 from google.protobuf.message import Message
 
 from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
+from contextengine_server.api.messages import request_id
 from contextengine_server.api.overflow import limit_in
-from contextengine_server.api.pipeline.call import Call
 from contextengine_server.commands.turn.bootstrap import HostFacts
-from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
-from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Request, request_of
+from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.assembly.assembly import Prompt
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.model import Report, Sent
+from contextengine_server.session.receipt import Request, request_of
 from contextengine_server.tokens import MESSAGE_TOKENS
-from contextengine_server.wire.message import Incoming, check_parts, read, texts_of
-
-T = TypeVar("T")
+from contextengine_server.wire.message import check_parts, texts_of
 
 MAX_TOKENS = 2**53
 """More tokens than any window: a count above is a mistake."""
-
-LARGE_BYTES = 256 * 1024
-"""A request that is read in a thread."""
 
 MAX_HOST_BYTES = 64 * 1024
 """A few names and a path: what is longer is no introduction."""
 
 _PARTS = ("output_reserve", "safety_margin", "rot_buffer")
 _USAGE = tuple(field.name for field in message_pb2.Usage.DESCRIPTOR.fields)
-
-
-class ReadLimits(msgspec.Struct, frozen=True):
-    """What is refused as too large before it is looked at."""
-
-    max_batch_messages: int
-    max_message_bytes: int
-    max_session_messages: int
-
-
-def ref_of(session: message_pb2.SessionRef, field: str = "session") -> Ref:
-    """How the request names a session in this field."""
-    return Ref(session.agent_id, session.session_id, session.session_key, field)
-
-
-async def read_in(call: Call, read: Callable[..., T], *args: object) -> T:
-    """What `read` makes of the call's request; in a thread where the request is large. Messages are
-    hashed and encoded as they are read, and milliseconds a megabyte are too long for everyone else
-    on the event loop."""
-    return await asyncio.to_thread(read, *args) if len(call.raw) > LARGE_BYTES else read(*args)
-
-
-def incoming(
-    limits: ReadLimits, messages: Sequence[message_pb2.Message], field: str, first: int = 0
-) -> list[Incoming]:
-    """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the
-    message."""
-    messages = messages[first:]
-    limit = limits.max_batch_messages
-    if len(messages) > limit:
-        raise TooLarge(
-            f"{field}: has {len(messages)} messages, at most {limit} are taken at once: send them"
-            " in several calls",
-            metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
-        )
-    return [
-        incoming_one(limits, message, f"{field}[{index}]")
-        for index, message in enumerate(messages, first)
-    ]
-
-
-def incoming_one(limits: ReadLimits, message: message_pb2.Message, field: str) -> Incoming:
-    """One message, read."""
-    result = read(message, field)
-    limit = limits.max_message_bytes
-    if len(result.body) > limit:
-        raise TooLarge(
-            f"{field}: has {len(result.body)} bytes, at most {limit} are taken: store large content"
-            " elsewhere and refer to it",
-            metadata={"limit": str(limit), "size": str(len(result.body)), "field": field},
-        )
-    return result
-
-
-def request_id(value: str, field: str = "request_id") -> str:
-    """A request id, checked."""
-    if len(value.encode()) > 256:
-        raise InvalidField(field, "is longer than 256 bytes: shorten it")
-    return value
 
 
 def required(value: str, field: str, why: str) -> str:

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import runtime_pb2 as pb
+from contextengine_server.api.messages import request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import not_negative, request_id, required
+from contextengine_server.api.requests import not_negative, required
 from contextengine_server.errors import InvalidField, MalformedRequest, TooLarge
 from contextengine_server.runtime.broker import (
     Attached,

@@ -10,15 +10,9 @@ import orjson
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
+from contextengine_server.api.messages import ReadLimits, incoming_one, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import (
-    ReadLimits,
-    incoming_one,
-    not_negative,
-    ref_of,
-    request_id,
-    request_in,
-)
+from contextengine_server.api.requests import not_negative, request_in
 from contextengine_server.commands.services import SessionsCommands
 from contextengine_server.commands.sessions.list import Listed, Place
 from contextengine_server.commands.turn.bootstrap import Introduction

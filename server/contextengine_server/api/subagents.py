@@ -6,8 +6,9 @@ import orjson
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import not_negative, ref_of, request_id, required
+from contextengine_server.api.requests import not_negative, required
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.subagents.prepare_subagent_spawn import (
     Grant,
@@ -15,7 +16,7 @@ from contextengine_server.commands.subagents.prepare_subagent_spawn import (
 )
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.recall.expansion import MAX_DEPTH
-from contextengine_server.session.append import request_of
+from contextengine_server.session.receipt import request_of
 from contextengine_server.store.rows import Spawn
 
 MAX_OBJECTIVE_BYTES = 16 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import budget_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import ref_of, request_id
 from contextengine_server.commands.context_engine import ContextEngineCommands
 
 

@@ -12,8 +12,8 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.address import Address
-from contextengine_server.session.append import Request
 from contextengine_server.session.change import Changed, Editor, PreparedChange
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState

@@ -11,8 +11,8 @@ import orjson
 from contextengine_server.compaction.request import CompactionRequest
 from contextengine_server.compaction.summary_request import MAX_FOCUS
 from contextengine_server.context.scope import Scope
-from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.session import PendingCompaction
+from contextengine_server.session.sessions import SessionCache
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT

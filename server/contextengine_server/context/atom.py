@@ -66,11 +66,6 @@ class Atom:
         return not self.closed and any(not call.answered for call in self.calls)
 
     @property
-    def large(self) -> bool:
-        """True where a message of it may be over a cap."""
-        return any(slot.bounded is not None for slot in self.slots)
-
-    @property
     def must_stay(self) -> bool:
         """True where law 4 keeps it in every assembly whatever follows."""
         return self.pinned or self.leading

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from .atom import Atom
 from .extension import EntryFacts, Extension, NeedsHistory
-from .folder import Folder
+from .folder import Folder, apply, extend
 from .message import Entry, Shaper, Slot
 from .view import View
 
@@ -39,17 +39,6 @@ __all__ = [
 ]
 
 
-def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
-    """What these messages, in order, would do to the view. The view stays as it is.
-
-    Raises NeedsHistory where a late result belongs to an atom that the window does not hold.
-    """
-    folder = Folder(view, shaper)
-    for entry in entries:
-        folder.add(entry)
-    return folder.finish(entries)
-
-
 def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extension:
     """What an item that is no message would do to a list: it stands by itself, and what stood open
     before it is abandoned."""
@@ -61,33 +50,6 @@ def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extensio
     folder.out.total += slot.tokens
     folder.leading_open = False
     return folder.finish(())
-
-
-def apply(view: View, change: Extension) -> None:
-    """Brings an extension into the view, after its commit."""
-    for sequence, delta in change.shifts:
-        for atom in view.atoms:
-            if atom.first > sequence:
-                atom.start += delta
-        view.summaries = [
-            s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries
-        ]
-    for step, atom in change.replaced.items():
-        if step >= view.base:
-            view.atoms[step - view.base] = atom
-        else:
-            view.anchors[step] = atom
-    view.atoms.extend(change.added)
-    large = [atom.step for atom in (*change.replaced.values(), *change.added) if atom.large]
-    if large:
-        view.large = sorted({*view.large, *(step for step in large if step >= view.base)})
-    view.total = change.total
-    view.fold = change.fold
-    if change.pinned:
-        view.pinned = sorted({*view.pinned, *change.pinned})
-    if change.entries:
-        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
-        view.message_count += len(change.entries)
 
 
 def extended(view: View, change: Extension) -> View:

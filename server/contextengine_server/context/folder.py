@@ -1,4 +1,5 @@
-"""One run of the fold: how each message joins the atoms before it, or begins one."""
+"""One run of the fold: how each message joins the atoms before it, or begins one; and how what came
+of it is brought into the view."""
 
 from __future__ import annotations
 
@@ -9,6 +10,48 @@ from .carried import FoldState
 from .extension import EntryFacts, Extension, NeedsHistory
 from .message import Entry, Form, Role, Shaper, Traits
 from .view import View
+
+
+def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
+    """What these messages, in order, would do to the view. The view stays as it is.
+
+    Raises NeedsHistory where a late result belongs to an atom that the window does not hold.
+    """
+    folder = Folder(view, shaper)
+    for entry in entries:
+        folder.add(entry)
+    return folder.finish(entries)
+
+
+def apply(view: View, change: Extension) -> None:
+    """Brings an extension into the view, after its commit."""
+    for sequence, delta in change.shifts:
+        for atom in view.atoms:
+            if atom.first > sequence:
+                atom.start += delta
+        view.summaries = [
+            s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries
+        ]
+    for step, atom in change.replaced.items():
+        if step >= view.base:
+            view.atoms[step - view.base] = atom
+        else:
+            view.anchors[step] = atom
+    view.atoms.extend(change.added)
+    large = set(view.large)
+    for atom in (*change.replaced.values(), *change.added):
+        for slot in atom.slots:
+            if slot.bounded is not None and atom.step >= view.base:
+                large.add(atom.step)
+    if len(large) > len(view.large):
+        view.large = sorted(large)
+    view.total = change.total
+    view.fold = change.fold
+    if change.pinned:
+        view.pinned = sorted({*view.pinned, *change.pinned})
+    if change.entries:
+        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
+        view.message_count += len(change.entries)
 
 
 class Folder:
@@ -26,12 +69,12 @@ class Folder:
         """The new table of abandoned calls, where it changed."""
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
         self.owned = False
-        self.steps = view.steps
+        self.steps = view.base + len(view.atoms)
         self.added: dict[int, Atom] = {}
 
     def finish(self, entries: Sequence[Entry]) -> Extension:
         """What these messages did, with what the fold carries on from them."""
-        table = self.view.abandoned if self.abandoned is None else self.abandoned
+        table = self.view.fold.abandoned if self.abandoned is None else self.abandoned
         self.out.entries = entries
         self.out.fold = FoldState(
             self.leading,
@@ -65,7 +108,9 @@ class Folder:
 
     def begin(self, entry: Entry) -> Atom:
         """A new atom at the end of the view; what stood open before is abandoned."""
-        self.close()
+        current = self.current
+        if current is not None and (self.owned or current.calls or current.growing):
+            self.close()
         atom = Atom(step=self.steps, start=self.out.total, first=entry.sequence)
         self.steps += 1
         self.current, self.owned = atom, True
@@ -85,7 +130,7 @@ class Folder:
         current = self.current
         if current is None or current.closed:
             return
-        if current.growing or any(not call.answered for call in current.calls):
+        if current.growing or (current.calls and current.open):
             current = self.own()
             for call in current.open:
                 slot = self.shaper.no_result(call.entry, call.index)
@@ -99,18 +144,20 @@ class Folder:
     def join(self, atom: Atom, entry: Entry, parts: tuple[int, ...] | None) -> None:
         """The message, or these parts of it, at the end of the atom."""
         slot = self.shaper.whole(entry) if parts is None else self.shaper.parts(entry, parts)
-        atom.show(slot)
+        traits, out = entry.traits, self.out
+        atom.slots.append(slot)
+        atom.tokens += slot.tokens
         atom.entries.append(entry)
-        self.out.total += slot.tokens
-        if entry.traits.says:
+        out.total += slot.tokens
+        if traits.role == Role.USER and (not traits.results or traits.says):
             atom.user = True
             self.user_step = atom.step
         if atom.user:
             self.user_peak = max(self.user_peak, atom.tokens)
-        self.pin(atom, entry)
-        self.note_facts(
-            entry, atom.step, atom.start if atom.first == entry.sequence else None, None
-        )
+        if traits.pinned:
+            self.pin(atom, entry)
+        start = atom.start if atom.first == entry.sequence else None
+        out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, None)
 
     def pin(self, atom: Atom, entry: Entry) -> None:
         """A pinned message keeps its whole atom."""
@@ -145,7 +192,8 @@ class Folder:
             atom = self.begin(entry)
         self.join(atom, entry, None)
         atom.growing = traits.only_reasoning and traits.role == Role.ASSISTANT
-        self.call(atom, entry)
+        if traits.calls:
+            self.call(atom, entry)
 
     def add_results(self, entry: Entry) -> None:
         """A message that carries results, perhaps among other parts."""

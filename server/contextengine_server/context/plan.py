@@ -85,7 +85,10 @@ def segment_tokens(segment: Segment, view: View) -> int:
 
 def plan_tokens(plan: Plan, view: View) -> int:
     """The tokens of a plan's items, in the reference encoding."""
-    return sum(segment_tokens(segment, view) for segment in plan.segments)
+    tokens = 0
+    for segment in plan.segments:
+        tokens += segment_tokens(segment, view)
+    return tokens
 
 
 def shown_at(segment: Keep | Reshaped, atom: Atom) -> list[Slot]:

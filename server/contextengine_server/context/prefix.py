@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 
 from contextengine_server.context.laws.prefix import SEED, chain
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import Plan, Segment, Summarized, segment_slots, shown_at
+from contextengine_server.context.plan import (
+    Keep,
+    Plan,
+    Segment,
+    Summarized,
+    segment_slots,
+    shown_at,
+)
 from contextengine_server.context.view import View
 
 MAX_PREFIXES = 4
@@ -119,7 +126,7 @@ class PrefixCache:
         else:
             self._prefixes.move_to_end(epoch)
         segments = plan.segments
-        newest = view.steps - 1
+        newest = view.base + len(view.atoms) - 1
         last = segments[-1] if segments else None
         if last is None or isinstance(last, Summarized) or last.last != newest:
             return _fresh(segments, view, begun)
@@ -129,7 +136,8 @@ class PrefixCache:
                 prefix.add(segment.summary.slot)
                 continue
             for step in range(max(segment.first, prefix.next_step), segment.last + 1):
-                slots = shown_at(segment, view.atom(step))
+                atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
+                slots = atom.slots if isinstance(segment, Keep) else shown_at(segment, atom)
                 if step == newest:
                     following = slots
                 else:

@@ -239,10 +239,13 @@ class View:
         return max(0, self.steps - steps)
 
     def span(self, first: int, last: int) -> int:
-        """The tokens of the steps first to last, both in the window, by running sums."""
+        """The tokens of the steps first to last, both in memory, by running sums."""
         if last < first:
             return 0
-        return self.atom(last).end - self.atom(first).start
+        base, atoms = self.base, self.atoms
+        begins = atoms[first - base] if first >= base else self.anchors[first]
+        ends = atoms[last - base] if last >= base else self.anchors[last]
+        return ends.start + ends.tokens - begins.start
 
     def fixed_tokens(self) -> int:
         """The tokens of the summaries and of the leading messages."""

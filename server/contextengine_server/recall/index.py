@@ -65,7 +65,7 @@ class Indexer:
     def start(self) -> None:
         """Begins to work, first with what an earlier run left to do."""
         if self._index.available:
-            self._index.noted = self._note
+            self._index.noted = self._dirty.setdefault
             self._task = asyncio.create_task(self._run(), name="search-index")
 
     async def stop(self) -> None:
@@ -120,9 +120,12 @@ class Indexer:
                     for _ in range(0 if self._urgent else _FOLDS_A_WRITE):
                         if not await self._index.tidy():
                             break
-                elif not await self._index.tidy() and not behind:
+                elif not await self._index.tidy() and not behind and not self._dirty:
                     self._wake.clear()
+                    # Who is awake looks at what is dirty by itself.
+                    self._index.noted = self._note
                     await self._wake.wait()
+                    self._index.noted = self._dirty.setdefault
                     await self._pause(_DELAY_S)
                     continue
                 self._failure = None

@@ -42,8 +42,14 @@ class Addresses(msgspec.Struct, frozen=True):
     async def find(self, tenant: str, ref: Ref) -> Address:
         """The session that a request names. Raises InvalidField."""
         self._check(ref)
-        address = await self._found(tenant, ref) if ref.key else Address(scope_of(tenant, ref))
-        name_scope(CURRENT.get(), address.scope)
+        address = (
+            await self._found(tenant, ref)
+            if ref.key
+            else Address(Scope(tenant, ref.agent, ref.session))
+        )
+        trace = CURRENT.get()
+        if trace.sampled:
+            name_scope(trace, address.scope)
         return address
 
     async def _found(self, tenant: str, ref: Ref) -> Address:

@@ -2,91 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import structs
 from msgspec.structs import replace
 
-from contextengine_server.context.fold import Extension, NeedsHistory, apply, extend
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.fold import EntryFacts, Extension, NeedsHistory, apply, extend
 from contextengine_server.context.message import Entry
-from contextengine_server.errors import FieldViolation, MessageConflict, RequestIdReused, TooLarge
+from contextengine_server.context.view import View
+from contextengine_server.errors import FieldViolation, MessageConflict, TooLarge
 from contextengine_server.session.address import Address
-from contextengine_server.session.cache import SessionCache
-from contextengine_server.session.rows import changed_facts, row_of
+from contextengine_server.session.receipt import (
+    Disposition,
+    Request,
+    Stored,
+    Written,
+    kept,
+    repeated,
+)
 from contextengine_server.session.session import ENTRY_OVERHEAD, Session
-from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import SessionState, facts_after
+from contextengine_server.session.sessions import SessionCache, Sessions, count_messages
+from contextengine_server.session.state import SessionState, ViewFacts, encode_state
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, Parent, SessionHead, StoredReply
+from contextengine_server.store.rows import (
+    Commit,
+    Facts,
+    MessageRow,
+    Parent,
+    SessionHead,
+    StoredReply,
+)
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
-from contextengine_server.wire.entries import arrived
 from contextengine_server.wire.message import Incoming
-
-
-class Disposition(IntEnum):
-    """What became of a message, by the wire's numbers."""
-
-    STORED = 1
-    DUPLICATE = 2
-    CONFLICT = 3
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """What became of one message."""
-
-    index: int
-    id: str
-    sequence: int
-    disposition: Disposition
-    hash: bytes
-    tokens: int
-    conflicting: bytes = b""
-
-
-@dataclass(slots=True)
-class Written:
-    """What became of a write."""
-
-    stored: list[Stored]
-    revision: int
-    repeated: bool = False
-    """True where the request id was known: this is what was answered before."""
-    created: bool = False
-
-
-class Request(msgspec.Struct, frozen=True):
-    """A request that is answered once, by its id."""
-
-    id: str
-    digest: bytes
-    field: str = "request_id"
-    """Where in the request the id stands, for errors."""
-
-
-def request_of(
-    request_id: str,
-    rpc: str,
-    messages: Sequence[Incoming],
-    salt: bytes = b"",
-    field: str = "request_id",
-) -> Request | None:
-    """The request's identity: its id, and a digest of what it asks."""
-    if not request_id:
-        return None
-    whole = blake2b(rpc.encode() + b"\x1f" + salt, digest_size=16)
-    for message in messages:
-        whole.update(message.hash)
-        whole.update(message.id.encode())
-    return Request(f"{rpc}:{request_id}", whole.digest(), field)
-
 
 Edit = Callable[[SessionHead, SessionState], tuple[SessionHead, SessionState]]
 """The head and the state to commit, of those that would be committed without it."""
@@ -134,9 +87,11 @@ class Appender(msgspec.Struct, frozen=True):
         """
         tries = 0
         while True:
-            session.mark_own(incoming)
+            # Without these there is nothing of ours that could come back.
+            if session.live_summaries or session.view.fold.abandoned:
+                session.mark_own(incoming)
             # Whoever made the session since they were counted may count in another encoding.
-            await session.encoding.messages(incoming)
+            await count_messages(session.encoding, incoming)
             try:
                 plan = self._plan(session, incoming, field_name, first_index, refuse_conflicts)
                 if not plan.entries and edit is None and not address.bind:
@@ -146,7 +101,7 @@ class Appender(msgspec.Struct, frozen=True):
                         else None
                     )
                     if known is not None and request is not None:
-                        return _repeat(known, request)
+                        return repeated(known, request)
                     return Written(plan.stored, session.revision)
                 return await self._commit(session, address, plan, request, edit, over, parent)
             except NeedsHistory as need:
@@ -156,7 +111,7 @@ class Appender(msgspec.Struct, frozen=True):
                 session.note_rows(rows)
             except DuplicateRequest as duplicate_request:
                 assert request is not None
-                return _repeat(duplicate_request.stored, request)
+                return repeated(duplicate_request.stored, request)
             except RevisionConflict:
                 if over is not None:
                     raise
@@ -175,7 +130,7 @@ class Appender(msgspec.Struct, frozen=True):
         entries: list[Entry] = []
         fresh: dict[str, Entry] = {}
         sequence = session.head.last_sequence if session.head is not None else 0
-        revision = session.revision + 1
+        revision = session.head.revision + 1 if session.head is not None else 1
         for index, message in enumerate(incoming, first_index):
             if message.own:
                 stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
@@ -237,42 +192,42 @@ class Appender(msgspec.Struct, frozen=True):
         over: int | None,
         parent: Parent | None,
     ) -> Written:
-        created = not (session.revision if over is None else over)
-        change = plan.change
-        state = session.state
+        change, entries, state, before = plan.change, plan.entries, session.state, session.head
+        expected = over if over is not None else before.revision if before is not None else 0
+        messages: list[MessageRow] = []
         moved: dict[str, Any] = {}
         if change is not None:
-            facts = facts_after(session.view, change, state.view)
-            if change.late:
+            facts = _facts_after(session.view, change, state.view)
+            if change.shifts:
                 facts = structs.replace(facts, reopened=session.revision + 1)
+            for entry in entries:
+                messages.append(_row_of(entry, change.facts[entry.sequence]))
             state = structs.replace(state, view=facts)
             moved = {
-                "last_sequence": plan.entries[-1].sequence,
-                "message_count": session.view.message_count + len(plan.entries),
+                "last_sequence": entries[-1].sequence,
+                "message_count": session.view.message_count + len(entries),
                 "message_tokens": change.total,
             }
         if edit is None:
-            moved["state"] = state.encode()
+            moved["state"] = encode_state(state)
         head = self.sessions.next_head(session, address, **moved)
         if edit is not None:
             head, state = edit(head, state)
-            head = replace(head, state=state.encode())
-        written = Written(plan.stored, head.revision, created=created)
+            head = replace(head, state=encode_state(state))
+        written = Written(plan.stored, head.revision, created=not expected)
         await self.sessions.commit(
             Commit(
                 head=head,
-                expected_revision=session.revision if over is None else over,
-                messages=(
-                    [row_of(entry, change) for entry in plan.entries] if change is not None else ()
-                ),
+                expected_revision=expected,
+                messages=messages,
                 facts=(
-                    changed_facts(change, [entry.sequence for entry in plan.entries])
-                    if change is not None
+                    _changed_facts(change, entries)
+                    if change is not None and len(change.facts) > len(entries)
                     else ()
                 ),
                 shifts=change.shifts if change is not None else (),
                 reply=(
-                    StoredReply(request.id, request.digest, _encode(written))
+                    StoredReply(request.id, request.digest, kept(written))
                     if request is not None
                     else None
                 ),
@@ -282,11 +237,11 @@ class Appender(msgspec.Struct, frozen=True):
         )
         if change is not None:
             apply(session.view, change)
-            session.note_ids(plan.entries)
-            self.cache.grown(
-                session, session.size + sum(2 * len(e.body) + ENTRY_OVERHEAD for e in plan.entries)
-            )
-        session.advance(head, state)
+            size = session.size
+            for entry in entries:
+                size += 2 * len(entry.body) + ENTRY_OVERHEAD
+            self.cache.grown(session, size)
+        session.advance(head, state, entries)
         self._announce(session, written)
         return written
 
@@ -294,12 +249,94 @@ class Appender(msgspec.Struct, frozen=True):
         scope = session.scope
         if written.created:
             self.events.emit("session:created", *scope, revision=written.revision)
-        stored = [item for item in written.stored if item.disposition == Disposition.STORED]
-        if stored:
-            self.meters.messages.value += len(stored)
-            self.meters.tokens_in.value += sum(item.tokens for item in stored)
-            counts = {"messages": len(stored), "tokens": sum(item.tokens for item in stored)}
+        messages = tokens = 0
+        for item in written.stored:
+            if item.disposition == Disposition.STORED:
+                messages += 1
+                tokens += item.tokens
+        if messages:
+            self.meters.messages.value += messages
+            self.meters.tokens_in.value += tokens
+            counts = {"messages": messages, "tokens": tokens}
             self.events.emit("session:ingested", *scope, revision=written.revision, counts=counts)
+
+
+def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -1) -> Entry:
+    """A message that arrived. `revision`: the one that stores it, or the next one. `live_index`:
+    its place in a list that is not stored."""
+    return Entry(
+        sequence,
+        message.id,
+        message.traits,
+        message.tokens,
+        message.hash,
+        message.body,
+        revision,
+        message.time_ms,
+        live_index,
+    )
+
+
+def _facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
+    """The facts of a view once an extension is applied, for the head that is committed with it."""
+    atoms = {}
+    for atom in (*change.replaced.values(), *change.added):
+        atoms[atom.step] = atom
+    carried, first, steps = change.fold, known.first_sequence, view.base + len(view.atoms)
+    if not steps and change.added:
+        first = change.added[0].first
+    leading_last = user_first = 0
+    if carried.leading:
+        leading_last = _first_of(carried.leading - 1, atoms, view, known.leading_last)
+    if carried.user_step >= 0:
+        user_first = _first_of(carried.user_step, atoms, view, known.user_first)
+    return ViewFacts(
+        carried.leading,
+        carried.leading_open,
+        carried.user_step,
+        carried.user_peak,
+        carried.abandoned,
+        carried.late_mark,
+        carried.scattered,
+        steps=steps + len(change.added),
+        first_sequence=first,
+        leading_last=leading_last,
+        user_first=user_first,
+        rewind_mark=known.rewind_mark,
+        reset_mark=known.reset_mark,
+        reopened=known.reopened,
+    )
+
+
+def _first_of(step: int, changed: Mapping[int, Atom], view: View, before: int) -> int:
+    """The first sequence of a step; `before`: what it was, where the step is not in memory."""
+    if step in changed:
+        return changed[step].first
+    return view.atom(step).first if view.holds(step) else before
+
+
+def _row_of(entry: Entry, facts: EntryFacts) -> MessageRow:
+    """A new message with its facts, to be stored."""
+    return MessageRow(
+        sequence=entry.sequence,
+        role=entry.traits.role,
+        tokens=entry.tokens,
+        content_hash=entry.hash,
+        body=entry.body,
+        created_revision=entry.created,
+        host_id=entry.id,
+        time_ms=entry.time_ms,
+        pinned=entry.traits.pinned,
+        step=facts.step,
+        start=facts.start,
+        late_of=facts.late_of,
+    )
+
+
+def _changed_facts(change: Extension, new: Iterable[Entry]) -> list[Facts]:
+    """Facts of older rows that an extension changed."""
+    older = change.facts.keys() - set(map(attrgetter("sequence"), new))
+    return [Facts(*structs.astuple(change.facts[sequence])) for sequence in sorted(older)]
 
 
 def _conflict(
@@ -316,38 +353,3 @@ def _conflict(
             "sent_hash": message.hash.hex(),
         },
     )
-
-
-def _encode(written: Written) -> bytes:
-    rows = [
-        (s.index, s.id, s.sequence, int(s.disposition), s.hash.hex(), s.tokens, s.conflicting.hex())
-        for s in written.stored
-    ]
-    return orjson.dumps({"revision": written.revision, "stored": rows})
-
-
-def checked(known: StoredReply, request: Request) -> StoredReply:
-    """What was answered before. Raises RequestIdReused where another request had the id."""
-    if known.digest != request.digest:
-        raise RequestIdReused(
-            f"{request.field}: was used for another request: every request needs an id of its own",
-            violations=[FieldViolation(request.field, "was used for another request")],
-        )
-    return known
-
-
-def _repeat(known: StoredReply, request: Request) -> Written:
-    raw = orjson.loads(checked(known, request).reply)
-    stored = [
-        Stored(
-            index,
-            host_id,
-            sequence,
-            Disposition(how),
-            bytes.fromhex(digest),
-            tokens,
-            bytes.fromhex(other),
-        )
-        for index, host_id, sequence, how, digest, tokens, other in raw["stored"]
-    ]
-    return Written(stored, raw["revision"], repeated=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address
-from contextengine_server.session.append import Request, checked
+from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState

@@ -13,8 +13,8 @@ import structlog
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound, SpawnEnded
 from contextengine_server.session.address import Address, Ref
-from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.selection import Selection
+from contextengine_server.session.sessions import SessionCache
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import EndedSpawn, Spawn

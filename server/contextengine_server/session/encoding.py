@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
-from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import WireShaper
 
 from .rows import summary_overhead
@@ -43,17 +42,6 @@ class Encoding:
         """The tokens of texts together: small ones are counted here, long ones in threads."""
         small = self.counter.count_small(texts)
         return small if small is not None else sum(await self.counter.count_many(texts))
-
-    async def messages(self, incoming: Sequence[Incoming]) -> None:
-        """Counts messages that arrived. Those of ours and those that were counted in this encoding
-        are passed over."""
-        for message in incoming:
-            if message.own or message.counted_in == self.name:
-                continue
-            small = self.counter.count_small(message.texts)
-            if small is None:
-                small = sum(await self.counter.count_many(message.texts))
-            message.tokens, message.counted_in = message.fixed_tokens + small, self.name
 
 
 class Encodings:

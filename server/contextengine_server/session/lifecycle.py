@@ -10,9 +10,9 @@ from contextengine_server.errors import (
     InvalidField,
 )
 from contextengine_server.session.address import Address
-from contextengine_server.session.append import Request
 from contextengine_server.session.change import Changed, Editor, PreparedChange
 from contextengine_server.session.load import inherits
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.rows import refold
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions

@@ -1,49 +1,20 @@
-"""Between rows and the core: stored messages as entries, entries as rows, summaries as items of the
-view."""
+"""Between rows and the core: summaries as items of the view, facts of messages as their rows
+have them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.eviction import CommitSnapshot
-from contextengine_server.context.fold import Extension, apply, extend
+from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.summary_text import SummaryFacts, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
-from contextengine_server.store.rows import Facts, MessageRow, SummaryRow
+from contextengine_server.store.rows import Facts, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.slots import WireShaper
-
-
-def row_of(entry: Entry, change: Extension) -> MessageRow:
-    """A new message with its facts, to be stored."""
-    facts = change.facts[entry.sequence]
-    return MessageRow(
-        sequence=entry.sequence,
-        role=entry.traits.role,
-        tokens=entry.tokens,
-        content_hash=entry.hash,
-        body=entry.body,
-        created_revision=entry.created,
-        host_id=entry.id,
-        time_ms=entry.time_ms,
-        pinned=entry.traits.pinned,
-        step=facts.step,
-        start=facts.start,
-        late_of=facts.late_of,
-    )
-
-
-def changed_facts(change: Extension, new: Iterable[int]) -> list[Facts]:
-    """Facts of older rows that an extension changed."""
-    fresh = set(new)
-    return [
-        Facts(f.sequence, f.step, f.start, f.late_of)
-        for f in change.facts.values()
-        if f.sequence not in fresh
-    ]
 
 
 def summary_facts(row: SummaryRow) -> SummaryFacts:

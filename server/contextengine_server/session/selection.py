@@ -89,6 +89,9 @@ class Selection:
         self._stale: set[str] = set()
         self._version = 0
         self._plain: Selected | None = None
+        self.unassigned: dict[str, Selected] = {}
+        """The engine of the configuration, by tenant: of tenants within which nothing is assigned,
+        so that it serves all of their sessions."""
 
     async def engine_for(self, scope: Scope) -> Selected:
         """The engine that serves a scope, or the one that stands in for it. Raises UnknownEngine,
@@ -110,6 +113,7 @@ class Selection:
         if not assigned:
             if self._plain is None:
                 self._plain = self._make(self._choose(scope, assigned))
+            self.unassigned[scope.tenant] = self._plain
             return self._plain
         return self._make(self._choose(scope, assigned))
 
@@ -189,6 +193,7 @@ class Selection:
         """Reads the tenant's assignments again when they are next needed: they changed, or went
         with a session."""
         self._version += 1
+        self.unassigned.pop(tenant, None)
         self._stale.add(tenant)
 
     def fallback(self) -> Engine:

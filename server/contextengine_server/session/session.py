@@ -102,10 +102,6 @@ class Session:
             return head is known
         return head.revision == known.revision and head.incarnation == known.incarnation
 
-    def note_ids(self, entries: Iterable[Entry]) -> None:
-        """Remembers the host ids of messages that came into the window."""
-        self.ids.update({e.id: (e.sequence, e.hash, e.tokens) for e in entries if e.id})
-
     def note_rows(self, rows: Iterable[MessageRow]) -> None:
         """Remembers the host ids of stored messages before the window."""
         self.ids.update({r.host_id: (r.sequence, r.content_hash, r.tokens) for r in rows})
@@ -169,9 +165,14 @@ class Session:
             for message in incoming:
                 message.own = message.own or message.hash in own
 
-    def advance(self, head: SessionHead, state: SessionState) -> None:
-        """Memory follows a commit."""
+    def advance(
+        self, head: SessionHead, state: SessionState, entries: Sequence[Entry] = ()
+    ) -> None:
+        """Memory follows a commit, which brought these messages into the window."""
         self.head, self.state = head, state
+        for entry in entries:
+            if entry.id:
+                self.ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
         self.view.revision, self.view.incarnation = head.revision, head.incarnation
 
     def measure(self) -> None:

@@ -6,8 +6,10 @@ Every change is a `Commit`: prepared from memory, written, and only then applied
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -20,11 +22,11 @@ from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
-from contextengine_server.telemetry.tracing import CURRENT
+from contextengine_server.telemetry.tracing import CURRENT, Trace
 from contextengine_server.wire.entries import stored
+from contextengine_server.wire.message import Incoming
 
 from .address import Address
-from .cache import SessionCache
 from .encoding import Encoding, Encodings
 from .load import load
 from .session import Session
@@ -37,6 +39,86 @@ never comes must not take the place of others."""
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
+
+
+def now_ms() -> int:
+    """The time, in milliseconds since 1970 UTC: the clock that sessions have by default."""
+    return time.time_ns() // 1_000_000
+
+
+async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> None:
+    """Counts messages that arrived. Those of ours and those that were counted in this encoding are
+    passed over."""
+    for message in messages:
+        if message.own or message.counted_in == encoding.name:
+            continue
+        small = encoding.counter.count_small(message.texts)
+        if small is None:
+            small = sum(await encoding.counter.count_many(message.texts))
+        message.tokens, message.counted_in = message.fixed_tokens + small, encoding.name
+
+
+class SessionCache:
+    """The sessions in memory, bounded by their bytes; the least recently used leaves first, but
+    none that is in use. cachetools has no way to keep an entry that is in use."""
+
+    def __init__(self, capacity: int, encoding: Encoding) -> None:
+        self.capacity = capacity
+        self.bytes = 0
+        self._encoding = encoding
+        """What a session that is not read yet counts in."""
+        self._sessions: OrderedDict[Scope, Session] = OrderedDict()
+        self.find: Callable[[Scope], Session | None] = self._sessions.get
+        """The session, where it is warm."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def enter(self, scope: Scope) -> Session:
+        """The session's place in memory, in use until `leave`."""
+        session = self._sessions.get(scope)
+        if session is None:
+            session = self._sessions[scope] = Session(scope, self._encoding)
+        else:
+            self._sessions.move_to_end(scope)
+        session.users += 1
+        return session
+
+    def leave(self, session: Session) -> None:
+        """Ends a use."""
+        session.users -= 1
+        if session.head is None:
+            self.drop(
+                session.scope
+            )  # nothing is kept for sessions that do not exist, however many are asked for
+        if self.bytes > self.capacity:
+            self.shrink()
+
+    def grown(self, session: Session, size: int) -> None:
+        """Notes that a session takes another number of bytes now."""
+        self.bytes += size - session.size
+        session.size = size
+
+    def shrink(self) -> None:
+        """Lets sessions go until the rest fits."""
+        for scope, session in list(self._sessions.items()):
+            if self.bytes <= self.capacity:
+                break
+            if not session.users:
+                self.drop(scope)
+
+    def drop(self, scope: Scope) -> bool:
+        """Lets a session go, unless it is in use; True where something was held."""
+        session = self._sessions.get(scope)
+        if session is None or session.users:
+            return False
+        del self._sessions[scope]
+        self.bytes -= session.size
+        return True
+
+    def all(self) -> list[Session]:
+        """Every warm session."""
+        return list(self._sessions.values())
 
 
 class Sessions(msgspec.Struct, frozen=True):
@@ -57,26 +139,42 @@ class Sessions(msgspec.Struct, frozen=True):
 
         `lock`: to be written.
         """
-        session = self.cache.enter(scope)
+        session, trace = self.cache.enter(scope), CURRENT.get()
         try:
             if lock:
                 async with session.lock:
-                    with CURRENT.get().span("load") as span:
-                        known = session.head
+                    if trace.sampled:
+                        await self._traced_load(session, reach, trace, locked=True)
+                    else:
                         await self.fresh(session, reach)
-                        loaded(span, from_memory=session.head is known)
                     yield session
             else:
-                with CURRENT.get().span("load") as span:
-                    known = session.head
-                    head = await self.store.head(scope)
-                    if not session.is_at(head) or not session.holds(reach):
-                        async with session.lock:
-                            await self.fresh(session, reach)
-                    loaded(span, from_memory=session.head is known)
+                if trace.sampled:
+                    await self._traced_load(session, reach, trace, locked=False)
+                else:
+                    await self._current(session, reach)
                 yield session
         finally:
             self.cache.leave(session)
+
+    async def _current(self, session: Session, reach: int | None) -> None:
+        """Brings memory up to the store; whoever reads waits for the lock only where it is not."""
+        head = await self.store.head(session.scope)
+        if head is not session.head and not session.is_at(head):
+            behind = True
+        else:
+            behind = session.view.base > 0 and not session.holds(reach)
+        if behind:
+            async with session.lock:
+                await self.fresh(session, reach)
+
+    async def _traced_load(
+        self, session: Session, reach: int | None, trace: Trace, *, locked: bool
+    ) -> None:
+        with trace.span("load") as span:
+            known = session.head
+            await (self.fresh(session, reach) if locked else self._current(session, reach))
+            loaded(span, from_memory=session.head is known)
 
     async def encoding_of(self, scope: Scope) -> Encoding:
         """What a session counts in; of one that is not there, what new ones do."""
@@ -111,8 +209,8 @@ class Sessions(msgspec.Struct, frozen=True):
     async def fresh(self, session: Session, reach: int | None, since: int | None = None) -> None:
         """Brings memory up to the store, under the session's lock."""
         head = await self.store.head(session.scope)
-        if session.is_at(head):
-            if since is None and session.holds(reach):
+        if head is session.head or session.is_at(head):
+            if since is None and (session.view.base == 0 or session.holds(reach)):
                 return
         elif since is None and session.holds(reach) and await self._catch_up(session, head):
             return
@@ -189,18 +287,15 @@ class Sessions(msgspec.Struct, frozen=True):
         entries = [stored(row) for row in changes.messages]
         if entries:
             apply(session.view, extend(session.view, entries, session.encoding.shaper))
-            session.note_ids(entries)
-        session.advance(changes.head, state)
+        session.advance(changes.head, state, entries)
         return session.view.total == changes.head.message_tokens
 
     # Writing.
 
     async def commit(self, commit: Commit) -> None:
         """Writes a change. A lost race and known ids are the caller's to handle."""
-        with CURRENT.get().span("commit") as span:
-            span.set("contextengine.commit.revision", commit.head.revision)
-            span.set("contextengine.commit.messages", len(commit.messages))
-            span.set("contextengine.commit.summaries", len(commit.summaries))
+        trace = CURRENT.get()
+        with _commit_span(trace, commit) if trace.sampled else nullcontext():
             try:
                 await self.store.commit(commit)
             except StoreUnavailable as error:
@@ -234,3 +329,11 @@ class Sessions(msgspec.Struct, frozen=True):
             ended=False,
             **changed,
         )
+
+
+def _commit_span(trace: Trace, commit: Commit) -> Trace:
+    span = trace.span("commit")
+    span.set("contextengine.commit.revision", commit.head.revision)
+    span.set("contextengine.commit.messages", len(commit.messages))
+    span.set("contextengine.commit.summaries", len(commit.summaries))
+    return span

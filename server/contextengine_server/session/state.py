@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.carried import FoldState
-from contextengine_server.context.fold import Extension
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.tokens import Bill
@@ -102,7 +101,7 @@ class SessionState(msgspec.Struct, frozen=True):
 
     def encode(self) -> bytes:
         """As JSON."""
-        return _ENCODER.encode(self)
+        return encode_state(self)
 
     @classmethod
     def decode(cls, data: bytes) -> SessionState:
@@ -122,38 +121,9 @@ class SessionState(msgspec.Struct, frozen=True):
         return replace(self, refused=kept)
 
 
-_ENCODER = msgspec.json.Encoder()
+encode_state = msgspec.json.Encoder().encode
+"""A session's state as JSON."""
 _DECODER = msgspec.json.Decoder(SessionState)
-
-
-def facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
-    """The facts of a view once an extension is applied, for the head that is committed with it."""
-    atoms = {atom.step: atom for atom in (*change.replaced.values(), *change.added)}
-
-    def first_of(step: int, before: int) -> int:
-        if step in atoms:
-            return atoms[step].first
-        return view.atom(step).first if view.holds(step) else before
-
-    carried, first = change.fold, known.first_sequence
-    if not view.steps and change.added:
-        first = change.added[0].first
-    return ViewFacts(
-        carried.leading,
-        carried.leading_open,
-        carried.user_step,
-        carried.user_peak,
-        carried.abandoned,
-        carried.late_mark,
-        carried.scattered,
-        steps=view.steps + len(change.added),
-        first_sequence=first,
-        leading_last=first_of(carried.leading - 1, known.leading_last) if carried.leading else 0,
-        user_first=first_of(carried.user_step, known.user_first) if carried.user_step >= 0 else 0,
-        rewind_mark=known.rewind_mark,
-        reset_mark=known.reset_mark,
-        reopened=known.reopened,
-    )
 
 
 def facts_of(view: View, known: ViewFacts) -> ViewFacts:

@@ -119,9 +119,12 @@ class Remembered(Generic[K, V]):
         return len(self._values)
 
     def put(self, key: K, value: V) -> None:
-        """What a commit made of it."""
+        """What a commit made of it, or a read that no commit has overtaken."""
         self._reading.pop(key, None)
-        self._keep(key, value)
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._capacity:
+            self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
         """It is gone, or no longer known."""
@@ -152,11 +155,5 @@ class Remembered(Generic[K, V]):
             if current:
                 del self._reading[key]
         if value is not None and current:
-            self._keep(key, value)
+            self.put(key, value)
         return value
-
-    def _keep(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._capacity:
-            self._values.popitem(last=False)

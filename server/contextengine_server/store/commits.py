@@ -21,13 +21,3 @@ def check(change: Commit) -> None:
         raise StoreError(
             f"{head.scope.session}: a debt of another session, {change.debt.scope.session}"
         )
-
-
-def appends(change: Commit) -> bool:
-    """True for the usual commit, which brings an existing session's head on and adds messages, and
-    nothing else."""
-    return bool(change.expected_revision and change.messages) and not (
-        change.reply or change.facts or change.shifts or change.summaries or change.retire_summaries
-        or change.bind_key or change.settle_debt or change.debt or change.parent
-        or change.retire_after is not None
-    )  # fmt: skip

@@ -85,7 +85,8 @@ class Events:
         )
         self._ring.append(event)
         self._next += 1
-        self._wake()
+        if self._waiters:
+            self._wake()
 
     def position(self, number: int) -> str:
         """Where to resume behind the event with this number."""

@@ -66,6 +66,8 @@ class TokenCounter:
     def count_text(self, text: str) -> int:
         """The tokens of `text`, counted here and now: for texts that are known to be small, and for
         threads."""
+        if len(text) <= SLICE_CHARS:
+            return self._count_slice(text)
         total = start = 0
         while start < len(text):
             end = slice_end(text, start)
@@ -76,7 +78,8 @@ class TokenCounter:
     def count_small(self, texts: Sequence[str]) -> int | None:
         """The tokens of all texts together, or None where they are too long to be counted on the
         event loop."""
-        if not _small_together(texts):
+        # No character has more than four bytes.
+        if 4 * sum(map(len, texts)) > INLINE_BYTES and not _small_together(texts):
             return None
         return sum(map(self.count_text, texts))
 
@@ -115,7 +118,7 @@ class TokenCounter:
     def _count_slice(self, piece: str) -> int:
         """The tokens of a text that is short enough to be given to the tokenizer whole."""
         try:
-            return len(self._tokenizer().encode_ordinary(piece))
+            return len((self._loaded or self._tokenizer()).encode_ordinary(piece))
         except BaseException as error:
             # What panics in Rust arrives as a BaseException of a type that cannot be imported. No
             # slice is known to do it; should one, the number of its bytes is a bound that no count
@@ -147,7 +150,7 @@ def _small_together(texts: Sequence[str]) -> bool:
     for text in texts:
         if len(text) > left:
             return False
-        left -= _utf8_length(text)
+        left -= len(text) if text.isascii() else _utf8_length(text)
     return left >= 0
 
 

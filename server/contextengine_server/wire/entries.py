@@ -1,4 +1,4 @@
-"""Messages as the core holds them: made here of what arrived, and of what is stored."""
+"""Messages as the core holds them, of what is stored."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import MessageRow
 
-from .message import Incoming, read_traits
-
-
-def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -1) -> Entry:
-    """A message that arrived. `revision`: the one that stores it, or the next one. `live_index`:
-    its place in a list that is not stored."""
-    return Entry(
-        sequence,
-        message.id,
-        message.traits,
-        message.tokens,
-        message.hash,
-        message.body,
-        revision,
-        message.time_ms,
-        live_index,
-    )
+from .message import read_traits
 
 
 def stored(row: MessageRow) -> Entry:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter, methodcaller
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Traits
@@ -17,6 +18,10 @@ OWN_PREFIX = "ce:"
 """Ids of items that the service made; never stored when they come back."""
 
 PINNED, EXCLUDED = "pinned", "excluded"
+_KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
+_TEXT = frozenset({"text"})
+_SAID = frozenset({"text", "image", "file"})
+"""Kinds of parts that neither call a tool nor answer one, nor are reasoning."""
 HASH_BYTES = 16
 
 
@@ -88,6 +93,14 @@ def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int,
 
 def read_traits(message: pb.Message) -> Traits:
     """What the laws must know of the message."""
+    if _SAID.issuperset(map(_KIND, message.parts)):
+        marked = bool(message.labels)
+        return _plain(
+            message.role,
+            len(message.parts),
+            marked and is_pinned(message),
+            marked and is_excluded(message),
+        )
     calls, results = outward(message)
     reasoning = [part.reasoning for part in message.parts if part.WhichOneof("kind") == "reasoning"]
     count = len(message.parts)
@@ -110,9 +123,10 @@ def content_hash(message: pb.Message) -> bytes:
     """Names a message's content: role, name, parts. Not its times, usage, labels or native form."""
     digest = blake2b(digest_size=HASH_BYTES)
     digest.update(message.role.to_bytes(8, "big", signed=True))
-    names = (message.custom_role.encode(), message.name.encode())
-    parts = (part.SerializeToString(deterministic=True) for part in message.parts)
-    for encoded in (*names, *parts):
+    hashed = [message.custom_role.encode(), message.name.encode()]
+    for part in message.parts:
+        hashed.append(part.SerializeToString(deterministic=True))
+    for encoded in hashed:
         digest.update(len(encoded).to_bytes(8, "big"))
         digest.update(encoded)
     return digest.digest()
@@ -153,7 +167,11 @@ def countable(message: pb.Message) -> tuple[list[str], int]:
     """The texts of a message that are to be counted, and the tokens of what is estimated
     otherwise."""
     texts: list[str] = []
-    fixed = MESSAGE_TOKENS + texts_of(message.parts, texts)
+    fixed = MESSAGE_TOKENS
+    if _TEXT.issuperset(map(_KIND, message.parts)):
+        texts += map(_TEXT_OF, message.parts)
+    else:
+        fixed += texts_of(message.parts, texts)
     if message.name:
         texts.append(message.name)
         fixed += NAME_TOKENS
@@ -215,7 +233,8 @@ def _check(message: pb.Message, field: str) -> None:
             or not 0 <= message.timestamp.nanos < 1_000_000_000
         ):
             raise InvalidField(f"{field}.timestamp", "must be a time in the years 1 to 9999")
-    check_parts(message.parts, f"{field}.parts")
+    if not _TEXT.issuperset(map(_KIND, message.parts)):
+        check_parts(message.parts, f"{field}.parts")
 
 
 def check_parts(parts: Iterable[pb.Part], field: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from contextengine import AsyncClient
-from contextengine_server.app import now_ms
 from contextengine_server.compaction.jobs import LEASE_MS
+from contextengine_server.session.sessions import now_ms
 from tests.integration.assemble.asking import ask, ids_of, judged, settled, talk
 from tests.integration.harness import Clock, budget, ref
 from tests.integration.harness import house as living

@@ -22,11 +22,11 @@ from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Request
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.rows import Commit, SessionHead
@@ -37,8 +37,8 @@ from contextengine_server.telemetry.events import Event
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.message import Incoming, read
+from contextengine_server.wire.slots import item_of
 from contextengine_server.wiring import (
     CoreDependencies,
     context_engine_commands,

@@ -52,6 +52,16 @@ def test_spans_are_differences_of_running_sums() -> None:
     assert (view.steps, view.window_start, view.tail_from(2), view.tail_from(9)) == (3, 0, 1, 0)
 
 
+def test_spans_reach_to_the_atoms_that_are_kept_before_the_window() -> None:
+    view = view_of(10, 20, base=5)
+    view.anchors = {
+        0: Atom(0, 0, first=10, tokens=7),
+        4: Atom(4, 4_993, first=50, tokens=7),
+    }
+    assert (view.span(0, 0), view.span(4, 4), view.span(4, 5)) == (7, 7, 17)
+    assert (view.span(0, 4), view.span(5, 6)) == (5_000, 30)
+
+
 def test_atoms_are_found_by_their_first_sequence_in_the_window_and_among_the_anchors() -> None:
     view = view_of(10, 10, base=5)
     view.anchors[2] = Atom(2, 2_000, first=30, tokens=10)

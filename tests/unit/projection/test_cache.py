@@ -14,7 +14,7 @@ from contextengine_server.projection import render_state
 from contextengine_server.projection.codex.renderer import render
 from contextengine_server.projection.model import Item, Text
 from contextengine_server.projection.tool_pairs import Paired, pair
-from contextengine_server.wire.frames import frame, origin_sequence
+from contextengine_server.wire.slots import frame, origin_sequence
 from tests.unit.projection.histories import MODELS, RENDER, rendered
 from tests.unit.projection.making import task
 

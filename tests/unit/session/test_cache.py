@@ -4,9 +4,9 @@ is in use; and what is held of an assembly."""
 from __future__ import annotations
 
 from contextengine_server.session.address import Ref
-from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import SessionCache
 from contextengine_server.tokens import TokenCounter
 from tests.unit.commands.house import AGENT, Server, scope
 

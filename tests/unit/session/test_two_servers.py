@@ -9,7 +9,7 @@ from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import LostRace, RequestIdReused, RevisionMismatch
 from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Disposition
+from contextengine_server.session.receipt import Disposition
 from contextengine_server.session.sessions import MAX_TRIES
 from tests.unit.commands.house import (
     AGENT,

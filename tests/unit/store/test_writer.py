@@ -69,7 +69,7 @@ async def test_commits_that_wait_share_a_transaction(store: SqliteStore) -> None
     statements: list[str] = []
     writer_of(store)._db.set_trace_callback(statements.append)
     with held(store):
-        tasks = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(100)]
+        tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(100)]
         await asyncio.sleep(0.05)
     await asyncio.gather(*tasks)
     assert statements.count("COMMIT") <= 2  # that of the holder, and theirs
@@ -82,9 +82,9 @@ async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> 
     statements: list[str] = []
     with held(store):
         writer_of(store)._db.set_trace_callback(statements.append)
-        tasks = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(20)]
+        tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(20)]
         tasks += [
-            asyncio.create_task(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)
+            asyncio.ensure_future(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)
         ]
         await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -96,9 +96,9 @@ async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> 
 
 async def test_a_defect_of_one_caller_is_its_own(store: SqliteStore) -> None:
     with held(store):
-        good = asyncio.create_task(store.commit(commit("good")))
+        good = asyncio.ensure_future(store.commit(commit("good")))
         broken = replace(commit("bad"), messages=[replace(commit("bad").messages[0], tokens=2**63)])
-        bad = asyncio.create_task(store.commit(broken))
+        bad = asyncio.ensure_future(store.commit(broken))
         await asyncio.sleep(0.05)
     await good
     with pytest.raises(OverflowError):
@@ -145,9 +145,9 @@ async def test_what_does_not_fit_fails_alone(store: SqliteStore) -> None:
     await store.commit(commit("a"))
     with disk_full(store, 400_000):
         with held(store):
-            small = [asyncio.create_task(store.commit(commit(f"s{n}"))) for n in range(3)]
-            large = asyncio.create_task(store.commit(commit("large", size=2_000_000)))
-            small += [asyncio.create_task(store.commit(commit(f"t{n}"))) for n in range(3)]
+            small = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(3)]
+            large = asyncio.ensure_future(store.commit(commit("large", size=2_000_000)))
+            small += [asyncio.ensure_future(store.commit(commit(f"t{n}"))) for n in range(3)]
             await asyncio.sleep(0.05)
         await asyncio.gather(*small)
         with pytest.raises(StoreUnavailable):

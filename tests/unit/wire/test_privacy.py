@@ -19,8 +19,8 @@ from contextengine_server.projection.task import Task
 from contextengine_server.recall.texts import text_of
 from contextengine_server.testing.engine.views import SHAPER, entry_of
 from contextengine_server.testing.oracle.pairs import ViewRow
-from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.privacy import reasoning_ranges, reasons, said, without_reasoning
+from contextengine_server.wire.slots import item_of
 
 SECRET = "CANARY"
 """Stands in every private text of these tests, and in no other."""

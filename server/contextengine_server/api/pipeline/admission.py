@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+import msgspec
+
 from contextengine_server.errors import DomainError, Draining, Overloaded
 
 DRAINING_RETRY_MS = 1_000
@@ -20,53 +22,46 @@ class Stoppable(Protocol):
     def stop(self, error: DomainError) -> None: ...
 
 
+class InFlight(msgspec.Struct, eq=False):
+    """Calls of one kind that are worked on. Who is among `calls` was admitted."""
+
+    limit: int
+    what: str
+    """The kind, and the setting of its limit."""
+    calls: set[Stoppable] = msgspec.field(default_factory=set)
+
+
 class Admission:
     """Calls in flight, ordinary ones and long-lived streams, each with a limit. Belongs to one
-    event loop."""
+    event loop. Whoever admits a call asks for a `refusal` where the server is draining or the limit
+    of the call's kind is reached."""
 
     def __init__(self, max_calls: int, max_streams: int, retry_after_ms: int) -> None:
         self.draining = False
-        self._calls: set[Stoppable] = set()
-        self._streams: set[Stoppable] = set()
-        self._max_calls, self._max_streams, self._retry_after_ms = (
-            max_calls,
-            max_streams,
-            retry_after_ms,
-        )
-        self._left: asyncio.Event | None = None
+        self.calls = InFlight(max_calls, "calls (max_concurrent_rpcs)")
+        self.streams = InFlight(max_streams, "long-lived streams (max_long_lived_rpcs)")
+        self.left = asyncio.Event()
+        """Set, while the server drains, whenever a call is done."""
+        self._retry_after_ms = retry_after_ms
 
     @property
     def in_flight(self) -> int:
-        return len(self._calls) + len(self._streams)
+        return len(self.calls.calls) + len(self.streams.calls)
 
-    def enter(self, call: Stoppable, long_lived: bool) -> None:
-        """Raises Draining or Overloaded. Safe to `leave` either way."""
+    def refusal(self, kind: InFlight) -> DomainError:
+        """Why a call of this kind is not taken now: Draining or Overloaded."""
         if self.draining:
-            raise Draining(
+            return Draining(
                 "the server is shutting down and takes no new calls; ask another one, or this one"
                 " after its restart",
                 retry_after_ms=DRAINING_RETRY_MS,
             )
-        if long_lived:
-            calls, limit, what = (
-                self._streams,
-                self._max_streams,
-                "long-lived streams (max_long_lived_rpcs)",
-            )
-        else:
-            calls, limit, what = self._calls, self._max_calls, "calls (max_concurrent_rpcs)"
-        if len(calls) >= limit:
-            raise Overloaded(
-                f"the server works on {limit} {what} already; try again after the delay given",
-                metadata={"limit": str(limit)},
-                retry_after_ms=self._retry_after_ms,
-            )
-        calls.add(call)
-
-    def leave(self, call: Stoppable, long_lived: bool) -> None:
-        (self._streams if long_lived else self._calls).discard(call)
-        if self._left is not None:
-            self._left.set()
+        return Overloaded(
+            f"the server works on {kind.limit} {kind.what} already; try again after the delay"
+            " given",
+            metadata={"limit": str(kind.limit)},
+            retry_after_ms=self._retry_after_ms,
+        )
 
     async def drain(self, grace_s: float) -> int:
         """Refuses new calls, ends the long-lived ones, waits for the others and stops what is left
@@ -75,8 +70,7 @@ class Admission:
         Answers how many were stopped.
         """
         self.draining = True
-        self._left = asyncio.Event()
-        for stream in tuple(self._streams):
+        for stream in tuple(self.streams.calls):
             stream.stop(
                 Draining(
                     "the server is shutting down; resume on another one",
@@ -84,7 +78,7 @@ class Admission:
                 )
             )
         await self._until_empty(grace_s)
-        late = (*self._calls, *self._streams)
+        late = (*self.calls.calls, *self.streams.calls)
         for call in late:
             call.stop(
                 Draining(
@@ -97,11 +91,10 @@ class Admission:
         return len(late)
 
     async def _until_empty(self, seconds: float) -> None:
-        assert self._left is not None
         try:
             async with asyncio.timeout(seconds):
                 while self.in_flight:
-                    self._left.clear()
-                    await self._left.wait()
+                    self.left.clear()
+                    await self.left.wait()
         except TimeoutError:
             pass

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, cast
 
 import grpc
+import msgspec
 
 from contextengine_server.api.pipeline.auth import LOCAL_OPERATOR, Caller
 from contextengine_server.api.pipeline.contract import Rpc
@@ -23,36 +25,26 @@ METADATA: ContextVar[Metadata] = ContextVar("metadata", default=())
 """The metadata of the call that the current task works on. gRPC reads them once to find the
 handler; asking it again would read them again, for 20 µs."""
 
+_CURRENT_TASK = cast("Callable[[], asyncio.Task[object]]", asyncio.current_task)
 
-class Call:
-    """One call: who makes it, until when, and its trace. Handed to the servicer explicitly."""
 
-    __slots__ = (
-        "caller",
-        "context",
-        "metadata",
-        "raw",
-        "rpc",
-        "started",
-        "stopped",
-        "task",
-        "trace",
-    )
+class Call(msgspec.Struct, eq=False):
+    """One call: who makes it, until when, and its trace. Handed to the servicer explicitly, and
+    made in the task that works on it."""
 
-    def __init__(self, rpc: Rpc, context: Context) -> None:
-        self.rpc = rpc
-        self.context = context
-        """gRPC's side of the call. Servicers need it for nothing: the pipeline answers."""
-        self.metadata = METADATA.get()
-        """What the client sent along, keys in lower case."""
-        self.task = cast("asyncio.Task[object]", asyncio.current_task())
-        self.started = perf_counter()
-        self.caller: Caller = LOCAL_OPERATOR
-        self.trace: Trace = NO_TRACE
-        self.raw = b""
-        """The request as it came, where there is one."""
-        self.stopped: DomainError | None = None
-        """Why the server itself cancelled the work. None: it did not."""
+    rpc: Rpc
+    context: Context
+    """gRPC's side of the call. Servicers need it for nothing: the pipeline answers."""
+    metadata: Metadata = msgspec.field(default_factory=METADATA.get)
+    """What the client sent along, keys in lower case."""
+    task: asyncio.Task[object] = msgspec.field(default_factory=_CURRENT_TASK)
+    started: float = msgspec.field(default_factory=perf_counter)
+    caller: Caller = LOCAL_OPERATOR
+    trace: Trace = NO_TRACE
+    raw: bytes = b""
+    """The request as it came, where there is one."""
+    stopped: DomainError | None = None
+    """Why the server itself cancelled the work. None: it did not."""
 
     @property
     def peer(self) -> str:
@@ -84,7 +76,7 @@ class Call:
 class Meter:
     """The metrics of one rpc."""
 
-    __slots__ = ("_by_status", "_metrics", "received", "rpc", "sent")
+    __slots__ = ("_metrics", "by_status", "received", "rpc", "sent")
 
     def __init__(self, metrics: Metrics, rpc: Rpc) -> None:
         self._metrics, self.rpc = metrics, rpc
@@ -93,14 +85,12 @@ class Meter:
             "contextengine.rpc.received", "Bytes of requests", label, "By"
         )
         self.sent = metrics.counter("contextengine.rpc.sent", "Bytes of replies", label, "By")
-        self._by_status: dict[str, Histogram] = {}
-        self._latency("OK")
+        self.by_status: dict[str, Histogram] = {}
+        """How long calls took, by the name of their gRPC status; of those that were met so far."""
+        self.latency("OK")
 
-    def done(self, status: str, seconds: float) -> None:
-        """Counts a call by the name of its gRPC status."""
-        (self._by_status.get(status) or self._latency(status)).observe(seconds)
-
-    def _latency(self, status: str) -> Histogram:
+    def latency(self, status: str) -> Histogram:
+        """How long calls of a status took."""
         # The name and the labels are OpenTelemetry's for servers of rpcs.
         labels = {
             "rpc.system.name": "grpc",
@@ -112,5 +102,5 @@ class Meter:
             "From a call's arrival to its reply; of a stream, to its end",
             labels,
         )
-        self._by_status[status] = latency
+        self.by_status[status] = latency
         return latency

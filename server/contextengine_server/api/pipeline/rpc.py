@@ -31,13 +31,13 @@ from google.protobuf.message import DecodeError, Message
 from contextengine_server.api.pipeline import contract, errors, unserved
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import Authenticator, authorize
-from contextengine_server.api.pipeline.call import Call, Context, Meter
+from contextengine_server.api.pipeline.call import METADATA, Call, Context, Meter
 from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import MalformedRequest, TooLarge
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
-__all__ = ["Call", "Pipeline", "Reply"]
+__all__ = ["Call", "Handlers", "Pipeline", "Reply"]
 
 Reply = Message | bytes
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -45,6 +45,17 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 LAST_WRITE_S = 0.5
 """How long a part of a stream that is stopped may take to go out: its client may not be reading."""
+
+
+class Handlers(grpc.GenericRpcHandler):
+    """Looks a handler up by its path."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        METADATA.set(handler_call_details.invocation_metadata)
+        return self._handlers.get(handler_call_details.method)
 
 
 class Pipeline:
@@ -61,6 +72,7 @@ class Pipeline:
         max_message_bytes: int,
     ) -> None:
         self._admission, self._authenticator, self._tracer = admission, authenticator, tracer
+        self._asks_who = authenticator.required
         self._metrics, self._max_bytes = metrics, max_message_bytes
 
     def handlers(self, servicers: Mapping[str, object]) -> dict[str, Handler]:
@@ -169,20 +181,30 @@ class Pipeline:
         return handle
 
     def _enter(self, call: Call) -> None:
-        rpc = call.rpc
-        self._admission.enter(call, rpc.long_lived)
-        call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
-        if call.trace.sampled:
-            # Each call has a task of its own, so that nothing need be put back.
-            CURRENT.set(call.trace)
-        call.caller = self._authenticator.caller(call.metadata)
+        rpc, admission = call.rpc, self._admission
+        kind = admission.streams if rpc.long_lived else admission.calls
+        if admission.draining or len(kind.calls) >= kind.limit:
+            raise admission.refusal(kind)
+        kind.calls.add(call)
+        if self._tracer.on:
+            call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
+            if call.trace.sampled:
+                # Each call has a task of its own, so that nothing need be put back.
+                CURRENT.set(call.trace)
+        if self._asks_who:
+            call.caller = self._authenticator.caller(call.metadata)
         if rpc.operator_only:
             authorize(call.caller, rpc.method)
 
     def _leave(self, call: Call, status: str, meter: Meter) -> None:
-        self._admission.leave(call, call.rpc.long_lived)
-        meter.done(status, perf_counter() - call.started)
-        call.trace.finish(status)
+        admission = self._admission
+        (admission.streams if call.rpc.long_lived else admission.calls).calls.discard(call)
+        if admission.draining:
+            admission.left.set()
+        latency = meter.by_status.get(status) or meter.latency(status)
+        latency.observe(perf_counter() - call.started)
+        if call.trace.sampled:
+            call.trace.finish(status)
 
     async def _fail(self, call: Call, error: BaseException, meter: Meter) -> NoReturn:
         """Answers the call with what `error` means, by raising."""

@@ -28,8 +28,7 @@ from contextengine_server.api.pipeline.auth import (
     is_local,
     split_address,
 )
-from contextengine_server.api.pipeline.call import METADATA
-from contextengine_server.api.pipeline.rpc import Pipeline
+from contextengine_server.api.pipeline.rpc import Handlers, Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
@@ -130,7 +129,7 @@ class Server:
             metrics=metrics,
             max_message_bytes=options.max_message_bytes,
         )
-        self._handlers = _Handlers(pipeline.handlers(servicers))
+        self._handlers = Handlers(pipeline.handlers(servicers))
         self._served = frozenset(servicers)
         self._health = health.aio.HealthServicer()
         self._hooks: list[tuple[str, Hook]] = []
@@ -201,19 +200,6 @@ class Server:
                 log.error("drain_hook_failed", hook=name, exc_info=error)
         if close and self._server is not None:
             await self._server.stop(CLOSE_GRACE_S)
-
-
-class _Handlers(grpc.GenericRpcHandler):
-    """Looks a handler up by its path."""
-
-    def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
-        self._handlers = handlers
-
-    def service(
-        self, handler_call_details: grpc.HandlerCallDetails
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        METADATA.set(handler_call_details.invocation_metadata)
-        return self._handlers.get(handler_call_details.method)
 
 
 class _GenericOnly:

@@ -25,7 +25,6 @@ from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, Addresses, Ref
-from contextengine_server.session.append import Request, checked
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
@@ -33,6 +32,7 @@ from contextengine_server.session.assembly.budget import (
     counted_spec,
 )
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions

@@ -15,9 +15,9 @@ from contextengine_server.engines.catalogue import Refused
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.errors import DomainError
-from contextengine_server.session.cache import SessionCache
 from contextengine_server.session.failures import Failure, engine_failed
 from contextengine_server.session.selection import Selection
+from contextengine_server.session.sessions import SessionCache
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from contextengine_server.commands.turn.reply_cache import ReplyCache
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.cache import SessionCache
+from contextengine_server.session.sessions import SessionCache
 
 
 class DisposeSession(msgspec.Struct, frozen=True):

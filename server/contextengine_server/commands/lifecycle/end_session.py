@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Request
 from contextengine_server.session.change import Changed
 from contextengine_server.session.lifecycle import Lifecycle
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.sessions import Sessions
 
 

@@ -6,9 +6,9 @@ import msgspec
 
 from contextengine_server.compaction.host_summary import HostSummaries
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Request
 from contextengine_server.session.change import Changed
 from contextengine_server.session.lifecycle import Lifecycle
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.rows import SummaryRow
 

@@ -7,9 +7,9 @@ import orjson
 
 from contextengine_server.errors import FieldViolation, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Request, checked
-from contextengine_server.session.cache import SessionCache
+from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.selection import Selection
+from contextengine_server.session.sessions import SessionCache
 from contextengine_server.store.errors import HasDependents, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Deleted, StoredReply

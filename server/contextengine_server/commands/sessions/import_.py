@@ -9,8 +9,9 @@ import msgspec
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import SessionExists
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Appender, Disposition
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.append import Appender
+from contextengine_server.session.receipt import Disposition
+from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
 
@@ -42,7 +43,7 @@ class Import(msgspec.Struct, frozen=True):
         address = await self.addresses.find(tenant, ref)
         count = len(messages)
         encoding = await self.sessions.encoding_of(address.scope)
-        await encoding.messages(messages)
+        await count_messages(encoding, messages)
         async with self.sessions.open(address.scope, None, lock=True) as session:
             if session.head is not None and session.view.last_sequence:
                 known = [entry.hash for entry in session.view.entries()]

@@ -26,10 +26,10 @@ from contextengine_server.errors import (
     SpawnLimit,
 )
 from contextengine_server.session.address import Address, Addresses, Ref
-from contextengine_server.session.append import Request
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.inherit import ParentSession, inherit
 from contextengine_server.session.load import lineage_rows, load
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of

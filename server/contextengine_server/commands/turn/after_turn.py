@@ -15,7 +15,7 @@ from contextengine_server.compaction.request import CompactionRequest, describe
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Appender, Request, Written
+from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
@@ -23,9 +23,10 @@ from contextengine_server.session.assembly.budget import (
     counted_spec,
 )
 from contextengine_server.session.model import Report, meter_usage, noting
+from contextengine_server.session.receipt import Request, Written
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.meters import Meters
@@ -76,7 +77,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         address = await self.addresses.find(tenant, ref)
         scope = address.scope
         encoding = await self.sessions.encoding_of(scope)
-        await encoding.messages(turn.messages)
+        await count_messages(encoding, turn.messages)
         budget = await counted_spec(turn.budget, encoding)
         engine = (await self.selection.engine_for(scope)).engine
         report = turn.report

@@ -9,7 +9,7 @@ import msgspec
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
-from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
 from contextengine_server.session.assembly.plan import in_reference
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
@@ -56,7 +56,8 @@ class Assemble(msgspec.Struct, frozen=True):
         address = await self.addresses.find(call.tenant, ref) if ref.agent else None
         assembly = await self.assembler.assemble(call, address)
         reply, reused = writer.write(assembly)
-        announce(self.events, assembly)
+        if assembly.outcome != FITS or assembly.joined.begun:
+            announce(self.events, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision
         reply = await writer.complete(reply, assembly)

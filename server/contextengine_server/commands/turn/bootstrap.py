@@ -13,15 +13,16 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import require
 from contextengine_server.errors import InvalidField, LostRace, SpawnEnded
 from contextengine_server.session.address import Address, Addresses, Ref, not_found
-from contextengine_server.session.append import Appender, Request, Stored
+from contextengine_server.session.append import Appender
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.inherit import ParentSession, continue_from, continues
 from contextengine_server.session.load import load
 from contextengine_server.session.model import set_model
+from contextengine_server.session.receipt import Request, Stored
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import MAX_TRIES, Sessions
+from contextengine_server.session.sessions import MAX_TRIES, Sessions, count_messages
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.errors import ParentGone
 from contextengine_server.store.protocols import Store
@@ -131,7 +132,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
         encoding = await self.sessions.encoding_of(
             address.scope if parent is None else parent.head.scope
         )
-        await encoding.messages(history)
+        await count_messages(encoding, history)
         async with self.sessions.open(address.scope, lock=True) as session:
             created = session.head is None
             stored = await self._introduce(session, address, said, parent, history, request)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Appender, Request, Stored
+from contextengine_server.session.append import Appender
+from contextengine_server.session.receipt import Request, Stored
 from contextengine_server.session.selection import Selection
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.wire.message import Incoming
 
 
@@ -41,9 +42,11 @@ class Ingest(msgspec.Struct, frozen=True):
         """Stores messages, all or none; the same request again answers what it did. `field`: where
         in the request they stand, for errors. Raises MessageConflict, TooLarge."""
         address = await self.addresses.find(tenant, ref)
-        selected = await self.selection.engine_for(address.scope)
+        selected = self.selection.unassigned.get(tenant)
+        if selected is None:
+            selected = await self.selection.engine_for(address.scope)
         encoding = await self.sessions.encoding_of(address.scope)
-        await encoding.messages(messages)
+        await count_messages(encoding, messages)
         async with self.sessions.open(address.scope, lock=True) as session:
             written = await self.appender.append(
                 session,

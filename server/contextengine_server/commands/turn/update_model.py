@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct, structs
 
 from contextengine_server.session.address import Addresses, Ref
-from contextengine_server.session.append import Request
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.model import set_model
+from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import ModelFacts, SessionState

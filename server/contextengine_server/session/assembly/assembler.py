@@ -19,7 +19,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Address
-from contextengine_server.session.append import Appender, Stored, request_of
+from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.alignment import align
 from contextengine_server.session.assembly.assembly import Allowance, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import (
@@ -38,9 +38,10 @@ from contextengine_server.session.assembly.live_view import (
 from contextengine_server.session.assembly.plan import PlanInput, Planner
 from contextengine_server.session.assembly.prompt import keeping, not_stored
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.receipt import Stored, request_of
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
-from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.store.protocols import Store
 from contextengine_server.wire.message import Incoming
 
@@ -63,7 +64,9 @@ class Assembler(msgspec.Struct, frozen=True):
         if address is None:
             return await self._without_scope(call)
         scope = address.scope
-        selected = await self.selection.engine_for(scope)
+        selected = self.selection.unassigned.get(scope.tenant)
+        if selected is None:
+            selected = await self.selection.engine_for(scope)
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
         encoding = await self.sessions.encoding_of(scope)
@@ -81,7 +84,9 @@ class Assembler(msgspec.Struct, frozen=True):
             if call.live is not None:
                 return await self._assemble_live(call, address, session, selected, allowance)
             stored = await self._store(call, address, session, call.ingest) if storing else []
-            view = await self._whole_view(call, session)
+            view = session.view
+            if call.current_message_id:
+                view = await self._whole_view(call, session)
             subject = PlanInput(session, view, allowance, session.prefixes, stored)
             try:
                 return self.planner.plan(call, subject, selected)
@@ -111,7 +116,7 @@ class Assembler(msgspec.Struct, frozen=True):
                 reach = None if call.whole else engine.reach(max(allowance.budget.reference, 1))
             except EngineBroken as error:
                 reach, allowance = None, replace(allowance, broken=error)
-            if session.holds(reach):
+            if session.view.base == 0 or session.holds(reach):
                 break
             await self.sessions.reread(session, reach and reach + reach // 2, locked=locked)
         if session.view.base:
@@ -243,8 +248,12 @@ class Assembler(msgspec.Struct, frozen=True):
 
 async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:
     """The call with its texts counted in a session's encoding."""
-    await encoding.messages(call.ingest if call.live is None else call.live)
-    budget = await counted_spec(call.budget, encoding)
+    brought = call.ingest if call.live is None else call.live
+    if brought:
+        await count_messages(encoding, brought)
+    budget = call.budget
+    if budget.system_texts or budget.tool_texts:
+        budget = await counted_spec(budget, encoding)
     if call.prompt is None:
         return call if budget is call.budget else replace(call, budget=budget)
     tokens = call.prompt.fixed_tokens + await encoding.texts(call.prompt.texts)

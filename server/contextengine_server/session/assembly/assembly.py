@@ -13,8 +13,8 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.budget import BudgetSpec, Outside, Target
+from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.message import Incoming

@@ -22,7 +22,7 @@ def epoch_of(
     """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds.
     `mark` names a list that is not the session's."""
     summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
-    begins, before = _beginning(plan, view.steps)
+    begins, before = _beginning(plan, view.base + len(view.atoms))
     return epoch.epoch(
         epoch.EpochParts(
             session=f"{view.incarnation}:{view.reset_mark}",
@@ -33,7 +33,7 @@ def epoch_of(
             # A summary that is not shown may still have taken room for what would be said of it.
             compacted=f"{state.native_compactions}:{kept_free}:{','.join(summaries)}",
             budget=str(cell),
-            late=str(view.late_mark),
+            late=str(view.fold.late_mark),
             masked=plan.forms,
             cut=f"{begins}|{','.join(before)}|{mark}",
         )
@@ -57,4 +57,7 @@ def _beginning(plan: Plan, steps: int) -> tuple[int, list[str]]:
     last = shown[-1] if shown else ""
     goes_on = isinstance(last, tuple) and last[1] == steps - 1
     begins, shown = (last[0], shown[:-1]) if isinstance(last, tuple) and goes_on else (steps, shown)
-    return begins, [one if isinstance(one, str) else f"{one[0]}-{one[1]}" for one in shown]
+    named: list[str] = []
+    for one in shown:
+        named.append(one if isinstance(one, str) else f"{one[0]}-{one[1]}")
+    return begins, named

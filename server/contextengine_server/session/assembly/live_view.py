@@ -22,9 +22,9 @@ from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.session.append import arrived
 from contextengine_server.session.assembly.alignment import Alignment
 from contextengine_server.session.session import Session
-from contextengine_server.wire.entries import arrived
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import WireShaper
 

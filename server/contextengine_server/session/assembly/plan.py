@@ -4,6 +4,7 @@ engine fails."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import msgspec
 
@@ -17,7 +18,6 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken, lawless, threw
 from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
 from contextengine_server.errors import DomainError
-from contextengine_server.session.append import Stored
 from contextengine_server.session.assembly.assembly import (
     DEGRADED,
     FITS,
@@ -29,6 +29,7 @@ from contextengine_server.session.assembly.assembly import (
 from contextengine_server.session.assembly.epoch import epoch_of
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
 from contextengine_server.session.failures import engine_failed
+from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -83,8 +84,10 @@ class Planner(msgspec.Struct, frozen=True):
         engine = instead or selected.engine
         aim, budget = allowance.target, allowance.budget
         text_tokens = session.encoding.text_tokens
-        with call.trace.span("plan") as span:
-            span.set("contextengine.engine", engine.id)
+        trace = call.trace
+        with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
+            if span.sampled:
+                span.set("contextengine.engine", engine.id)
             kept_free = text_tokens(engine.addition(view.summaries))
             room_cell = cell(max(0, budget.reference - kept_free))
             plan = engine.plan(view, room_cell, call.prompt_tokens)
@@ -94,10 +97,11 @@ class Planner(msgspec.Struct, frozen=True):
             addition = engine.addition(shown)
             addition_tokens = text_tokens(addition)
             room = budget.reference - addition_tokens - call.prompt_tokens
-            span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
-            span.set("contextengine.plan.tokens", tokens)
-            span.set("contextengine.plan.segments", len(plan.segments))
-        with call.trace.span("laws"):
+            if span.sampled:
+                span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
+                span.set("contextengine.plan.tokens", tokens)
+                span.set("contextengine.plan.segments", len(plan.segments))
+        with trace.span("laws") if trace.sampled else nullcontext():
             case = Case(
                 plan,
                 view,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from contextengine_server.context.scope import Scope
@@ -62,7 +62,7 @@ class Heads(Protocol):
 class Commits(Protocol):
     """Changes of sessions."""
 
-    async def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Awaitable[None]:
         """Writes one change durably; returns after it is. Many sessions' commits may share one
         transaction, and one that fails fails alone. A caller that is cancelled while it waits does
         not take the change back.

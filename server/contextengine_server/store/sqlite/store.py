@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.commits import appends, check
+from contextengine_server.store.commits import check
 from contextengine_server.store.errors import StoreRefused, StoreUnavailable
 from contextengine_server.store.protocols import (
     Answering,
@@ -48,6 +50,23 @@ T = TypeVar("T")
 
 _READERS = 3
 _ADVICE = "Look at the disk and the path; restore a backup where the file is damaged."
+
+_BESIDE = attrgetter(
+    *sorted({*Commit.__struct_fields__} - {"head", "expected_revision", "messages", "retire_after"})
+)
+"""What a commit may bring besides a head and messages."""
+
+
+def _appends(change: Commit) -> bool:
+    """True for the usual commit, which brings an existing session's head on and adds messages, and
+    nothing else. There is nothing to check of it."""
+    return bool(
+        all(change.head.scope)
+        and change.expected_revision
+        and change.messages
+        and change.retire_after is None
+        and not any(_BESIDE(change))
+    )
 
 
 class _Open:
@@ -164,20 +183,23 @@ class SqliteStore:
         """What changed since a revision; None where the session is gone."""
         return await self._read(reads.changes, scope, since)
 
-    async def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Awaitable[None]:
         """Writes one change durably. A caller that is cancelled does not take the change back.
 
         Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable;
         StoreError
         where the commit contradicts itself or the rows.
         """
-        check(commit)
-        usual = commit if appends(commit) else None
-        await self._opened().writer.submit(
-            lambda db: writes.commit(db, commit), lambda _: self._committed(commit), usual
+        usual = _appends(commit)
+        if not usual:
+            check(commit)
+        return self._opened().writer.submit(
+            partial(writes.commit, change=commit),
+            partial(self._committed, commit),
+            commit if usual else None,
         )
 
-    def _committed(self, commit: Commit) -> None:
+    def _committed(self, commit: Commit, _: object = None) -> None:
         for observer in self._observers:
             observer.committed(commit)
         if commit.messages or commit.summaries:

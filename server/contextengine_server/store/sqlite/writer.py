@@ -10,16 +10,17 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
 from typing import Any, TypeVar
 
 import structlog
 
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Commit
+from contextengine_server.store.sql.columns import message_values, updated_values
 
-from . import writes
 from .database import told
+from .statements import insert_messages, update_heads
 
 log = structlog.get_logger("contextengine.store")
 
@@ -74,7 +75,8 @@ class Writer:
         """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still
         waits for the future.
 
-        `append`: the commit that `work` writes, where it is a usual one (`commits.appends`)."""
+        `append`: the commit that `work` writes, where it is a usual one: a head brought on, and
+        messages."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(_Job(work, then, future, append))
         return future
@@ -98,29 +100,30 @@ class Writer:
                 else:
                     going = False
             if jobs:
-                self._write(jobs)
+                if self._transact(jobs, guarded=False) is not None:
+                    self._write_apart(jobs)
                 # A closed loop has nobody left who waits.
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(_answer, jobs)
         self._db.close()
 
-    def _write(self, jobs: Sequence[_Job]) -> None:
-        """Writes a group; afterwards each job has its result or its error.
+    def _write_apart(self, jobs: Sequence[_Job]) -> None:
+        """Writes a group that could not be written in one go; afterwards each job has its result or
+        its error.
 
-        First without savepoints, which would double the statements and with them the times that
-        this thread gives up the interpreter: with a busy event loop that is half of the throughput.
-        Only where a job fails is the group written again, each job in a savepoint, so that it fails
-        alone. Where the database itself fails (disk full, I/O error), each job is tried in a
-        transaction of its own: a large one that does not fit must not fail those that do.
+        A group is first written without savepoints, which would double the statements and with them
+        the times that this thread gives up the interpreter: with a busy event loop that is half of
+        the throughput. Only where a job fails is the group written again, here, each job in a
+        savepoint, so that it fails alone. Where the database itself fails (disk full, I/O error),
+        each job is tried in a transaction of its own: a large one that does not fit must not fail
+        those that do.
         """
-        if self._transact(jobs, guarded=False) is None:
-            return
         broken = self._transact(jobs, guarded=True)
         if broken is None:
             return
         if len(jobs) > 1:
             for job in jobs:
-                self._write([job])
+                self._write_apart([job])
         else:
             if not self.failure:  # once: every worker meets it, again and again
                 log.error("store_cannot_be_written", why=told(broken))
@@ -153,18 +156,57 @@ class Writer:
 
 def _work(db: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
     """All jobs in order; those next to each other that are usual commits, together."""
-    for _, near in groupby(jobs, key=_is_append):
-        together = list(near)
-        commits = [job.append for job in together if job.append is not None]
-        if len(commits) > 1:
-            writes.append_all(db, commits)
-        else:
-            for job in together:
-                job.result = job.work(db)
+    together: list[Commit] = []
+    for job in jobs:
+        if job.append is not None:
+            together.append(job.append)
+            continue
+        if together:
+            _append_all(db, together)
+            together = []
+        job.result = job.work(db)
+    if together:
+        _append_all(db, together)
 
 
-def _is_append(job: _Job) -> bool:
-    return job.append is not None
+class _Apart(Exception):
+    """Several commits could not be written in one go. One by one each tells what it meets."""
+
+
+def _append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
+    """Writes usual commits by a few statements for all of them. Between any two statements this
+    thread gives up the interpreter and waits for it again, which beside a busy event loop is what a
+    group costs. Raises _Apart, or what SQLite raises."""
+    heads: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
+    for change in changes:
+        head = change.head
+        heads.append(
+            updated_values(head) + head.scope + (head.incarnation, change.expected_revision)
+        )
+        for row in change.messages:
+            rows.append(head.scope + message_values(row))
+    if _at_once(db, update_heads, heads) != len(heads):
+        raise _Apart
+    _at_once(db, insert_messages, rows)
+
+
+_MOST_AT_ONCE = 64
+"""Rows of one statement: far below SQLite's limit of parameters."""
+
+
+def _at_once(
+    db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
+) -> int:
+    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements
+    are prepared. Answers how many rows it met."""
+    met = done = 0
+    while done < len(rows):
+        size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
+        values = list(chain.from_iterable(rows[done : done + size]))
+        met += db.execute(statement(size), values).rowcount
+        done += size
+    return met
 
 
 def _guard(db: sqlite3.Connection, job: _Job) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,7 +42,7 @@ from contextengine_server.store.sql.columns import (
 )
 
 from . import passages, reads
-from .statements import SQL, insert_messages, update_heads
+from .statements import SQL
 
 
 def commit(db: sqlite3.Connection, change: Commit) -> None:
@@ -91,46 +91,6 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
         db.execute(SQL.debts.settle, named(scope, kind=change.settle_debt))
     if change.debt is not None:
         db.execute(SQL.debts.add_or_hold, change.debt.scope + debt_values(change.debt))
-
-
-class Apart(Exception):
-    """Several commits could not be written in one go. One by one each tells what it meets."""
-
-
-def append_all(db: sqlite3.Connection, changes: Sequence[Commit]) -> None:
-    """Writes usual commits by a few statements for all of them. Between any two statements this
-    thread gives up the interpreter and waits for it again, which beside a busy event loop is what a
-    group costs. Raises Apart, or what SQLite raises."""
-    heads = [
-        updated_values(change.head)
-        + change.head.scope
-        + (change.head.incarnation, change.expected_revision)
-        for change in changes
-    ]
-    if _at_once(db, update_heads, heads) != len(heads):
-        raise Apart
-    rows = [
-        change.head.scope + message_values(row) for change in changes for row in change.messages
-    ]
-    _at_once(db, insert_messages, rows)
-
-
-_MOST_AT_ONCE = 64
-"""Rows of one statement: far below SQLite's limit of parameters."""
-
-
-def _at_once(
-    db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]
-) -> int:
-    """Runs a statement over rows in pieces whose sizes are powers of two, so that few statements
-    are prepared. Answers how many rows it met."""
-    met = done = 0
-    while done < len(rows):
-        size = min(_MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
-        values = [value for row in rows[done : done + size] for value in row]
-        met += db.execute(statement(size), values).rowcount
-        done += size
-    return met
 
 
 def _answer(db: sqlite3.Connection, change: Commit) -> None:

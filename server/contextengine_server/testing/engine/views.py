@@ -19,9 +19,8 @@ from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
 from contextengine_server.testing.oracle.summaries import Covering
-from contextengine_server.wire.frames import item_of
 from contextengine_server.wire.message import read
-from contextengine_server.wire.slots import WireShaper
+from contextengine_server.wire.slots import WireShaper, item_of
 
 SCOPE = Scope("tenant", "agent", "session")
 _SAID = re.compile(r"\[(\d+)\]")

@@ -7,7 +7,7 @@ import pytest
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import RequestIdReused, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Request
+from contextengine_server.session.receipt import Request
 from contextengine_server.store.rows import Deleted
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope
 

@@ -7,9 +7,9 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.errors import BudgetImpossible
-from contextengine_server.session.append import Disposition
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
+from contextengine_server.session.receipt import Disposition
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
     S1,

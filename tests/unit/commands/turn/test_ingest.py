@@ -12,7 +12,7 @@ from contextengine_server.errors import (
     TooLarge,
 )
 from contextengine_server.session.address import Ref
-from contextengine_server.session.append import Disposition
+from contextengine_server.session.receipt import Disposition
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, incoming, request, spoken, user
 
