@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contextengine_server.config import lossless_claw
 from contextengine_server.config.policy import FORMER, GROUP
 from contextengine_server.config.schema import OptionsError, Problem, describe
 from contextengine_server.config.source import HostConfig, Path, show
@@ -119,18 +120,8 @@ def openclaw(source: HostConfig) -> None:
 
 def _openclaw_plugins(source: HostConfig, chosen: str) -> None:
     config: Path = ("plugins", "entries", chosen, "config")
-    if chosen == "lossless-claw":
-        for path in [path for path in source.leaves if path[:-1] == config]:
-            key = path[-1]
-            if key in _options(source, "dag"):
-                source.map(path, f"engine.dag.{key}", source.leaves[path])
-            elif key == "proactiveThresholdCompactionMode":
-                source.map(path, "engine.dag.deferCompaction", source.leaves[path] != "inline")
-            elif key == "freshTailCount":
-                source.ignore(
-                    path, "counts messages, while engine.dag.freshTailTurns counts steps of several"
-                )
-        source.ignore_rest(config, "the dag engine has no such setting")
+    if chosen == lossless_claw.PLUGIN:
+        lossless_claw.take_over(source, _options(source, "dag"))
     source.ignore_rest(config, f"belongs to the plugin `{chosen}`, which takes its own settings")
     if chosen:
         source.ignore_rest(
