@@ -1128,7 +1128,8 @@ func (x *WatchResponse) GetAttributes() map[string]string {
 // Names the session.
 type ImportRequest_Header struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session. Required. A session with messages is ALREADY_EXISTS, unless they are the very same.
+	// The session. Required. A session with messages is ALREADY_EXISTS, unless the stream begins with the very same:
+	// then what follows them is stored.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Its model. Empty: unknown.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`

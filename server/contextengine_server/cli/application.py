@@ -63,9 +63,11 @@ def import_(
 ) -> None:
     """Store the sessions of a file.
 
-    Reads OpenAI chat JSON lines, Pi JSON lines, Anthropic messages JSON, and what `export --format
-    jsonl` wrote. Each session is stored whole or not at all; a bad line is named by its number. The
-    same file again changes nothing.
+    Reads OpenAI chat JSON lines, Pi and OpenClaw session files, Anthropic messages JSON, and what
+    `export --format jsonl` wrote. Each session is stored whole or not at all; a bad line is named
+    by its number. The same file again changes nothing, and one that grew goes on where it was. Of a
+    session file of Pi the branch is taken that ends with its last entry, compactions as the
+    harness's summaries; what is left out is named.
     """
     from contextengine_server.cli.transfer import import_file
 

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from contextengine_server.cli import imported
 from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.output import CommandFailed, console, note, print_json, shown
 from contextengine_server.cli.transcripts import read_sessions
 
 if TYPE_CHECKING:
-    from contextengine import AsyncClient, AsyncStream
+    from contextengine import AsyncStream
     from contextengine.formats import Transcript
-    from contextengine.types import ExportResponse, ImportRequest, ImportResponse, Message
+    from contextengine.types import ExportResponse, Message
 
 
 async def import_file(
@@ -25,7 +26,7 @@ async def import_file(
     """Stores every session of a file, each whole or not at all."""
     from contextengine.formats import TranscriptError
 
-    replies: list[ImportResponse] = []
+    replies: list[imported.ImportedTranscript] = []
     transcripts = read_sessions(file, format)
     if session:
         transcripts = _only(transcripts, file, session)
@@ -33,23 +34,14 @@ async def import_file(
         with _progress() as advance:
             try:
                 for transcript in transcripts:
-                    replies.append(await _import(client, agent, transcript, advance))
+                    replies.append(await imported.store(client, agent, transcript, advance))
             except TranscriptError as error:
                 raise CommandFailed(f"{error}. {_so_far(replies)}") from error
-    stored = sum(reply.stored_count for reply in replies)
-    duplicates = sum(reply.duplicate_count for reply in replies)
+    stored = sum(reply.stored for reply in replies)
+    duplicates = sum(reply.known for reply in replies)
     tokens = sum(reply.tokens for reply in replies)
     if json:
-        rows = [
-            {
-                "session_id": r.session_id,
-                "stored": r.stored_count,
-                "known": r.duplicate_count,
-                "tokens": r.tokens,
-            }
-            for r in replies
-        ]
-        print_json({"agent_id": agent, "sessions": rows})
+        print_json({"agent_id": agent, "sessions": [reply.row() for reply in replies]})
         return
     known = f", {duplicates:,} were there before" if duplicates else ""
     print(
@@ -58,26 +50,8 @@ async def import_file(
     )
     if len(replies) == 1:
         print(f"session {replies[0].session_id}")
-
-
-async def _import(
-    client: AsyncClient, agent: str, transcript: Transcript, advance: Callable[[str, int], None]
-) -> ImportResponse:
-    from contextengine import SessionRef
-    from contextengine.calls import IMPORT
-    from contextengine.requests import import_requests
-
-    header = {"model": transcript.model, "provider": transcript.provider}
-    ref = SessionRef(agent_id=agent, session_id=transcript.session_id)
-    requests = import_requests(ref, transcript.messages, header)
-    advance(transcript.session_id, 0)
-
-    def sent() -> Iterator[ImportRequest]:
-        for request in requests:
-            yield request
-            advance(transcript.session_id, request.HasField("message"))
-
-    return await client.stream_unary(IMPORT, sent())
+    for line in imported.remarks(replies):
+        print(line)
 
 
 def _only(transcripts: Iterator[Transcript], file: Path, session: str) -> Iterator[Transcript]:

@@ -202,7 +202,7 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
 
 
 def lossless(config: dict[str, Any], **rest: Any) -> str:
-    plugin = {"slots": {"contextEngine": "lossless-claw"}, "entries": {}}
+    plugin: dict[str, Any] = {"slots": {"contextEngine": "lossless-claw"}, "entries": {}}
     plugin["entries"] = {"lossless-claw": {"config": config}}
     return yaml.safe_dump({"plugins": plugin, **rest})
 
@@ -213,7 +213,7 @@ def test_every_option_of_lossless_claw_in_the_documents_is_mapped_or_has_its_rea
     names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert len(names) > 50
     numbers = {"contextThreshold": 0.5, "condensedMinFanout": 5}
-    given = {name: numbers.get(name, 5_000) for name in names}
+    given: dict[str, Any] = {name: numbers.get(name, 5_000) for name in names}
     given |= {"summaryModel": "local/small", "summaryProvider": "local"}
     given |= {"fallbackProviders": "local/large"}
     provider = {"baseUrl": "http://127.0.0.1:8000/v1", "apiKey": "${LOCAL_KEY}"}

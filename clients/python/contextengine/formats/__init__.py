@@ -6,12 +6,14 @@ from .gemini import from_gemini
 from .node import FormatError
 from .openai import from_openai, to_openai
 from .pi import from_pi
+from .pi_session import HostSummary, ModelUpdate
 from .responses import from_responses
 from .to_anthropic import to_anthropic
-from .transcript import ModelUpdate, Transcript, TranscriptError, read_transcript
+from .transcript import Transcript, TranscriptError, read_transcript
 
 __all__ = [
     "FormatError",
+    "HostSummary",
     "ModelUpdate",
     "Transcript",
     "TranscriptError",

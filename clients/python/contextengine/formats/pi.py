@@ -33,18 +33,32 @@ def from_pi(entries: Iterable[Source]) -> list[Message]:
     """The messages among the entries, each keeping its entry in `native`, byte for byte where it is
     given as text.
 
-    Entries that are no messages (the session's head, changes of the model or thinking level) are
-    passed over. Raises FormatError.
+    Entries that no model sees (the session's head, changes of the model or thinking level, labels)
+    are passed over, and compactions, which say of other entries that they are summarized:
+    `read_transcript` reads those. The entries are taken as they stand: of a file with branches,
+    give those of one. Raises FormatError.
     """
     loaded = (load(source) for source in entries)
-    return [message_of(node, raw) for node, raw in loaded if node.required("type") == "message"]
+    return [message_of(node, raw) for node, raw in loaded if node.required("type") in SPOKEN]
+
+
+SPOKEN = ("message", "custom_message", "branch_summary")
+"""The types of entries that a model sees."""
 
 
 def message_of(entry: Node, native: bytes) -> Message:
-    """The message of an entry of type `message`."""
+    """The message of an entry of one of the types that a model sees."""
+    match entry.required("type"):
+        case "custom_message":
+            return _custom(entry, entry, native, "custom", _content(entry))
+        case "branch_summary":
+            said = [Part(text=TextPart(text=entry.text("summary")))]
+            return _custom(entry, entry, native, "branchSummary", said)
     node = entry.node("message")
     if node is None:
         raise entry.error("message", "an object is needed")
+    if node.required("role") in _OWN_ROLES:
+        return _custom(entry, node, native, node.required("role"), _own_content(node))
     message = Message(id=entry.text("id"), native=Native(format=FORMAT, json=native))
     time = node.time("timestamp") or entry.time("timestamp")
     if time is not None:
@@ -65,6 +79,40 @@ def message_of(entry: Node, native: bytes) -> Message:
         case other:
             message.role, message.custom_role = ROLE_CUSTOM, other
     message.parts.extend(parts)
+    return message
+
+
+_OWN_ROLES = ("custom", "bashExecution", "branchSummary", "compactionSummary")
+"""Roles of the harness's own messages, some of which say what they say in other members."""
+
+
+def _own_content(node: Node) -> list[Part]:
+    match node.required("role"):
+        case "bashExecution":
+            said = f"$ {node.text('command')}\n{node.text('output')}"
+        case "branchSummary" | "compactionSummary":
+            said = node.text("summary")
+        case _:
+            return _content(node)
+    return [Part(text=TextPart(text=said))]
+
+
+def _custom(entry: Node, node: Node, native: bytes, role: str, parts: Iterable[Part]) -> Message:
+    """An entry of the harness's own. One that it shows to no model is labelled `excluded`."""
+    message = Message(
+        id=entry.text("id"),
+        role=ROLE_CUSTOM,
+        custom_role=role,
+        parts=parts,
+        native=Native(format=FORMAT, json=native),
+    )
+    time = node.time("timestamp") or entry.time("timestamp")
+    if time is not None:
+        message.timestamp.CopyFrom(time)
+    if kind := node.text("customType"):
+        message.labels["custom_type"] = kind
+    if node.value.get("excludeFromContext") is True:
+        message.labels["excluded"] = "true"
     return message
 
 

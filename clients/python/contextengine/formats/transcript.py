@@ -3,9 +3,9 @@ JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ..types import Message
 from .anthropic import from_anthropic
 from .node import FormatError, Node, Span, elements, load, members, parse
 from .openai import from_openai
-from .pi import message_of
+from .pi_session import HostSummary, ModelUpdate, PiEntry, pi_session
 
 
 class TranscriptError(ValueError):
@@ -30,16 +30,6 @@ class TranscriptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelUpdate:
-    """A model that was chosen in mid-session."""
-
-    index: int
-    """The index of the first message after it."""
-    model: str
-    provider: str
-
-
-@dataclass(frozen=True, slots=True)
 class Transcript:
     """One session."""
 
@@ -51,6 +41,12 @@ class Transcript:
     """The provider as the file's head names it. Empty: unknown."""
     updates: tuple[ModelUpdate, ...] = ()
     """Models that were chosen later, in order."""
+    summaries: tuple[HostSummary, ...] = ()
+    """Compactions that the harness made, in order."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """What the file holds and this is without, as people call it, and how much of it."""
+    abandoned: frozenset[str] = frozenset()
+    """The ids of messages that the file holds on branches that were left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +72,9 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     byte for byte.
 
     The format is told by how the file begins. A JSON document: an Anthropic request `{"system": …,
-    "messages": […]}`, or its messages as a list. JSON lines: entries of Pi (they have a `type`),
-    sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat (`role`).
+    "messages": […]}`, or its messages as a list. JSON lines: entries of Pi or OpenClaw (they
+    have a `type`), of which the branch is read that ends with the last entry; sessions of OpenAI
+    chat (`session_id` and `messages`), or messages of one OpenAI chat (`role`).
     A session that the file does not name is named for the file. Raises TranscriptError, OSError.
     """
     file = Path(path)
@@ -138,23 +135,25 @@ def _openai_messages(path: Path) -> Iterator[Transcript]:
 
 
 def _pi(path: Path) -> Iterator[Transcript]:
-    session_id, model, provider = path.stem, "", ""
-    messages: list[Message] = []
-    updates: list[ModelUpdate] = []
+    entries: list[PiEntry] = []
     for line in _objects(path):
-        entry = line.node
         with line.named():
-            match entry.required("type"):
-                case "session":
-                    session_id = entry.text("id") or session_id
-                    model, provider = entry.text("modelId"), entry.text("provider")
-                case "message":
-                    messages.append(message_of(entry, line.raw))
-                case "model_change":
-                    updates.append(
-                        ModelUpdate(len(messages), entry.text("modelId"), entry.text("provider"))
-                    )
-    yield Transcript(session_id, messages, model, provider, tuple(updates))
+            line.node.required("type")
+        entries.append(PiEntry(line.node, line.raw, len(entries), line.number))
+    try:
+        read = pi_session(entries, path.stem)
+    except FormatError as error:
+        raise TranscriptError(path, error.line, str(error)) from None
+    yield Transcript(
+        read.session_id,
+        read.messages,
+        read.model,
+        read.provider,
+        read.updates,
+        read.summaries,
+        read.left_out,
+        read.abandoned,
+    )
 
 
 def _anthropic(path: Path) -> Transcript:

@@ -38,8 +38,9 @@ class Import(msgspec.Struct, frozen=True):
     async def run(
         self, tenant: str, ref: Ref, said: Introduction, messages: Sequence[Incoming]
     ) -> Imported:
-        """Stores a whole session; the same again changes nothing. Raises SessionExists where the
-        session holds other messages."""
+        """Stores a whole session; the same again changes nothing, and one that begins with what is
+        stored goes on with the rest. Raises SessionExists where the session holds other
+        messages."""
         address = await self.addresses.find(tenant, ref)
         count = len(messages)
         encoding = await self.sessions.encoding_of(address.scope)
@@ -47,13 +48,13 @@ class Import(msgspec.Struct, frozen=True):
         async with self.sessions.open(address.scope, None, lock=True) as session:
             if session.head is not None and session.view.last_sequence:
                 known = [entry.hash for entry in session.view.entries()]
-                if known != [message.hash for message in messages]:
+                if known != [message.hash for message in messages[: len(known)]]:
                     raise SessionExists(
                         f"session {address.scope.session!r} holds other messages: import under"
                         " another id or delete it first",
                         metadata={"session_id": address.scope.session, "messages": str(len(known))},
                     )
-                messages = ()
+                messages = messages[len(known) :]
             news = said.news(session, self.sessions.next_head(session))
             written = await self.appender.append(
                 session,

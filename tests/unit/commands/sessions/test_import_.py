@@ -20,10 +20,21 @@ async def test_a_session_is_stored_once(server: Server) -> None:
     assert await server.stored() == ["a", "b"]
 
 
+async def test_what_was_appended_is_stored_behind_what_was_there(server: Server) -> None:
+    await server.sessions.import_.run(TENANT, S1, SAID, spoken("a", "b"))
+    more = await server.sessions.import_.run(TENANT, S1, SAID, spoken("a", "b", "c", "d"))
+    assert (more.stored, more.duplicates, more.head.revision) == (2, 2, 2)
+    assert await server.stored() == ["a", "b", "c", "d"]
+    with pytest.raises(SessionExists):
+        await server.sessions.import_.run(TENANT, S1, SAID, spoken("a", "b", "c"))
+    with pytest.raises(SessionExists):
+        await server.sessions.import_.run(TENANT, S1, SAID, spoken("a", "x", "c", "d", "e"))
+
+
 async def test_other_messages_are_not_mixed_in(server: Server) -> None:
     await server.ingest("a")
     with pytest.raises(SessionExists):
-        await server.sessions.import_.run(TENANT, S1, SAID, spoken("a", "b"))
+        await server.sessions.import_.run(TENANT, S1, SAID, spoken("x", "b"))
     assert await server.stored() == ["a"]
     assert (await server.head()).model == ""
 

@@ -314,7 +314,8 @@ export const ImportRequestSchema: GenMessage<ImportRequest> = /*@__PURE__*/
  */
 export type ImportRequest_Header = Message<"contextengine.v1.ImportRequest.Header"> & {
   /**
-   * The session. Required. A session with messages is ALREADY_EXISTS, unless they are the very same.
+   * The session. Required. A session with messages is ALREADY_EXISTS, unless the stream begins with the very same:
+   * then what follows them is stored.
    *
    * @generated from field: contextengine.v1.SessionRef session = 1;
    */

@@ -1,0 +1,150 @@
+"""Pi and OpenClaw session files: a tree of entries, of which one branch is the conversation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..types import Message
+from .node import FormatError, Node
+from .pi import SPOKEN, message_of
+
+_SILENT = {
+    "thinking_level_change": "changes of the thinking level",
+    "label": "labels",
+    "session_info": "names of the session",
+    "custom": "states of extensions",
+}
+"""Entries that no model sees, by what people call them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUpdate:
+    """A model that was chosen in mid-session."""
+
+    index: int
+    """The index of the first message after it."""
+    model: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostSummary:
+    """A compaction of the harness's own: the messages before it are summarized."""
+
+    id: str
+    """The entry's id. Empty: it has none."""
+    count: int
+    """How many messages, from the first, it stands for."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PiEntry:
+    """A line of the file."""
+
+    node: Node
+    raw: bytes
+    place: int
+    """Its place among the file's entries, from 0."""
+    line: int
+    """The number of its line, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PiSession:
+    """What the branch that ends with the file's last entry says."""
+
+    session_id: str
+    model: str
+    provider: str
+    messages: list[Message]
+    updates: tuple[ModelUpdate, ...]
+    summaries: tuple[HostSummary, ...]
+    left_out: dict[str, int]
+    """What the file holds besides, as people call it, and how much of it."""
+    abandoned: frozenset[str]
+    """The ids of messages of other branches."""
+
+
+def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
+    """The session of a file; `name` is its id where the file has none. Raises FormatError with the
+    number of the line."""
+    head = next((one.node for one in entries if one.node.required("type") == "session"), None)
+    session_id, model, provider = name, "", ""
+    if head is not None:
+        session_id = head.text("id") or name
+        model, provider = head.text("modelId"), head.text("provider")
+    branch = _branch(entries)
+    messages: list[Message] = []
+    updates: list[ModelUpdate] = []
+    summaries: list[HostSummary] = []
+    before: dict[str, int] = {}
+    at_place: dict[int, int] = {}
+    left_out: Counter[str] = Counter()
+    for entry in branch:
+        node, kind = entry.node, entry.node.required("type")
+        try:
+            before[node.text("id")] = at_place[entry.place] = len(messages)
+            if kind in SPOKEN:
+                messages.append(message_of(node, entry.raw))
+            elif kind == "model_change":
+                model_id, made_by = node.text("modelId"), node.text("provider")
+                updates.append(ModelUpdate(len(messages), model_id, made_by))
+            elif kind == "compaction":
+                count = _kept_from(node, before, at_place, len(messages))
+                summaries.append(HostSummary(node.text("id"), count, node.required("summary")))
+            elif kind != "session":
+                left_out[_SILENT.get(kind, f"entries of type {kind}")] += 1
+        except FormatError as error:
+            raise FormatError(str(error), entry.line) from None
+    on_branch = {entry.place for entry in branch}
+    abandoned = [
+        entry.node
+        for entry in entries
+        if entry.place not in on_branch and entry.node.required("type") in (*SPOKEN, "compaction")
+    ]
+    if abandoned:
+        left_out["entries of branches that were left"] = len(abandoned)
+    return PiSession(
+        session_id,
+        model,
+        provider,
+        messages,
+        tuple(updates),
+        tuple(summaries),
+        dict(left_out),
+        frozenset(node.text("id") for node in abandoned) - {""},
+    )
+
+
+def _branch(entries: Sequence[PiEntry]) -> list[PiEntry]:
+    """The entries from the root to the last one of the file, where the harness goes on. An entry
+    that names no parent follows the one before it, as all do in files of the first version."""
+    by_id = {one.node.text("id"): one for one in entries if one.node.text("id")}
+    path: list[PiEntry] = []
+    seen: set[int] = set()
+    at = entries[-1] if entries else None
+    while at is not None and at.place not in seen:
+        seen.add(at.place)
+        path.append(at)
+        at = _parent(at, entries, by_id)
+    return path[::-1]
+
+
+def _parent(
+    entry: PiEntry, entries: Sequence[PiEntry], by_id: dict[str, PiEntry]
+) -> PiEntry | None:
+    if "parentId" in entry.node.value:
+        return by_id.get(entry.node.text("parentId"))
+    return entries[entry.place - 1] if entry.place else None
+
+
+def _kept_from(node: Node, before: dict[str, int], at_place: dict[int, int], count: int) -> int:
+    """How many messages stand before the first that a compaction keeps: all, where it names none of
+    this branch."""
+    if kept := node.text("firstKeptEntryId"):
+        return before.get(kept, count)
+    place = node.value.get("firstKeptEntryIndex")
+    return at_place.get(place, count) if isinstance(place, int) else count
