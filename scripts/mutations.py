@@ -1,0 +1,87 @@
+"""The small breaks that can be made in a file: mutmut's, in the bodies of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from mutmut.mutation.mutators import mutation_operators
+
+Positions = dict[cst.CSTNode, CodeRange]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    path: Path
+    module: cst.Module
+    node: cst.CSTNode
+    changed: cst.CSTNode
+    lines: range
+    """Of the statement that it changes."""
+
+    @property
+    def code(self) -> str:
+        """The file with the change."""
+        mutated = self.module.deep_replace(self.node, self.changed)
+        assert isinstance(mutated, cst.Module)
+        return mutated.code
+
+    @property
+    def diff(self) -> str:
+        """The change."""
+        before, after = self.module.code.splitlines(), self.code.splitlines()
+        return "\n".join(list(unified_diff(before, after, n=0, lineterm=""))[2:])
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Every mutant of the functions of a file."""
+    wrapper = MetadataWrapper(
+        cst.parse_module(path.read_text(encoding="utf-8")), unsafe_skip_copy=True
+    )
+    positions: Positions = dict(wrapper.resolve(PositionProvider))
+    return [
+        Mutant(path, wrapper.module, node, changed, lines)
+        for node, lines in _inside_functions(wrapper.module, positions)
+        for kind, operator in mutation_operators
+        if isinstance(node, kind)
+        for changed in operator(node)
+    ]
+
+
+def _inside_functions(
+    module: cst.Module, positions: Positions
+) -> Iterator[tuple[cst.CSTNode, range]]:
+    """The nodes of function bodies, without docstrings, annotations and what is logged, each with
+    the lines of its statement."""
+    todo: list[tuple[cst.CSTNode, range | None]] = [(module, None)]
+    while todo:
+        node, lines = todo.pop()
+        if isinstance(node, cst.Annotation | cst.Decorator):
+            continue
+        if isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString):
+            continue
+        if isinstance(node, cst.Call) and cst.Module([]).code_for_node(node.func)[:4] == "log.":
+            continue
+        if lines is not None:
+            if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                lines = _lines(node, positions)
+            yield node, lines
+        if isinstance(node, cst.FunctionDef):
+            todo.append((node.body, _lines(node, positions)))
+            continue
+        todo += [(child, lines) for child in node.children]
+
+
+def _lines(statement: cst.CSTNode, positions: Positions) -> range:
+    """The lines of a statement; of a compound one, those before its body."""
+    place = positions[statement]
+    start, end = place.start.line, place.end.line
+    if isinstance(statement, cst.BaseCompoundStatement) and not isinstance(statement, cst.Match):
+        end = max(start, positions[statement.body].start.line - 1)
+    return range(start, end + 1)

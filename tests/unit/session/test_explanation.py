@@ -1,0 +1,173 @@
+"""Explaining: one decision for every message of the session, with its rule, tokens and item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.message import Form
+from contextengine_server.context.plan import segment_slots
+from contextengine_server.session.assembly.explanation import Decision, Kind, explain
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    assistant,
+    incoming,
+    long,
+    result,
+    scope,
+    text_of,
+    user,
+)
+
+
+async def explained(server: Server, tokens: int = 100_000, **more: Any) -> dict[int, Decision]:
+    """The decisions by sequence. They partition the session, and name the items as they are."""
+    assembly = await server.assemble(tokens, whole=True, **more)
+    decisions = explain(assembly)
+    sequences = [decision.entry.sequence for decision in decisions]
+    assert sequences == list(range(1, (await server.head()).last_sequence + 1))
+    slots = [
+        slot for segment in assembly.plan.segments for slot in segment_slots(segment, assembly.view)
+    ]
+    for decision in decisions:
+        if decision.item_index is not None:
+            slot = slots[decision.item_index]
+            assert (slot.sequence, slot.tokens, slot.form) == (
+                decision.entry.sequence,
+                decision.tokens,
+                decision.form,
+            )
+        else:
+            assert decision.tokens == 0
+    return {decision.entry.sequence: decision for decision in decisions}
+
+
+def told(decision: Decision) -> tuple[Kind, str]:
+    return decision.kind, decision.rule
+
+
+async def store(server: Server, *messages: pb.Message) -> None:
+    await server.context.ingest.run(TENANT, S1, incoming(*messages), None)
+
+
+async def test_what_is_shown_says_why(server: Server) -> None:
+    await store(
+        server,
+        pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="be kind"))]),
+        user("one"),
+        assistant("two"),
+        user("three", labels={"pinned": "yes"}),
+        assistant("four"),
+        user("five"),
+        assistant("six"),
+    )
+    decided = await explained(server)
+    assert {at: told(one) for at, one in decided.items()} == {
+        1: (Kind.PINNED, "leads the session"),
+        2: (Kind.KEPT, "within the budget"),
+        3: (Kind.KEPT, "within the budget"),
+        4: (Kind.PINNED, "labelled pinned"),
+        5: (Kind.KEPT, "within the budget"),
+        6: (Kind.KEPT, "newest user message"),
+        7: (Kind.KEPT, "law tail"),
+    }
+    assert [one.item_index for one in decided.values()] == list(range(7))
+
+
+async def test_what_is_evicted_names_the_rule(server: Server) -> None:
+    await server.talk(1, 6)
+    decided = await explained(server, 1_500)
+    assembly = await server.assemble(1_500)
+    assert decided[1].kind is Kind.EVICTED
+    assert decided[1].rule == assembly.plan.rule
+    assert (decided[1].item_index, decided[1].summary_id, decided[1].tokens) == (None, "", 0)
+    assert told(decided[12]) == (Kind.KEPT, "law tail")
+
+
+async def test_what_is_covered_names_its_summary(server: Server) -> None:
+    await server.talk(1, 8)
+    await server.compact()
+    assert (await server.state()).compactions
+    decided = await explained(server)
+    assert told(decided[1]) == (Kind.SUMMARIZED, "covered")
+    view = (await server.assemble(whole=True)).view
+    assert decided[1].summary_id == view.summaries[0].id
+    assert decided[1].item_index is None
+    # Items are counted with the summaries among them.
+    assert decided[16].item_index is not None
+    assert decided[16].item_index < 15
+
+
+async def test_a_summary_that_is_evicted_is_named(server: Server) -> None:
+    await server.talk(1, 12)
+    await server.compact()
+    view = (await server.assemble(whole=True)).view
+    needed = view.total - view.atom(view.steps - 2).start
+    decided = await explained(server, needed + 40)
+    (first,) = {one.summary_id for one in decided.values() if one.entry.sequence == 1}
+    assert told(decided[1]) == (Kind.EVICTED, f"its summary {first} was evicted")
+    assert first == view.summaries[0].id
+
+
+async def test_what_answers_nothing_is_dropped(server: Server) -> None:
+    await store(server, user("a"), result("c9", "orphan"), user("b"))
+    decided = await explained(server)
+    assert decided[2].kind is Kind.DROPPED
+    assert decided[2].rule
+    assert decided[2].item_index is None
+    assert decided[3].item_index == 1
+
+
+async def test_results_that_were_made_up_are_counted_with_their_call(server: Server) -> None:
+    await store(server, user("a"), assistant("calls", "2", "c1", "c2"), result("c2", "two"))
+    await store(server, user("b"))
+    decided = await explained(server)
+    assert decided[2].synthetic_count == 1
+    assert [decided[at].synthetic_count for at in (1, 3, 4)] == [0, 0, 0]
+    assert (decided[2].item_index, decided[4].item_index) == (1, 4)
+
+
+async def test_what_is_over_its_cap_is_bounded(serve: Serve) -> None:
+    server = await serve()
+    await store(server, user("a"), assistant("", "2", "c1"), result("c1", long("w", 60_000)))
+    await store(server, assistant("done"), user("b"))
+    decided = await explained(server)
+    assert told(decided[3]) == (Kind.BOUNDED, "over its cap: head and tail")
+    assert decided[3].form is Form.HEAD_TAIL
+    assert decided[3].tokens < decided[3].entry.tokens
+
+
+async def test_a_late_result_for_what_is_summarized_is_a_note(server: Server) -> None:
+    await store(server, user("a", "1"), assistant("calls", "2", "c1"), user("b", "3"))
+    await server.talk(1, 6)
+    await server.compact()
+    assert (await server.state()).compactions
+    await store(server, result("c1", "late", "late"))
+    decided = await explained(server)
+    note = decided[max(decided)]
+    assert told(note) == (Kind.KEPT, "late result of a summarized call, as a note")
+    assert note.form is Form.NOTE
+    assert text_of(pb.Message.FromString(note.entry.body)) == "late"
+
+
+async def test_some_parts_of_a_message_may_be_left_out(server: Server) -> None:
+    both = pb.Message(
+        role=pb.ROLE_TOOL,
+        parts=[
+            pb.Part(tool_result=pb.ToolResultPart(call_id=name, parts=[])) for name in ("c1", "c9")
+        ],
+    )
+    await store(server, user("a"), assistant("calls", "2", "c1"), both)
+    decided = await explained(server)
+    assert decided[3].form is Form.SOME_PARTS
+    assert decided[3].rule.endswith("; parts that answer no open call are left out")
+    assert decided[3].rule.startswith("law tail")
+
+
+async def test_an_engine_that_passes_through_keeps_everything(server: Server) -> None:
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    await server.talk(1, 3)
+    assert {one.kind for one in (await explained(server)).values()} == {Kind.KEPT}
