@@ -215,11 +215,25 @@ def _engines(settings: Settings) -> Iterator[SettingCheck]:
         },
     )
     for registration in settings.engine.catalogue().registrations:
-        if registration.findings is not None:
-            options = settings.engine.options(registration.id)
-            for said in registration.findings(options, beside):
-                status: Literal["ok", "warning"] = "warning" if said.advice else "ok"
-                yield SettingCheck(said.setting, status, said.found, said.advice)
+        if registration.findings is None:
+            continue
+        options = settings.engine.options(registration.id)
+        try:
+            found = [
+                SettingCheck(
+                    said.setting, "warning" if said.advice else "ok", said.found, said.advice
+                )
+                for said in registration.findings(options, beside)
+            ]
+        except Exception as error:  # a plugin's: the other checks are not concerned
+            yield SettingCheck(
+                f"engine.{registration.id}",
+                "warning",
+                f"the checks of its options failed: {type(error).__name__}",
+                f"Tell who made it ({registration.owner}).",
+            )
+        else:
+            yield from found
 
 
 def _summarizers(settings: Settings) -> Iterator[SettingCheck]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic import Field
 
 from contextengine_server.config.docs import document
@@ -131,3 +132,20 @@ def test_blocks_are_documented_as_groups_of_ours_are() -> None:
     option = docs["engine.acme/new-one.pause"]
     assert (option.type, option.default, option.description) == ("duration", '"1s"', "How long.")
     assert "acme/new-one" not in document(), "the page lists ours"
+
+
+def test_checks_that_raise_stop_nothing() -> None:
+    """They run before every start, whichever engine is chosen."""
+
+    def raises(options: Mine, beside: Surroundings) -> list[Finding]:
+        raise LookupError("the password is swordfish")
+
+    engines = installed_engines().plus(replace(MINE, findings=raises))
+    found = {check.name: check for check in config_lint(load(engines=engines))}
+    check = found["engine.acme/new-one"]
+    assert (check.status, check.found) == (
+        "warning",
+        "the checks of its options failed: LookupError",
+    )
+    assert "plugin:acme" in check.advice
+    assert found["budget"].status == "ok", "other checks are not concerned"
