@@ -3,6 +3,8 @@ each with its reason."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from .atom import Atom
@@ -57,7 +59,7 @@ class Plan(msgspec.Struct, frozen=True):
 class Declared(msgspec.Struct, frozen=True):
     """What an engine declares, and the laws hold it to."""
 
-    tail_steps: int
+    tail_steps: Annotated[int, msgspec.Meta(ge=0)]
     """How many of the newest steps it keeps verbatim."""
     forms: frozenset[Form] = frozenset()
     """The forms it may give to older messages."""

@@ -8,7 +8,7 @@ An engine answers a plan; the laws check it; the session does the rest. Third pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from pydantic import BaseModel
@@ -54,7 +54,7 @@ class CompactionStep(msgspec.Struct, frozen=True):
     previous: str = ""
     """The text of the summary before it, for continuity."""
     origin: str = "engine"
-    depth: int = 0
+    depth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """0: over the messages of its steps; n + 1: over the texts of its children, the deepest of
     which has depth n."""
 
@@ -65,12 +65,16 @@ class NothingToDo(msgspec.Struct, frozen=True):
     reason: str
 
 
+ToolName = Literal["ctx_search", "ctx_inspect", "ctx_expand"]
+"""The tools of recall that there are."""
+
+
 class Tools(msgspec.Struct, frozen=True):
     """What an engine offers to the model."""
 
-    names: tuple[str, ...] = ()
-    """Tools of recall, by name: `ctx_search`, `ctx_inspect`, `ctx_expand`."""
-    page_tokens: int | None = None
+    names: tuple[ToolName, ...] = ()
+    """Tools of recall, by name."""
+    page_tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
     """The most tokens of one page that is brought back, where a request does not say; None: the
     server's default."""
 

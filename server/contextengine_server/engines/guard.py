@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from pydantic import BaseModel
 
 from contextengine_server.context.plan import Plan
@@ -63,12 +64,30 @@ class GuardedEngine:
         made: CompactionStep | NothingToDo = self._answer(
             self._engine.compaction, (CompactionStep, NothingToDo), view, goal
         )
-        if isinstance(made, CompactionStep) and not 0 <= made.first <= made.last < view.steps:
+        try:
+            msgspec.convert(msgspec.to_builtins(made), type(made))
+        except (msgspec.ValidationError, TypeError) as error:
+            raise EngineBroken(self.id, f"compaction() answered what it may not: {error}") from None
+        if isinstance(made, CompactionStep):
+            self._check_step(made, view)
+        return made
+
+    def _check_step(self, step: CompactionStep, view: View) -> None:
+        """Raises EngineBroken where a summary can not be made as the step says."""
+        if not 0 <= step.first <= step.last < view.steps:
             raise EngineBroken(
                 self.id,
-                f"compaction() answered steps {made.first} to {made.last} of {view.steps}",
+                f"compaction() answered steps {step.first} to {step.last} of {view.steps}",
             )
-        return made
+        if step.target_tokens < 1:
+            raise EngineBroken(
+                self.id, f"compaction() leaves a summary {step.target_tokens} tokens"
+            )
+        unknown = set(step.replaces) - {summary.id for summary in view.summaries}
+        if unknown:
+            raise EngineBroken(
+                self.id, f"compaction() replaces {len(unknown)} summaries that the view has not got"
+            )
 
     async def dispose(self) -> None:
         """See Engine.dispose."""

@@ -74,39 +74,14 @@ def check(registration: Registration) -> None:
         raise InvalidEngine(
             f"options of engine {engine_id!r} have no default: {', '.join(required)}"
         )
+    try:
+        declared().model_dump_json()
+    except Exception as error:
+        raise InvalidEngine(
+            f"the defaults of the options of engine {engine_id!r} cannot be used:"
+            f" {type(error).__name__}"
+        ) from error
     if "summarizer" in declared.model_fields:
         raise InvalidEngine(
             f"engine {engine_id!r} has an option `summarizer`, which is every engine's"
         )
-
-
-_METHODS = ("reach", "addition", "plan", "due", "compaction", "dispose")
-_FACTS = (
-    "id",
-    "name",
-    "version",
-    "owns_compaction",
-    "threshold",
-    "declared",
-    "defers",
-    "notices",
-    "summary_tokens",
-    "options",
-    "tools",
-    "fingerprint",
-)
-
-
-def check_engine(engine_id: str, made: Any) -> None:
-    """Raises InvalidEngine, listing what of the contract is missing."""
-    missing = [f"missing {name}" for name in _FACTS if getattr(made, name, None) is None]
-    missing += [] if hasattr(made, "chunk") else ["missing chunk"]
-    missing += [f"missing {name}()" for name in _METHODS if not callable(getattr(made, name, None))]
-    missing += [
-        f"blank {name}" for name in ("id", "name") if not str(getattr(made, name, "x")).strip()
-    ]
-    own = getattr(made, "id", engine_id)
-    if own != engine_id and str(own).strip():
-        missing.append(f"its own id is {own!r}")
-    if missing:
-        raise InvalidEngine(f"engine {engine_id!r} is not a valid engine: {', '.join(missing)}")

@@ -13,7 +13,8 @@ from contextengine_server.errors import InvalidField, UnknownEngine
 from .catalogue import FALLBACK, Catalogue, Refused
 from .contract import Engine
 from .guard import GuardedEngine
-from .registration import InvalidEngine, Registration, check_engine
+from .members import check_engine
+from .registration import InvalidEngine, Registration
 
 
 class Registry:
@@ -79,14 +80,14 @@ class Registry:
         key = (engine_id, options.model_dump_json())
         made = self._instances.get(key)
         if made is None:
-            make = self.registration(engine_id).make
+            registration = self.registration(engine_id)
             try:
-                made = make(options)
+                made = registration.make(options)
             except Exception as error:
                 raise InvalidEngine(
                     f"engine {engine_id!r} cannot be made: {type(error).__name__}"
                 ) from error
-            check_engine(engine_id, made)
+            check_engine(registration, made)
             made = self._instances[key] = GuardedEngine(made)
         return made
 

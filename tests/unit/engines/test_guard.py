@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -13,6 +15,9 @@ from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.engines.guard import GuardedEngine
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
+from contextengine_server.testing.engine.random_sessions import text
+from contextengine_server.testing.engine.views import entries_of, folded
+from contextengine_server.testing.oracle.pairs import ViewRow
 
 VIEW = View(Scope("tenant", "agent", "session"))
 CALLS: dict[str, tuple[Any, ...]] = {
@@ -55,6 +60,28 @@ def test_an_answer_of_another_kind_is_none(method: str) -> None:
 def test_a_step_must_be_there() -> None:
     with pytest.raises(EngineBroken, match="answered steps 0 to 3 of 0"):
         guarded("compaction", CompactionStep(0, 3, 100)).compaction(*CALLS["compaction"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"first": "0"}, "Expected `int`, got `str` - at `$.first`"),
+        ({"last": 0.5}, "Expected `int`, got `float` - at `$.last`"),
+        ({"target_tokens": 0}, "leaves a summary 0 tokens"),
+        ({"depth": -1}, "Expected `int` >= 0 - at `$.depth`"),
+        ({"previous": object()}, "Encoding objects of type object is unsupported"),
+        ({"replaces": ("s1", "s2")}, "replaces 2 summaries that the view has not got"),
+    ],
+)
+def test_a_step_must_be_one(changed: dict[str, Any], why: str) -> None:
+    """What is wrong with it would break the commit of the summary, as a defect of the server."""
+    view = folded(
+        entries_of([ViewRow(1, pb.Message(role=pb.ROLE_USER, parts=[text(9, "hello")]), 1)])
+    )
+    step = replace(CompactionStep(0, 0, 100), **changed)
+    with pytest.raises(EngineBroken) as caught:
+        guarded("compaction", step).compaction(view, CompactionGoal(1_000))
+    assert why in str(caught.value)
 
 
 def test_what_is_right_passes() -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from msgspec.structs import replace
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from typing_extensions import get_protocol_members
 
+from contextengine_server.context.plan import Declared
 from contextengine_server.engines.base import BaseEngine
 from contextengine_server.engines.catalogue import DEFAULT, FALLBACK, Catalogue
+from contextengine_server.engines.contract import Engine, ToolName, Tools
 from contextengine_server.engines.legacy import ENGINE as LEGACY
 from contextengine_server.engines.legacy import LegacyEngine
+from contextengine_server.engines.members import METHODS, EngineFacts
 from contextengine_server.engines.options import Options
 from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import InvalidField, UnknownEngine
 from contextengine_server.plugins.engines import installed_engines
+from contextengine_server.recall.tools import TOOLS
 
 
 class Few(Options):
@@ -37,6 +43,14 @@ class Demanding(BaseModel):
     wanted: int
 
 
+class Contradicting(Options):
+    number: int = Field(3, gt=5, validate_default=True)
+
+
+class Unspeakable(BaseModel):
+    thing: Any = object()
+
+
 class Usurping(BaseModel):
     summarizer: str = ""
 
@@ -52,6 +66,11 @@ class Usurping(BaseModel):
         ({"owner": " "}, "has no owner"),
         ({"options": dict}, "options of engine 'plain' are not a pydantic model"),
         ({"options": Demanding}, "options of engine 'plain' have no default: wanted"),
+        (
+            {"options": Contradicting},
+            "the defaults of the options of engine 'plain' cannot be used: ValidationError",
+        ),
+        ({"options": Unspeakable}, "cannot be used: PydanticSerializationError"),
         ({"options": Usurping}, "has an option `summarizer`, which is every engine's"),
     ],
 )
@@ -112,12 +131,75 @@ def test_an_engine_lacks_nothing_of_the_contract(member: str) -> None:
         ({"id": "other"}, "its own id is 'other'"),
         ({"id": " "}, "blank id"),
         ({"name": ""}, "blank name"),
+        ({"version": " "}, "blank version"),
     ],
 )
 def test_an_engine_says_who_it_is(facts: dict[str, str], why: str) -> None:
     made = replace(PLAIN, make=type("Other", (Plain,), facts))
     with pytest.raises(InvalidEngine, match=why):
         Registry(Catalogue().plus(made)).configured("plain")
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "why"),
+    [
+        ("id", 3, "id: Expected `str`, got `int`"),
+        ("name", object(), "name: Encoding objects of type object is unsupported"),
+        ("owns_compaction", "yes", "owns_compaction: Expected `bool`, got `str`"),
+        ("threshold", "0.8", "threshold: Expected `float`, got `str`"),
+        ("threshold", 80, "threshold: Expected `float` <= 1.0"),
+        ("declared", {"tail_steps": 3}, "declared is a dict, not a Declared"),
+        ("declared", Declared("8"), "declared: Expected `int`, got `str` - at `$.tail_steps`"),  # type: ignore[arg-type]
+        ("declared", Declared(-1), "declared: Expected `int` >= 0 - at `$.tail_steps`"),
+        ("chunk", 0, "chunk: Expected `int` >= 1"),
+        ("chunk", True, "chunk: Expected `int | null`, got `bool`"),
+        ("summary_tokens", None, "summary_tokens: Expected `int`, got `null`"),
+        ("tools", ("ctx_search",), "tools is a tuple, not a Tools"),
+        ("tools", Tools(("ctx_dream",)), "tools: Invalid enum value 'ctx_dream'"),  # type: ignore[arg-type]
+        ("tools", Tools(page_tokens=0), "tools: Expected `int` >= 1"),
+        ("options", {"number": 3}, "options is a dict, not a Few"),
+        ("plan", "newest", "plan cannot be called"),
+    ],
+)
+def test_each_member_is_of_its_kind(member: str, value: Any, why: str) -> None:
+    """One that is not would fail where it is used, as a defect of the server."""
+
+    class Odd(Plain):
+        def __init__(self, options: Few) -> None:
+            super().__init__(options)
+            setattr(self, member, value)
+
+    registry = Registry(Catalogue().plus(replace(PLAIN, make=Odd)))
+    with pytest.raises(InvalidEngine) as caught:
+        registry.configured("plain")
+    assert f"engine 'plain' is not a valid engine: {why}" in str(caught.value)
+
+
+def test_a_member_that_raises_is_none() -> None:
+    class Shy(Plain):
+        @property
+        def version(self) -> str:  # type: ignore[override]
+            raise RuntimeError("the password is swordfish")
+
+    registry = Registry(Catalogue().plus(replace(PLAIN, make=Shy)))
+    [refused] = registry.unusable()
+    assert str(refused.why) == "engine 'plain' is not a valid engine: version raises RuntimeError"
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    facts = {"threshold": 2, "chunk": "x", "reach": None}
+    registry = Registry(Catalogue().plus(replace(PLAIN, make=type("Odd", (Plain,), facts))))
+    with pytest.raises(InvalidEngine, match=r"threshold: .*, chunk: .*, reach cannot be called"):
+        registry.configured("plain")
+
+
+def test_every_member_of_the_contract_is_checked() -> None:
+    facts = {field.name for field in msgspec.structs.fields(EngineFacts)}
+    assert {*facts, *METHODS, "options"} == set(MEMBERS) == get_protocol_members(Engine)
+
+
+def test_the_tools_of_the_contract_are_those_of_recall() -> None:
+    assert set(get_args(ToolName)) == set(TOOLS)
 
 
 def test_a_factory_that_raises_makes_no_engine() -> None:
