@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
     )(serve)
     app.command(epilog="Example: contextengine doctor --json")(asks(doctor))
     app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")(health)
+    app.command(epilog="Example: contextengine vacuum --store var/contextengine.db")(asks(vacuum))
     app.command(epilog="Example: contextengine version")(version)
 
 
@@ -128,6 +129,17 @@ def doctor(
 
     if not run(diagnose(where, session, agent, repair, clear_failures, json)):
         raise typer.Exit(1)
+
+
+def vacuum(where: Where) -> None:
+    """Give the space of deleted sessions back to the disk, and overwrite all that is left of them.
+
+    For a store that no server has open: a running one gives space back by itself, in the
+    background.
+    """
+    from contextengine_server.cli.vacuum import vacuum as work
+
+    run(work(where))
 
 
 def health(

@@ -35,6 +35,7 @@ class CachedHeads:
 
         self.open = store.open
         self.health = store.health
+        self.vacuum = store.vacuum
         self.observe = store.observe
         self.changes = store.changes
         self.commit = store.commit

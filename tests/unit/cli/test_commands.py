@@ -16,6 +16,8 @@ from contextengine_server.cli.connection import Where, dialled, explain
 from contextengine_server.cli.engines import parse_options
 from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.serve import parse_settings
+from contextengine_server.cli.vacuum import vacuum
+from contextengine_server.store.sqlite import SqliteStore
 
 ASKING = ("import", "export", "replay", "show", "project", "compact", "status", "watch", "doctor")
 
@@ -126,3 +128,22 @@ def test_a_refusal_is_one_line_with_reason_and_advice() -> None:
     assert busy == "OVERLOADED: too many calls (try again in 0.2 s)"
     gone = explain(Unavailable("closed", code=StatusCode.UNAVAILABLE))
     assert gone.startswith("UNAVAILABLE: closed. The server went away")
+
+
+async def test_vacuum_writes_the_store_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "store.db"
+    with pytest.raises(CommandFailed, match="no database"):
+        await vacuum(Where(store=str(path)))
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        with pytest.raises(CommandFailed, match="is open in this process"):
+            await vacuum(Where(store=str(path)))
+    finally:
+        await store.close()
+    await vacuum(Where(store=str(path)))
+    assert str(path) in capsys.readouterr().out
+    with pytest.raises(CommandFailed, match="give --store"):
+        await vacuum(Where(address="127.0.0.1:1"))

@@ -32,6 +32,10 @@ class MemoryConnection:
         """Answers nothing from now on. Safe twice."""
         self._is_open = False
 
+    async def vacuum(self) -> None:
+        """Python gives back what it can."""
+        self._tables()
+
     async def health(self) -> StoreHealth:
         """How the store is."""
         if not self._is_open:

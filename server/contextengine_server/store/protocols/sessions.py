@@ -45,6 +45,10 @@ class Connection(Protocol):
     async def health(self) -> StoreHealth:
         """How the store is. Raises nothing."""
 
+    async def vacuum(self) -> None:
+        """Finishes every erasure, and gives back all space that can be given back. May take as long
+        as copying the database, and keep writes waiting for that time."""
+
 
 class Heads(Protocol):
     """Where sessions stand."""

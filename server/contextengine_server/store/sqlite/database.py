@@ -181,7 +181,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection that leaves transactions to its user and may change threads. The caller sees to
     one thread at a time."""
     mode = "ro" if read_only else "rwc"
-    return sqlite3.connect(
+    db = sqlite3.connect(
         f"{path.as_uri()}?mode={mode}",
         uri=True,
         timeout=_WAIT_S,
@@ -189,6 +189,12 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=256,
     )
+    if not read_only:
+        # What is deleted is overwritten. Not every build of SQLite does it unasked.
+        db.execute("PRAGMA secure_delete = ON")
+        # Of a new file; an old one changes when it is vacuumed.
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    return db
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:

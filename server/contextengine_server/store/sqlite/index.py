@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, SearchSpan
 
-from . import lookups, passages
+from . import lookups, passages, purge, space
 
 T = TypeVar("T")
 
@@ -19,16 +21,36 @@ class Run(Protocol):
     async def __call__(self, work: Callable[..., T], /, *args: Any) -> T: ...
 
 
+_READER_S = 0.02
+"""How long a reader may take until the log is tried again."""
+
+
+@dataclass(slots=True)
+class _Purge:
+    """A purge that goes on."""
+
+    asked: int
+    """How many were asked for when it began."""
+    tables: list[str]
+    """What is still to be folded."""
+    begins: bool = True
+    """Whether the last of them is yet untouched."""
+    vacuumed: bool = False
+    """Whether the file was written anew."""
+
+
 class SqliteIndex:
     """`SearchIndex` over the tables here. `read` and `write` run work on a reading connection and
-    on the one that writes."""
+    on the one that writes, `alone` on that one outside a transaction."""
 
-    def __init__(self, read: Run, write: Run) -> None:
-        self._read, self._write = read, write
+    def __init__(self, read: Run, write: Run, alone: Run) -> None:
+        self._read, self._write, self._alone = read, write, alone
         self.available = False
         self.noted: Callable[[Scope], None] = lambda scope: None
         self._unfolded = passages.FOLD_AFTER
         self._folding: list[str] = []
+        self._purge: _Purge | None = None
+        self._purging = asyncio.Lock()
 
     async def progress(self, scope: Scope) -> Progress | None:
         """How far the index has come with a session."""
@@ -59,6 +81,8 @@ class SqliteIndex:
         """Erases a little of what is doomed, or folds a little."""
         if await self.erase():
             return True
+        if await self.purge():
+            return True
         if not self.available:
             return False
         if self._unfolded >= passages.FOLD_AFTER:
@@ -76,6 +100,35 @@ class SqliteIndex:
         self._unfolded += 1
         await self._write(lambda db: passages.erase(db, self.available))
         return True
+
+    async def purge(self) -> bool:
+        """One short piece of overwriting what was erased; False where nothing is left of it."""
+        async with self._purging:
+            if self._purge is None:
+                asked = await self._read(purge.asked)
+                if not asked:
+                    return False
+                self._purge = _Purge(asked, list(passages.FTS) if self.available else [])
+            now = self._purge
+            if now.tables:
+                table, begin = now.tables[-1], now.begins
+                now.begins = False
+                if not await self._write(lambda db: purge.fold(db, table, begin=begin)):
+                    now.tables.pop()
+                    now.begins = True
+                return True
+            if not now.vacuumed and await self._read(space.taken) <= space.TINY:
+                await self._alone(space.vacuum)
+                now.vacuumed = True
+                return True
+            if not now.vacuumed and await self._write(space.give_back):
+                return True
+            if not await self._alone(space.truncate_log):
+                await asyncio.sleep(_READER_S)
+                return True
+            await self._write(lambda db: purge.done(db, now.asked, vacuumed=now.vacuumed))
+            self._purge = None
+            return await self._read(purge.asked) > 0
 
     async def count(self, spans: Sequence[SearchSpan], lanes: Sequence[Lane]) -> list[int]:
         """How many documents each lane matches."""

@@ -32,6 +32,7 @@ from contextengine_server.store.search import (
 from contextengine_server.store.sql.columns import named
 from contextengine_server.store.words import spread
 
+from . import purge
 from .reads import snapshot
 
 TABLES = {
@@ -111,6 +112,7 @@ def prepare(db: sqlite3.Connection) -> bool:
     had, because this SQLite has no FTS5 or the file is damaged there. That is no reason not to
     start."""
     try:
+        purge.prepare(db)
         if not _sound(db):
             _make(db)
         return True
@@ -255,6 +257,7 @@ def erase(db: sqlite3.Connection, available: bool) -> None:
                 break
         if not passages:
             db.execute(FORGET, {"number": number})
+            purge.ask(db)
             continue
         take_out = "INSERT INTO {0} ({0}, rowid, text) VALUES ('delete', ?, ?)"
         db.executemany(take_out.format("search_words"), [(n, spread(t)) for n, t in passages])

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -37,7 +38,7 @@ from contextengine_server.store.rows import (
 from contextengine_server.store.search import SearchIndex
 from contextengine_server.store.sql.migrations import HEAD
 
-from . import database, passages, reads, writes
+from . import database, passages, purge, reads, space, writes
 from .guards import SqliteGuards
 from .index import SqliteIndex
 from .model_leases import SqliteModelLeases
@@ -69,6 +70,13 @@ def _appends(change: Commit) -> bool:
     )
 
 
+_LOG_TRIES = 100
+_LOG_PAUSE_S = 0.02
+"""How often, and after what pause, the log is emptied until no reader is in the way."""
+_PURGE_S = 1.0
+"""How long a deletion waits until what it erased is overwritten."""
+
+
 class _Open:
     """What an open store holds."""
 
@@ -77,6 +85,7 @@ class _Open:
         try:
             database.prepare(path)
             writing = database.connect_writer(path)
+            space.prepare(writing, path)
             self.searchable = passages.prepare(writing)
             self.writer = Writer(writing, loop)
             self.readers = Readers([database.connect_reader(path) for _ in range(_READERS)])
@@ -107,7 +116,8 @@ class SqliteStore:
         self._path = Path(path).resolve()
         self._open: _Open | None = None
         self._observers: list[Observer] = []
-        self.index: SearchIndex = SqliteIndex(self._read, self._write)
+        self._index = SqliteIndex(self._read, self._write, self._alone)
+        self.index: SearchIndex = self._index
         self.guards: Guards = SqliteGuards(self._read, self._write)
         self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
@@ -136,6 +146,7 @@ class SqliteStore:
             facts["journal"] = await self._read(
                 lambda db: str(db.execute("PRAGMA journal_mode").fetchone()[0])
             )
+            facts["vacuum"] = await self._read(space.vacuum_wanted)
             facts["bytes"] = str(self._path.stat().st_size)
             facts["log_bytes"] = str(self._path.with_name(self._path.name + "-wal").stat().st_size)
             disk = os.statvfs(self._path)
@@ -146,6 +157,17 @@ class SqliteStore:
         if failure:
             return StoreHealth(False, f"the last write failed: {failure}", facts, _ADVICE)
         return StoreHealth(True, "open", facts)
+
+    async def vacuum(self) -> None:
+        """Overwrites what was erased, then writes the file anew without gaps."""
+        while await self.index.erase() or await self._index.purge():
+            pass
+        await self._alone(space.vacuum)
+        await self._write(lambda db: purge.done(db, 0, vacuumed=True))
+        for _ in range(_LOG_TRIES):
+            if await self._alone(space.truncate_log):
+                break
+            await asyncio.sleep(_LOG_PAUSE_S)
 
     def observe(self, observer: Observer) -> None:
         """From now on, tells of what was written."""
@@ -168,6 +190,9 @@ class SqliteStore:
         then: Callable[[T], None] = lambda result: None,
     ) -> T:
         return await self._opened().writer.submit(work, then)
+
+    async def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._opened().writer.submit(work, lambda result: None, alone=True)
 
     # Sessions
 
@@ -208,6 +233,8 @@ class SqliteStore:
     def _erased(self, scopes: Sequence[Scope]) -> None:
         for observer in self._observers:
             observer.erased(scopes)
+        for scope in scopes:
+            self.index.noted(scope)  # there is something to tidy up
 
     async def list_sessions(
         self,
@@ -254,6 +281,11 @@ class SqliteStore:
         deleted = await self._write(delete, forget)
         while await self.index.erase():
             pass  # in pieces, so that nobody else's write waits for all of them
+        # A large index is done in the background, so that nobody waits for it.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PURGE_S):
+                while await self._index.purge():
+                    pass
         return deleted
 
     # Messages and summaries

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import structlog
@@ -39,8 +40,13 @@ class _Job:
     future: asyncio.Future[Any]
     append: Commit | None = None
     """Set where the work is this usual commit, which can be written together with others."""
+    alone: bool = False
+    """True where the work cannot be done within a transaction."""
     result: Any = None
     error: Exception | None = None
+
+
+_ALONE = attrgetter("alone")
 
 
 class Writer:
@@ -71,14 +77,16 @@ class Writer:
         work: Callable[[sqlite3.Connection], T],
         then: Callable[[T], None],
         append: Commit | None = None,
+        *,
+        alone: bool = False,
     ) -> asyncio.Future[T]:
         """Queues a write. `then` runs on the loop after it is durable, whether or not anyone still
         waits for the future.
 
         `append`: the commit that `work` writes, where it is a usual one: a head brought on, and
-        messages."""
+        messages. `alone`: outside any transaction, with nothing else."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, then, future, append))
+        self._queue.put(_Job(work, then, future, append, alone))
         return future
 
     async def stop(self) -> None:
@@ -100,12 +108,26 @@ class Writer:
                 else:
                     going = False
             if jobs:
-                if self._transact(jobs, guarded=False) is not None:
-                    self._write_apart(jobs)
+                for alone, some in groupby(jobs, key=_ALONE):
+                    group = list(some)
+                    if alone:
+                        self._do(group)
+                    elif self._transact(group, guarded=False) is not None:
+                        self._write_apart(group)
                 # A closed loop has nobody left who waits.
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(_answer, jobs)
         self._db.close()
+
+    def _do(self, jobs: Sequence[_Job]) -> None:
+        """Work that cannot be done within a transaction."""
+        for job in jobs:
+            try:
+                job.result = job.work(self._db)
+            except sqlite3.Error as error:
+                job.error = StoreUnavailable(f"the database cannot be written now: {told(error)}")
+            except Exception as error:
+                job.error = error
 
     def _write_apart(self, jobs: Sequence[_Job]) -> None:
         """Writes a group that could not be written in one go; afterwards each job has its result or

@@ -41,7 +41,7 @@ from contextengine_server.store.sql.columns import (
     updated_values,
 )
 
-from . import passages, reads
+from . import passages, purge, reads
 from .statements import SQL
 
 
@@ -189,6 +189,7 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
     for statement in SQL.heads.delete_rest:
         db.execute(statement, names)
     passages.doom(db, scope)
+    purge.ask(db)
     return messages, summaries
 
 

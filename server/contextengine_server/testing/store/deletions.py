@@ -97,6 +97,17 @@ class DeletionCases(StoreCase):
         assert await pens["apart"].sequences() == [1, 2]
         assert await pens["foreign"].sequences() == [1]
 
+    async def test_vacuuming_keeps_what_is_there(self, store: Store) -> None:
+        pen = Pen(store)
+        await pen.write(count=3, summaries=[summary("a", 1, 2)])
+        await Pen(store, SCOPE._replace(session="gone")).write(count=3)
+        await store.delete(SCOPE._replace(session="gone"), expected_revision=None, cascade=False)
+        before = await store.messages(SCOPE), await store.summaries(SCOPE)
+        await store.vacuum()
+        assert (await store.messages(SCOPE), await store.summaries(SCOPE)) == before
+        await pen.write(count=1)
+        assert await store.head(SCOPE) == pen.head
+
     async def test_who_stood_on_an_earlier_life_does_not_stand_on_this_one(
         self, store: Store
     ) -> None:
