@@ -372,7 +372,9 @@ type AssembleRequest struct {
 	Prompt []*Part `protobuf:"bytes,8,rep,name=prompt,proto3" json:"prompt,omitempty"`
 	// This turn's prompt, where it is stored: its host id. Empty: the newest user message. Excludes `prompt`.
 	CurrentMessageId string `protobuf:"bytes,9,opt,name=current_message_id,json=currentMessageId,proto3" json:"current_message_id,omitempty"`
-	// What the harness measured. It moves triggers, never the budget. Absent: not measured.
+	// The whole prompt as the harness measured it, system prompt and tools included, in the model's tokens. What is known
+	// to stand outside the messages is taken off before it is compared. It moves triggers, never the budget. Absent: not
+	// measured.
 	CurrentTokenCount *int64 `protobuf:"varint,10,opt,name=current_token_count,json=currentTokenCount,proto3,oneof" json:"current_token_count,omitempty"`
 	// The names of the tools that the model may call.
 	AvailableTools []string `protobuf:"bytes,11,rep,name=available_tools,json=availableTools,proto3" json:"available_tools,omitempty"`

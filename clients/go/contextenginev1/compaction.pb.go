@@ -94,7 +94,9 @@ type CompactRequest struct {
 	Force bool `protobuf:"varint,6,opt,name=force,proto3" json:"force,omitempty"`
 	// Why it is forced: `manual`, `preflight_required`, `overflow`, `timeout_recovery`, or the harness's word.
 	ForceReason string `protobuf:"bytes,7,opt,name=force_reason,json=forceReason,proto3" json:"force_reason,omitempty"`
-	// What the harness measured, in the model's tokens. Absent: not measured.
+	// The whole prompt as the harness measured it, system prompt and tools included, in the model's tokens. What is known
+	// to stand outside the messages is taken off before it is compared. It moves triggers, never the budget. Absent: not
+	// measured.
 	CurrentTokenCount *int64 `protobuf:"varint,8,opt,name=current_token_count,json=currentTokenCount,proto3,oneof" json:"current_token_count,omitempty"`
 	// What the summary should keep in sight (a focus topic, custom instructions). It steers the summary and never appears in
 	// an assembly. At most 800 code points are used. Empty: nothing in particular.

@@ -604,7 +604,9 @@ type AfterTurnRequest struct {
 	RuntimeSettings *RuntimeSettings `protobuf:"bytes,9,opt,name=runtime_settings,json=runtimeSettings,proto3" json:"runtime_settings,omitempty"`
 	// What the host saw of the prompt cache.
 	PromptCache *PromptCache `protobuf:"bytes,10,opt,name=prompt_cache,json=promptCache,proto3" json:"prompt_cache,omitempty"`
-	// What the harness measured. It moves triggers. Absent: not measured.
+	// The whole prompt as the harness measured it, system prompt and tools included, in the model's tokens. What is known
+	// to stand outside the messages is taken off before it is compared. It moves triggers, never the budget. Absent: not
+	// measured.
 	CurrentTokenCount *int64 `protobuf:"varint,11,opt,name=current_token_count,json=currentTokenCount,proto3,oneof" json:"current_token_count,omitempty"`
 	// Makes messages without ids safe to send twice where there is no advancement key. At most 256 bytes.
 	RequestId string `protobuf:"bytes,12,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

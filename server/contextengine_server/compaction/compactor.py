@@ -48,6 +48,7 @@ from contextengine_server.engines.contract import (
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address
+from contextengine_server.session.assembly.pressure import with_uncounted
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.selection import Selection
@@ -186,10 +187,11 @@ class Compactor(msgspec.Struct, frozen=True):
     ) -> bool:
         """True where the goal is reached: below the threshold, or the next assembly need evict
         nothing."""
+        tokens = view.view_tokens() + wanted.uncounted
         if wanted.to_threshold and engine.threshold:
-            return view.view_tokens() <= wanted.available * engine.threshold
+            return tokens <= wanted.available * engine.threshold
         said = encoding.text_tokens(engine.addition(view.summaries))
-        return view.view_tokens() <= cell(max(0, wanted.available - said))
+        return tokens <= cell(max(0, wanted.available - said))
 
     def next_step(
         self,
@@ -208,7 +210,7 @@ class Compactor(msgspec.Struct, frozen=True):
             force=not over
             and (forced or (wanted.force and bool(view.view_tokens() > wanted.available))),
             to_threshold=wanted.to_threshold,
-            measured=None if over else wanted.measured,
+            measured=None if over else with_uncounted(view, wanted.uncounted),
             floor=session.encoding.summary_floor,
             capacity=self.summaries.capacity(session.scope, engine, view),
             reached=over,

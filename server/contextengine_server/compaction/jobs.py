@@ -199,7 +199,7 @@ class Background:
                 raw.get("available") or available_of(session, self._budgets),
                 force=raw.get("force", False),
                 to_threshold=raw.get("to_threshold", True),
-                measured=raw.get("measured"),
+                uncounted=raw.get("uncounted", 0),
                 focus=raw.get("focus", ""),
                 passes=MAX_PASSES if asked else PASSES,
             )

@@ -37,22 +37,22 @@ class CompactionQueue(msgspec.Struct, frozen=True):
         available: int,
         cause: str = "",
         *,
-        measured: int | None = None,
+        uncounted: int = 0,
         asked: CompactionRequest | None = None,
     ) -> bool:
         """Records that a compaction is owed, for what a call's budget leaves, and wakes a worker.
-        `measured`: the tokens that the harness measured, which made it due. `asked`: a host asked
+        `uncounted`: what the harness measured beyond what is counted here. `asked`: a host asked
         for this.
 
         False where none is: one was tried in vain, and nothing has changed since.
         """
         session = self.cache.find(scope)
-        payload: dict[str, object] = {"available": available, "measured": measured}
+        payload: dict[str, object] = {"available": available, "uncounted": uncounted}
         if asked is not None:
             payload |= {
                 "force": asked.force,
                 "to_threshold": asked.to_threshold,
-                "measured": asked.measured,
+                "uncounted": asked.uncounted,
                 "focus": asked.focus[:MAX_FOCUS],
                 "generation": (
                     session.head.generation

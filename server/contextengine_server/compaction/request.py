@@ -24,7 +24,8 @@ class CompactionRequest(msgspec.Struct, frozen=True):
     available: int
     force: bool = False
     to_threshold: bool = False
-    measured: int | None = None
+    uncounted: int = 0
+    """What the harness measured beyond what is counted here (`session.assembly.pressure`)."""
     focus: str = ""
     passes: int = MAX_PASSES
 

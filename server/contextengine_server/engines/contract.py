@@ -28,7 +28,8 @@ class CompactionGoal(msgspec.Struct, frozen=True):
     to_threshold: bool = False
     """Enough once the view is below the engine's threshold; else once it fits `available`."""
     measured: int | None = None
-    """The view's tokens as the harness measured them."""
+    """The view's tokens as the harness would measure them, without what stands outside the
+    messages. None: they are as we count them."""
     floor: int = 0
     """What the smallest possible summary costs: nothing smaller is worth compacting."""
     capacity: int | None = None

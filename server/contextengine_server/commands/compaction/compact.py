@@ -31,6 +31,7 @@ from contextengine_server.session.assembly.budget import (
     available_of,
     counted_spec,
 )
+from contextengine_server.session.assembly.pressure import uncounted_in
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.selection import Selection
@@ -55,7 +56,7 @@ class CompactCall(msgspec.Struct, frozen=True):
     force: bool = False
     to_threshold: bool = False
     measured: int | None = None
-    """The view's tokens as the harness measured them, in the model's tokens."""
+    """The whole prompt as the harness measured it, in the model's tokens."""
     focus: str = ""
     propose_only: bool = False
     return_list: bool = False
@@ -126,11 +127,12 @@ class Compact(msgspec.Struct, frozen=True):
         async with self.sessions.open(address.scope) as session:
             _require_revision(call, session.require())
             factor = session.state.model.factor
+            available = available_of(session, self.budgets, spec)
             wanted = CompactionRequest(
-                available=available_of(session, self.budgets, spec),
+                available=available,
                 force=call.force,
                 to_threshold=call.to_threshold,
-                measured=None if call.measured is None else round(call.measured / factor),
+                uncounted=uncounted_in(call.measured, session, engine, spec, available),
                 focus=call.focus,
             )
             if not engine.owns_compaction and COMPACTS in session.state.capabilities:

@@ -22,6 +22,7 @@ from contextengine_server.session.assembly.budget import (
     available_of,
     counted_spec,
 )
+from contextengine_server.session.assembly.pressure import uncounted_in, with_uncounted
 from contextengine_server.session.model import Report, meter_usage, noting
 from contextengine_server.session.receipt import Request, Written
 from contextengine_server.session.selection import Selection
@@ -48,7 +49,7 @@ class Turn(msgspec.Struct, frozen=True):
     report: Report | None = None
     budget: BudgetSpec = BudgetSpec()
     measured: int | None = None
-    """The next prompt's tokens as the harness measured them, in the model's tokens."""
+    """The whole prompt as the harness measured it, in the model's tokens."""
     cause: str = ""
 
 
@@ -106,27 +107,25 @@ class AfterTurn(msgspec.Struct, frozen=True):
                 return TurnDone(written, queued=False)
             if report is not None:
                 meter_usage(self.meters, report)
-            factor = session.state.model.factor
-            measured = None if turn.measured is None else round(turn.measured / factor)
-            due = self._due(engine, session, available, measured)
+            more = uncounted_in(turn.measured, session, engine, budget, available)
+            due = self._due(engine, session, available, more)
         if not due:
             return TurnDone(written, queued=False)
         if engine.defers:
-            queued = await self.queue.add(scope, available, turn.cause, measured=measured)
+            queued = await self.queue.add(scope, available, turn.cause, uncounted=more)
             return TurnDone(written, queued)
         async with self.sessions.open(scope) as session, session.compaction:
-            wanted = CompactionRequest(
-                available, to_threshold=True, measured=measured, passes=PASSES
-            )
+            wanted = CompactionRequest(available, to_threshold=True, uncounted=more, passes=PASSES)
             with CURRENT.get().span("compact") as span, under(span):
                 describe(span, await self.compactor.compact(address, engine, wanted))
             written.revision = session.revision
         return TurnDone(written, queued=False)
 
-    def _due(self, engine: Engine, session: Session, available: int, measured: int | None) -> bool:
+    def _due(self, engine: Engine, session: Session, available: int, more: int) -> bool:
         """Whether a compaction is due. What the turn brought is stored: that the engine fails is
         said where it is asked for something."""
         try:
+            measured = with_uncounted(session.view, more)
             due = not session.state.held and engine.due(session.view, available, measured)
             self.selection.failures.succeeded(session.scope.tenant, engine.id, "after turn")
             return due

@@ -10,7 +10,6 @@ from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
-from contextengine_server.session.assembly.plan import in_reference
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import Trace
@@ -70,7 +69,7 @@ class Assemble(msgspec.Struct, frozen=True):
                 view.scope,
                 assembly.available,
                 call.trace.traceparent(),
-                measured=in_reference(call.measured, assembly.budget),
+                uncounted=assembly.uncounted,
             )
         return reply
 

@@ -94,6 +94,8 @@ class Assembly(msgspec.Struct, frozen=True):
     stored: Sequence[Stored]
     due: bool
     """True where the engine wants a compaction."""
+    uncounted: int
+    """What the harness measured beyond what is counted here."""
     available: int
     """What the budget leaves for items, before it is rounded to its cell."""
     method: str

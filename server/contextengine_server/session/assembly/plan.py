@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import msgspec
 
-from contextengine_server.context.budget import Budget, cell
+from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
@@ -28,6 +28,7 @@ from contextengine_server.session.assembly.assembly import (
 )
 from contextengine_server.session.assembly.epoch import epoch_of
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
+from contextengine_server.session.assembly.pressure import messages_in, uncounted, with_uncounted
 from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected, Selection
@@ -123,7 +124,12 @@ class Planner(msgspec.Struct, frozen=True):
         if tokens > room:
             outcome = OVER_BUDGET
         self.meters.assembled[outcome].value += 1
-        measured = in_reference(call.measured, budget)
+        more = 0
+        if call.measured is not None:
+            factor, outside = budget.factor, call.budget.outside
+            measured = messages_in(call.measured, outside, session.state.model, factor)
+            measured -= addition_tokens + call.prompt_tokens
+            more = uncounted(measured, view, engine, max(1, room))
         made = Assembly(
             view=view,
             plan=plan,
@@ -144,7 +150,8 @@ class Planner(msgspec.Struct, frozen=True):
             outcome=outcome,
             outcome_reason=subject.reason,
             stored=subject.stored,
-            due=not subject.reason and engine.due(view, max(1, room), measured),
+            due=not subject.reason and engine.due(view, max(1, room), with_uncounted(view, more)),
+            uncounted=more,
             available=max(1, room),
             method=session.encoding.counter.method,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
@@ -196,8 +203,3 @@ def _tokens(engine: Engine, plan: Plan, view: View) -> int:
         if broken is not None:
             raise lawless(engine.id, broken) from error
         raise
-
-
-def in_reference(measured: int | None, budget: Budget) -> int | None:
-    """Tokens that a harness measured in its model's, in the reference encoding."""
-    return None if measured is None else round(measured / budget.factor)

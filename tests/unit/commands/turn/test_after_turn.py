@@ -83,9 +83,11 @@ async def test_a_compaction_that_is_due_is_queued(server: Server) -> None:
 async def test_below_the_threshold_nothing_is_due_unless_the_harness_measured_more(
     server: Server,
 ) -> None:
-    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6)))
+    budget = BudgetSpec(message_tokens=12_000)
+    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=budget))
     assert not done.queued
-    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(7, 1), measured=10**6))
+    turn = Turn(turns(7, 1), budget=budget, measured=9_500)
+    done = await server.context.after_turn.run(TENANT, S1, turn)
     assert done.queued
 
 

@@ -407,7 +407,9 @@ export type AfterTurnRequest = Message<"contextengine.v1.AfterTurnRequest"> & {
   promptCache?: PromptCache | undefined;
 
   /**
-   * What the harness measured. It moves triggers. Absent: not measured.
+   * The whole prompt as the harness measured it, system prompt and tools included, in the model's tokens. What is known
+   * to stand outside the messages is taken off before it is compared. It moves triggers, never the budget. Absent: not
+   * measured.
    *
    * @generated from field: optional int64 current_token_count = 11;
    */
