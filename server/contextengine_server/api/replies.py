@@ -196,9 +196,10 @@ def metrics(assembly: Assembly) -> out.AssembleMetrics:
     """Counts that cost nothing to know."""
     view, compacted, messages = assembly.view, 0, 0
     loaded = view.view_tokens()
-    for one in view.summaries:
-        compacted += one.covered_tokens
-        messages += one.message_count
+    for segment in assembly.plan.segments:
+        if isinstance(segment, Summarized):  # what a summary that is not shown covers is evicted
+            compacted += segment.summary.covered_tokens
+            messages += segment.summary.message_count
     return out.AssembleMetrics(
         tokens_loaded=loaded,
         tokens_evicted=max(0, loaded - assembly.tokens),

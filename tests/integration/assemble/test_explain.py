@@ -176,3 +176,18 @@ async def test_a_message_with_results_for_several_steps(
         assert kinds(reply)["mixed"] == "KEPT"
         rows = await shared.rows(session)
         assert [d.sequence for d in reply.decisions] == [row.sequence for row in rows]
+
+
+async def test_every_message_counts_once(shared: House, session: t.SessionRef) -> None:
+    """What a summary stands for is compacted where it is shown, and evicted where it is not."""
+    await quiet(shared, session)
+    await store(shared, session, talk(40, 40))
+    await shared.client.compact(session, force=True, budget=budget(1_500))
+    hidden = 0
+    for size in (8_000, 2_000, 1_200, 700, 400):
+        reply = await ask(shared, session, budget=budget(size), explain=True)
+        shown = len({item.origin.sequence for item in reply.items} - {0})
+        said = reply.metrics
+        assert shown + said.messages_evicted + said.messages_compacted == 80, size
+        hidden += said.messages_evicted > 0
+    assert hidden

@@ -91,6 +91,18 @@ async def test_it_answers_what_it_did(shared: House, session: t.SessionRef, engi
     assert ids_of(await shared.rows(session)) == ids_of(talk(20))
 
 
+async def test_what_is_kept_first_does_not_depend_on_what_is_in_memory(
+    shared: House, session: t.SessionRef, engine: str
+) -> None:
+    await long(shared, session, engine, turns=400, words=200)
+    warm = await compact(shared, session, budget=budget(10_000_000))
+    await shared.client.dispose_session(session)
+    await ask(shared, session, budget=budget(2_000))
+    cold = await compact(shared, session, budget=budget(10_000_000))
+    assert (warm.compacted, cold.compacted) == (False, False)
+    assert cold.first_kept_sequence == warm.first_kept_sequence == 1
+
+
 async def test_over_budget_then_compact_then_it_fits(
     shared: House, session: t.SessionRef, engine: str
 ) -> None:

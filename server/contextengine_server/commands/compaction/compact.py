@@ -240,12 +240,18 @@ class Compact(msgspec.Struct, frozen=True):
         return CompactDone(done, factor, head.generation, session.revision, first)
 
     async def _first_kept(self, session: Session) -> int:
-        """The first sequence behind the summaries; 0 where nothing follows them."""
+        """The first sequence behind the summaries, or else behind what leads the session; 0 where
+        nothing follows."""
         view = session.view
-        if not view.summaries:
-            follows = view.steps > view.leading and view.holds(view.leading)
-            return view.atom(view.leading).first if follows else 0
-        row = await self.store.atom_from(session.scope, view.summaries[-1].span_end)
+        if view.summaries:
+            behind = view.summaries[-1].span_end
+        elif view.steps <= view.leading:
+            return 0
+        elif view.holds(view.leading):
+            return view.atom(view.leading).first
+        else:
+            behind = view.atom(view.leading - 1).end if view.leading else 0
+        row = await self.store.atom_from(session.scope, behind)
         return row.sequence if row is not None else 0
 
     async def _known(self, scope: Scope, request: Request | None) -> bytes | None:
