@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Hashable, Sequence
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
@@ -112,8 +113,7 @@ class Remembered(Generic[K, V]):
     """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._values: OrderedDict[K, V] = OrderedDict()
+        self._values: LRUCache[K, V] = LRUCache(capacity)
         self._reading: dict[K, object] = {}
 
     def __len__(self) -> int:
@@ -123,9 +123,6 @@ class Remembered(Generic[K, V]):
         """What a commit made of it, or a read that no commit has overtaken."""
         self._reading.pop(key, None)
         self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._capacity:
-            self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
         """It is gone, or no longer known."""
@@ -139,10 +136,7 @@ class Remembered(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value, where it is in memory."""
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
+        return self._values.get(key)
 
     async def read(self, key: K, reading: Awaitable[V | None]) -> V | None:
         """The value that is being read, which is kept unless the key is changed meanwhile. What is
