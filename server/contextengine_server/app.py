@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
+
+import msgspec
 
 from contextengine_server import metric_readers
 from contextengine_server.api.pipeline.auth import TokenGrant
@@ -60,8 +61,7 @@ MILLISECOND = timedelta(milliseconds=1)
 log = get_logger("contextengine.app")
 
 
-@dataclass(slots=True)
-class App:
+class App(msgspec.Struct, frozen=True):
     """A running service."""
 
     settings: Settings

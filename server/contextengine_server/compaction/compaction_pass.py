@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
+import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
@@ -27,8 +27,7 @@ summaryMaxOverageFactor (src/db/config.ts)."""
 CUT = "\n[cut here: the summary was longer than it may be; what it stands for can be expanded]"
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class Pass:
+class Pass(msgspec.Struct, frozen=True, eq=False):
     """A summary to be made: its step, and what it stands for. Nothing here changes when the session
     goes on."""
 

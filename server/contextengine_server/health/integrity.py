@@ -62,8 +62,7 @@ class IntegrityReport:
     issues: list[Issue] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Truth:
+class _Truth(msgspec.Struct, frozen=True):
     """What the head and the rows should say, worked out from the messages."""
 
     messages: int
@@ -73,8 +72,7 @@ class _Truth:
     state: SessionState
 
 
-@dataclass(slots=True)
-class _Look:
+class _Look(msgspec.Struct, frozen=True):
     """What one look at a session saw."""
 
     head: SessionHead

@@ -9,7 +9,6 @@ encoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
@@ -335,13 +334,12 @@ class ModelJob(msgspec.Struct, frozen=True):
     """What came of it, opaque here; empty once it was taken."""
 
 
-@dataclass(slots=True)
-class StoreHealth:
+class StoreHealth(msgspec.Struct, frozen=True):
     """How the store is."""
 
     ok: bool
     detail: str
-    facts: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
     """Whatever its kind of store has to say, by name. `bytes` and `free_bytes` are what it takes
     and what is left."""
     advice: str = ""
