@@ -13,7 +13,7 @@ from contextengine_proto.v1 import engines_pb2 as pb
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api import replies
 from contextengine_server.api.messages import ref_of, request_id
-from contextengine_server.api.pipeline.auth import Caller, Role, authorize
+from contextengine_server.api.pipeline.auth import Caller, CallerRole, authorize
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.commands.engines.list import EngineStatus
 from contextengine_server.commands.engines.scope import scope_of
@@ -67,7 +67,7 @@ class EnginesService:
         if request.clear_failures:
             authorize(call.caller, call.rpc.method)
         ref = ref_of(request.session) if request.HasField("session") else None
-        operator = call.caller.role is Role.OPERATOR
+        operator = call.caller.role is CallerRole.OPERATOR
         checks = await self._commands.doctor.run(
             call.caller.tenant,
             ref,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextengine_proto.v1 import assemble_pb2 as out
 from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.messages import stored_message
-from contextengine_server.api.pipeline.auth import Caller, Role
+from contextengine_server.api.pipeline.auth import Caller, CallerRole
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
@@ -51,7 +51,7 @@ def failure(failed: Failure, caller: Caller) -> lifecycle_pb2.EngineFailure:
     said = lifecycle_pb2.EngineFailure(
         engine_id=failed.engine_id,
         operation=failed.operation,
-        reason=failed.reason if caller.role is Role.OPERATOR else failed.how,
+        reason=failed.reason if caller.role is CallerRole.OPERATOR else failed.how,
         count=failed.count,
     )
     said.time.FromMilliseconds(failed.time_ms)

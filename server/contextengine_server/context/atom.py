@@ -8,7 +8,7 @@ from .message import Entry, Slot
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class AtomCall:
     """A tool call and where its result is shown."""
 
     id: str
@@ -36,7 +36,7 @@ class Atom:
     tokens: int = 0
     slots: list[Slot] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[AtomCall] = field(default_factory=list)
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
     closed: bool = False
     """True once anything but results followed: calls that stood open by then are abandoned."""
@@ -56,7 +56,7 @@ class Atom:
         return self.start + self.tokens
 
     @property
-    def open(self) -> list[Call]:
+    def open(self) -> list[AtomCall]:
         """Calls without a result."""
         return [call for call in self.calls if not call.answered]
 
@@ -74,7 +74,7 @@ class Atom:
         """A copy to work on, so that memory changes only after the commit."""
         return Atom(
             self.step, self.start, self.first, self.tokens, list(self.slots), list(self.entries),
-            [Call(c.id, c.entry, c.index, c.answered) for c in self.calls], list(self.dropped),
+            [AtomCall(c.id, c.entry, c.index, c.answered) for c in self.calls], list(self.dropped),
             self.closed, self.user, self.pinned, self.leading, self.growing, self.note,
         )  # fmt: skip
 

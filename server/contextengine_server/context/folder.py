@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .atom import Atom, Call
+from .atom import Atom, AtomCall
 from .carried import FoldState
 from .extension import EntryFacts, Extension, NeedsHistory
 from .message import Entry, Form, Role, Shaper, Traits
@@ -243,7 +243,7 @@ class Folder:
     def call(atom: Atom, entry: Entry) -> None:
         """The message's calls stand open from now on."""
         atom.calls += [
-            Call(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)
+            AtomCall(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)
         ]
 
     def drop(self, entry: Entry, rule: str) -> None:

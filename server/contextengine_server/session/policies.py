@@ -17,7 +17,7 @@ from contextengine_server.errors import InvalidField
 from contextengine_server.summarize import BreakerLimits, SpendLimits, SummaryPolicy
 
 
-class Options(msgspec.Struct, frozen=True):
+class AssignedOptions(msgspec.Struct, frozen=True):
     """Options as they are assigned: an engine's own, and those of the policy. Each holds what was
     given and nothing else."""
 
@@ -60,7 +60,7 @@ class Policies:
         """The same, as the summarizers read it."""
         return policy_of(self.settings(layers))
 
-    def parted(self, options: Mapping[str, Any], model: type[BaseModel]) -> Options:
+    def parted(self, options: Mapping[str, Any], model: type[BaseModel]) -> AssignedOptions:
         """What an operator gave as options, parted: the policy stands under `summarizer`, or under
         the names that the dag had for it before, unless the engine's model has such an option
         itself. Raises InvalidField where the policy's part is wrong; the engine's is not looked at.
@@ -78,7 +78,7 @@ class Policies:
         if renamed.problems:
             raise InvalidField("options_json", str(OptionsError(renamed.problems)))
         policy = asked.model_dump(mode="json", exclude_unset=True)
-        return Options(own | renamed.rest, policy, renamed.given)
+        return AssignedOptions(own | renamed.rest, policy, renamed.given)
 
     def _merged(self, layers: bytes) -> PolicySettings:
         values: dict[str, Any] = self._configured

@@ -18,7 +18,7 @@ from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.failures import Failure, Failures, engine_failed, how, reason
-from contextengine_server.session.policies import Options, Policies
+from contextengine_server.session.policies import AssignedOptions, Policies
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
 from contextengine_server.summarize import SummaryPolicy
@@ -178,7 +178,9 @@ class Selection:
             self.registry.engine(choice.engine_id, options), choice.source, choice.options_source
         )
 
-    async def assign(self, scope: Scope, engine_id: str, target: str, options: Options) -> None:
+    async def assign(
+        self, scope: Scope, engine_id: str, target: str, options: AssignedOptions
+    ) -> None:
         """Records an operator's choice: the engine (empty: as inherited), options of the engine
         `target` by their Python names, and the policy. The session's next run uses it."""
         parts = {target: options.engine, GROUP: options.policy}

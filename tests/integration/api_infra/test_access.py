@@ -23,8 +23,8 @@ from contextengine_proto.v1 import (
 from contextengine_server.api.pipeline import contract
 from contextengine_server.api.pipeline.auth import (
     Caller,
+    CallerRole,
     ConfigurationError,
-    Role,
     TokenGrant,
     hash_token,
 )
@@ -49,7 +49,7 @@ async def test_without_credentials_the_caller_is_the_operator_of_the_default_ten
     async with house() as h:
         await h.engine.Assemble(REQUEST, metadata=(("x-note", "seen"),))
         call = h.seen.calls[0]
-        assert call.caller == Caller("default", Role.OPERATOR)
+        assert call.caller == Caller("default", CallerRole.OPERATOR)
         assert ("x-note", "seen") in call.metadata
 
 
@@ -59,9 +59,9 @@ async def test_a_token_names_tenant_and_role():
         await h.engine.Assemble(REQUEST, metadata=bearer("an operator's token"))
         await h.engine.Assemble(REQUEST, metadata=(("authorization", "bearer a runtime's token"),))
     assert [call.caller for call in h.seen.calls] == [
-        Caller("acme", Role.RUNTIME),
-        Caller("acme", Role.OPERATOR),
-        Caller("acme", Role.RUNTIME),
+        Caller("acme", CallerRole.RUNTIME),
+        Caller("acme", CallerRole.OPERATOR),
+        Caller("acme", CallerRole.RUNTIME),
     ]
 
 

@@ -15,7 +15,7 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.legacy import LegacyOptions
 from contextengine_server.errors import InvalidField
-from contextengine_server.session.policies import Options, Policies, policy_of
+from contextengine_server.session.policies import AssignedOptions, Policies, policy_of
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.models.openai import Endpoint
 
@@ -104,7 +104,7 @@ def test_what_an_operator_gives_is_parted_whatever_the_engine(model: type[BaseMo
         },
         model,
     )
-    assert parted == Options(
+    assert parted == AssignedOptions(
         {"anOption": 3},
         {"model": "a:b", "breaker": {"reset_timeout": "PT2S"}, "fallbacks": ["c"]},
         {"summarizer.model": "compactionModel"},

@@ -9,8 +9,8 @@ from contextengine_server.context.budget import Budget, BudgetRules
 from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
+    BudgetModel,
     BudgetSpec,
-    Target,
     available_of,
     budget_of,
     counted_spec,
@@ -25,7 +25,7 @@ from tests.unit.commands.house import scope
 
 NOTHING_KEPT = BudgetRules(output_reserve=0, margin_ratio=0.0, margin_floor=0, rot_ratio=0.0)
 DEFAULTS = BudgetDefaults(window=50_000, rules=NOTHING_KEPT)
-AIM = Target("m", "p", 1.0, None, 0)
+AIM = BudgetModel("m", "p", 1.0, None, 0)
 PARTS = (
     "message_tokens",
     "window",
@@ -67,7 +67,7 @@ def session(model: str = "", provider: str = "", facts: ModelFacts | None = None
 )
 def test_the_smallest_window_binds_and_says_where_it_is_from(
     spec: int | None,
-    aim: Target,
+    aim: BudgetModel,
     defaults: BudgetDefaults,
     window: int,
     source: str,
@@ -178,7 +178,7 @@ def test_parts_that_fill_the_window_are_refused() -> None:
 
 def test_what_usage_taught_holds_for_the_sessions_own_model() -> None:
     facts = ModelFacts(window=9_000, max_output=700, factor=1.25, learned=2.0, served_window=8_000)
-    own = Target("mine", "ours", 1.25, 700, 9_000, 8_000)
+    own = BudgetModel("mine", "ours", 1.25, 700, 9_000, 8_000)
     assert target(session("mine", "ours", facts), "", "") == own
     assert target(session("mine", "ours", facts), "mine", "") == own
     assert target(session("mine", "ours", facts), "mine", "other") == replace(own, provider="other")
@@ -187,7 +187,7 @@ def test_what_usage_taught_holds_for_the_sessions_own_model() -> None:
 def test_of_another_model_only_what_is_known_of_it_holds() -> None:
     facts = ModelFacts(window=9_000, max_output=700, factor=1.25, served_window=8_000)
     own = session("mine", "ours", facts)
-    assert target(own, "unheard-of", "") == Target("unheard-of", "", 1.0, None, 0)
+    assert target(own, "unheard-of", "") == BudgetModel("unheard-of", "", 1.0, None, 0)
     known = target(own, "claude-sonnet-4-5", "")
     assert (known.model, known.provider) == ("claude-sonnet-4-5", "anthropic")
     assert known.window == 200_000
@@ -207,7 +207,7 @@ def test_of_the_own_model_what_nobody_said_is_what_is_known_of_it() -> None:
 def test_a_session_that_does_not_exist_yet_has_no_model() -> None:
     new = session()
     new.head = None
-    assert target(new, "", "") == Target("", "", 1.0, None, 0)
+    assert target(new, "", "") == BudgetModel("", "", 1.0, None, 0)
     assert target(new, "", "p").provider == "p"
 
 

@@ -23,7 +23,7 @@ class ConfigurationError(ValueError):
     """The server must not start as it is configured. The text says what to set."""
 
 
-class Role(StrEnum):
+class CallerRole(StrEnum):
     """What a caller may do: a runtime everything but what changes the service for others, an
     operator everything."""
 
@@ -35,10 +35,10 @@ class Caller(msgspec.Struct, frozen=True):
     """Who calls, by credentials alone."""
 
     tenant: str
-    role: Role
+    role: CallerRole
 
 
-LOCAL_OPERATOR = Caller(DEFAULT_TENANT, Role.OPERATOR)
+LOCAL_OPERATOR = Caller(DEFAULT_TENANT, CallerRole.OPERATOR)
 
 
 class TokenGrant(msgspec.Struct, frozen=True):
@@ -70,15 +70,15 @@ class Authenticator:
                 raise ConfigurationError(
                     f"token {index}: tenant is empty; name the tenant that it speaks for"
                 )
-            if grant.role not in set(Role):
+            if grant.role not in set(CallerRole):
                 raise ConfigurationError(
-                    f"token {index}: unknown role {grant.role!r}; use {' or '.join(Role)}"
+                    f"token {index}: unknown role {grant.role!r}; use {' or '.join(CallerRole)}"
                 )
             if digest in self._callers:
                 raise ConfigurationError(
                     f"token {index}: the same sha256 was given before; give each token once"
                 )
-            self._callers[digest] = Caller(grant.tenant, Role(grant.role))
+            self._callers[digest] = Caller(grant.tenant, CallerRole(grant.role))
 
     @property
     def required(self) -> bool:
@@ -109,10 +109,10 @@ class Authenticator:
 
 def authorize(caller: Caller, method: str) -> None:
     """Raises PermissionDenied unless the caller may call a method that is for operators only."""
-    if caller.role is not Role.OPERATOR:
+    if caller.role is not CallerRole.OPERATOR:
         raise PermissionDenied(
             f"{method} needs the role operator; this token has the role {caller.role}",
-            metadata={"required_role": Role.OPERATOR.value, "role": caller.role.value},
+            metadata={"required_role": CallerRole.OPERATOR.value, "role": caller.role.value},
         )
 
 

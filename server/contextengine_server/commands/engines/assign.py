@@ -13,7 +13,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.failures import engine_failed
-from contextengine_server.session.policies import Options
+from contextengine_server.session.policies import AssignedOptions
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.telemetry.events import Events
 
@@ -31,7 +31,7 @@ class Assign(msgspec.Struct, frozen=True):
     ) -> Selected:
         """What serves the scope from now on. No engine id: the one that would serve anyway gets the
         options. Raises UnknownEngine, InvalidField, EngineFailed; nothing is kept then."""
-        registry, target, parted = self.selection.registry, engine_id, Options({}, {})
+        registry, target, parted = self.selection.registry, engine_id, AssignedOptions({}, {})
         if not clear:
             chosen = await self.selection.choose(scope, inherited=True)
             target = engine_id or chosen.engine_id
@@ -51,7 +51,7 @@ class Assign(msgspec.Struct, frozen=True):
         )
         return selected
 
-    def _check_models(self, options: Options) -> None:
+    def _check_models(self, options: AssignedOptions) -> None:
         """Refuses a model that nobody could ask: summaries would fall through to the next in the
         chain without a word."""
         for option, model in PolicySettings.model_validate(options.policy).models_named():

@@ -12,8 +12,8 @@ from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
+    BudgetModel,
     BudgetSpec,
-    Target,
     budget_of,
     target,
 )
@@ -56,7 +56,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     head: SessionHead
     state: SessionState
     view: ViewStatus
-    target: Target
+    target: BudgetModel
     budget: Budget | None
     """None: its window leaves nothing."""
     method: str
@@ -121,7 +121,7 @@ class GetStatus(msgspec.Struct, frozen=True):
             now_ms=self.sessions.clock_ms(),
         )
 
-    def _budget(self, aim: Target) -> Budget | None:
+    def _budget(self, aim: BudgetModel) -> Budget | None:
         try:
             return budget_of(BudgetSpec(), aim, self.budgets)
         except BudgetImpossible:

@@ -13,7 +13,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
-from contextengine_server.session.assembly.budget import BudgetSpec, Outside, Target
+from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec, Outside
 from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
@@ -59,7 +59,7 @@ class AssembleCall(msgspec.Struct, frozen=True):
 class Allowance(msgspec.Struct, frozen=True):
     """What a call may take, once its session is held."""
 
-    target: Target
+    target: BudgetModel
     """The model that the budget is for."""
     budget: Budget
     broken: EngineBroken | None = None
@@ -84,7 +84,7 @@ class Assembly(msgspec.Struct, frozen=True):
     native thread is bound to."""
     engine: Engine
     selected: Selected
-    target: Target
+    target: BudgetModel
     outside: Outside
     """What the request said of the prompt outside the messages."""
     another_model: bool

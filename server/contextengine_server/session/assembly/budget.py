@@ -74,7 +74,7 @@ class BudgetSpec(msgspec.Struct, frozen=True):
         return Outside(self.system_prompt + self.tools, counted, self.named)
 
 
-class Target(msgspec.Struct, frozen=True):
+class BudgetModel(msgspec.Struct, frozen=True):
     """The model that a budget is for."""
 
     model: str
@@ -98,14 +98,14 @@ async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
     )
 
 
-def target(session: Session, model: str, provider: str) -> Target:
+def target(session: Session, model: str, provider: str) -> BudgetModel:
     """The model of a request, or the session's. What usage taught holds for the session's own model
     only."""
     head, state = session.head, session.state
     own = head.model if head is not None else ""
     if not model or model == own:
         known = profile(own)
-        return Target(
+        return BudgetModel(
             own,
             provider or (head.provider if head is not None else "") or known.provider,
             state.model.factor,
@@ -114,13 +114,13 @@ def target(session: Session, model: str, provider: str) -> Target:
             state.model.served_window,
         )
     known = profile(model)
-    return Target(
+    return BudgetModel(
         model, provider or known.provider, known.factor, known.max_output, known.window or 0
     )
 
 
 def budget_of(
-    spec: BudgetSpec, aim: Target, defaults: BudgetDefaults, field: str = "budget"
+    spec: BudgetSpec, aim: BudgetModel, defaults: BudgetDefaults, field: str = "budget"
 ) -> Budget:
     """The algebra over what was given. Raises InvalidField, BudgetImpossible."""
     for name in (
@@ -164,7 +164,7 @@ def budget_of(
         ) from error
 
 
-def _window(spec: BudgetSpec, aim: Target, defaults: BudgetDefaults) -> tuple[int, str, bool]:
+def _window(spec: BudgetSpec, aim: BudgetModel, defaults: BudgetDefaults) -> tuple[int, str, bool]:
     """The smallest of what was given, the configured cap and what the provider was seen to
     serve."""
     if spec.window is not None:
