@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from contextengine import types as t
 from contextengine.errors import InvalidField
 
 from ..harness import ALICE, BOB, TOKENS, ref
@@ -151,6 +152,22 @@ async def test_an_engine_without_such_options_asks_as_configured(on: Served) -> 
     assert await written_by(on.at, await on.compacted(session)) == ["second:second-small"]
     shown = await on.guards(session)
     assert (shown.max_tokens_per_hour, shown.max_tokens_per_day) == (500_000, 5_000_000)
+
+
+@pytest.mark.parametrize("engine", ["dag", "legacy"])
+async def test_a_tenants_cap_holds_whichever_engine_serves(on: Served, engine: str) -> None:
+    """And counts what sessions of other engines spent."""
+    first, second = await talk(on.at), await talk(on.at)
+    await on.at.client.engines.assign(scope=second, engine_id=engine)
+    assert await written_by(on.at, await on.compacted(first)) == ["first:first-small"]
+    await on.assign(t.SessionRef(), summarizer={"spend": {"max_tokens_per_tenant_per_hour": 800}})
+    try:
+        assert await written_by(on.at, await on.compacted(second)) == ["extractive"]
+        assert on.asked() == {"first": 1}
+        shown = await on.guards(second)
+        assert (shown.tokens_last_hour, shown.max_tokens_per_hour) == (720, 800)
+    finally:
+        await on.at.client.engines.assign(clear=True)
 
 
 async def test_guards_outlive_the_server(on: Served) -> None:
