@@ -7,7 +7,6 @@ arrives, and encodes what is shown (`Shaper`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
@@ -77,8 +76,7 @@ class Traits(msgspec.Struct, frozen=True):
         return self.role in (Role.SYSTEM, Role.DEVELOPER)
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, eq=False):
     """A message of a session, as the core holds it."""
 
     sequence: int
@@ -97,8 +95,7 @@ class Entry:
     """Its index in the call's `live` list where it is not stored."""
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(msgspec.Struct, frozen=True, eq=False):
     """One item of an assembly, encoded once."""
 
     sequence: int
@@ -111,10 +108,10 @@ class Slot:
     call_id: str = ""
     """For a synthetic result: the call it answers."""
     synthetic: bool = False
-    bounded: Callable[[int], Slot] | None = None
-    """Shows no more than so many characters of its texts, from their head and tail; itself where
-    they have no more. None: its texts are short for every cap, or must be verbatim whatever their
-    length."""
+    bounded: Callable[[int], Slot | None] | None = None
+    """Shows no more than so many characters of its texts, from their head and tail; None where they
+    have no more. No such function: its texts are short for every cap, or must be verbatim whatever
+    their length."""
 
 
 class Shaper(Protocol):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 OPENING = "[Summary "
 """How every summary that is shown begins."""
@@ -26,8 +27,7 @@ Nothing hangs on how hard a token is to guess: one that the body holds is never 
 _OPENING = re.compile(rf"<<<untrusted (\d{{{_TOKEN_DIGITS}}})\n", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryFacts:
+class SummaryFacts(msgspec.Struct, frozen=True):
     """What the row of a summary says about it. Nothing here comes from the summary's text."""
 
     id: str

@@ -64,7 +64,7 @@ def bounds_of(view: View, cell: int) -> Bounds:
             continue
         forms = {}
         for slot in atom.slots:
-            if slot.bounded is not None and (shown := slot.bounded(cap)) is not slot:
+            if slot.bounded is not None and (shown := slot.bounded(cap)) is not None:
                 forms[slot.sequence] = shown
                 bounds.saved[step] = bounds.saved.get(step, 0) + slot.tokens - shown.tokens
         if forms:

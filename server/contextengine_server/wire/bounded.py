@@ -25,22 +25,21 @@ class HeadAndTail(Protocol):
 
 
 class Bounded:
-    """A message's slot under a cap: made once for each cap, and itself where the cap takes nothing
+    """A message's slot under a cap, made once for each cap; None where the cap takes nothing
     away."""
 
-    __slots__ = ("_entry", "_made", "_shaper", "_whole")
+    __slots__ = ("_entry", "_made", "_shaper")
 
-    def __init__(self, shaper: HeadAndTail, entry: Entry, whole: Slot) -> None:
-        self._shaper, self._entry, self._whole = shaper, entry, whole
-        self._made: dict[int, Slot] = {}
+    def __init__(self, shaper: HeadAndTail, entry: Entry) -> None:
+        self._shaper, self._entry = shaper, entry
+        self._made: dict[int, Slot | None] = {}
 
-    def __call__(self, chars: int) -> Slot:
-        made = self._made.get(chars)
-        if made is None:
+    def __call__(self, chars: int) -> Slot | None:
+        if chars not in self._made:
             if len(self._made) == _KEPT_CAPS:
                 self._made.clear()
-            made = self._made[chars] = self._shaper.head_and_tail(self._entry, chars) or self._whole
-        return made
+            self._made[chars] = self._shaper.head_and_tail(self._entry, chars)
+        return self._made[chars]
 
 
 def may_be_bounded(traits: Traits) -> bool:

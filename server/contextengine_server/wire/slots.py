@@ -151,10 +151,15 @@ class WireShaper:
         live = entry.live_index >= 0
         origin = _origin(entry) if live else _SEQUENCE + varint(entry.sequence)
         encoded = frame(entry.id, origin, entry.hash, entry.tokens, Form.VERBATIM, entry.body)
-        slot = Slot(entry.sequence, Form.VERBATIM, entry.tokens, entry.hash, encoded)
-        if len(entry.body) > MIN_CAP_CHARS and may_be_bounded(entry.traits):
-            slot.bounded = Bounded(self, entry, slot)
-        return slot
+        long = len(entry.body) > MIN_CAP_CHARS and may_be_bounded(entry.traits)
+        return Slot(
+            entry.sequence,
+            Form.VERBATIM,
+            entry.tokens,
+            entry.hash,
+            encoded,
+            bounded=Bounded(self, entry) if long else None,
+        )
 
     def parts(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Only these parts, and no native form."""

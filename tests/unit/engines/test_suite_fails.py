@@ -64,7 +64,7 @@ class Shifting(DagEngine):
             return list(segments)
         slot = view.atom(first.first).slots[0]
         mark = view.steps.to_bytes(16, "big")
-        other = with_(slot, form=Form.HEAD_TAIL, hash=mark)
+        other = replace(slot, form=Form.HEAD_TAIL, hash=mark)
         shown: list[Segment] = [
             Reshaped(first.first, first.first, "x", {slot.sequence: other}),
         ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import message_pb2 as pb
