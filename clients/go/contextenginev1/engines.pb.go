@@ -325,7 +325,7 @@ type EnginesGetResponse struct {
 	Engine *Engine `protobuf:"bytes,1,opt,name=engine,proto3" json:"engine,omitempty"`
 	// Its options.
 	Options []*EnginesGetResponse_Option `protobuf:"bytes,2,rep,name=options,proto3" json:"options,omitempty"`
-	// Who chose it: `configuration`, `tenant`, `agent`, `session`, `request`.
+	// Who chose it: `configuration`, `tenant`, `pattern`, `agent`, `session`, `request`.
 	Source        string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -507,7 +507,8 @@ func (x *DoctorResponse) GetChecks() []*DoctorResponse_Check {
 // What to choose, for whom.
 type AssignRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The scope: with nothing set the caller's tenant; with an agent that agent; with a session as well that session.
+	// The scope: with nothing set the caller's tenant; with an agent that agent; with a session's id as well that session; with
+	// its key alone every session that stands under that key, now and later.
 	Scope *SessionRef `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The engine. Empty: as inherited.
 	EngineId string `protobuf:"bytes,2,opt,name=engine_id,json=engineId,proto3" json:"engine_id,omitempty"`
@@ -516,7 +517,9 @@ type AssignRequest struct {
 	// True: remove what was assigned to this scope.
 	Clear bool `protobuf:"varint,4,opt,name=clear,proto3" json:"clear,omitempty"`
 	// Makes the call safe to send twice. At most 256 bytes.
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The sessions that are meant, by pattern. Not beside `scope`. Assigning to the same pattern again replaces what was.
+	Match         *SessionMatch `protobuf:"bytes,6,opt,name=match,proto3" json:"match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -586,12 +589,111 @@ func (x *AssignRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *AssignRequest) GetMatch() *SessionMatch {
+	if x != nil {
+		return x.Match
+	}
+	return nil
+}
+
+// Sessions by pattern: all that is set must match, and something must be set. In a glob `*` stands for any characters but a
+// colon, `**` for any, `?` for one that is no colon, and a backslash takes the next character as it is.
+type SessionMatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A glob over agents' ids. Empty: any.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// A glob over sessions' ids. Empty: any.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// A glob over keys: it holds for every session that comes to stand under such a key. Empty: any, and none.
+	SessionKey string `protobuf:"bytes,3,opt,name=session_key,json=sessionKey,proto3" json:"session_key,omitempty"`
+	// A glob over the session's model, as Bootstrap or UpdateModel named it. Empty: any.
+	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
+	// The smallest window of the session's model, in tokens, as Bootstrap or UpdateModel named it. Absent: any.
+	MinWindow *int64 `protobuf:"varint,5,opt,name=min_window,json=minWindow,proto3,oneof" json:"min_window,omitempty"`
+	// The largest window. Absent: any.
+	MaxWindow     *int64 `protobuf:"varint,6,opt,name=max_window,json=maxWindow,proto3,oneof" json:"max_window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionMatch) Reset() {
+	*x = SessionMatch{}
+	mi := &file_contextengine_v1_engines_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionMatch) ProtoMessage() {}
+
+func (x *SessionMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_engines_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionMatch.ProtoReflect.Descriptor instead.
+func (*SessionMatch) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_engines_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SessionMatch) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *SessionMatch) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *SessionMatch) GetSessionKey() string {
+	if x != nil {
+		return x.SessionKey
+	}
+	return ""
+}
+
+func (x *SessionMatch) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *SessionMatch) GetMinWindow() int64 {
+	if x != nil && x.MinWindow != nil {
+		return *x.MinWindow
+	}
+	return 0
+}
+
+func (x *SessionMatch) GetMaxWindow() int64 {
+	if x != nil && x.MaxWindow != nil {
+		return *x.MaxWindow
+	}
+	return 0
+}
+
 // What is in force for the scope now.
 type AssignResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The engine.
 	Engine *EngineInfo `protobuf:"bytes,1,opt,name=engine,proto3" json:"engine,omitempty"`
-	// Who chose it: `configuration`, `tenant`, `agent`, `session`.
+	// Who chose it: `configuration`, `tenant`, `pattern`, `agent`, `session`.
 	Source        string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -599,7 +701,7 @@ type AssignResponse struct {
 
 func (x *AssignResponse) Reset() {
 	*x = AssignResponse{}
-	mi := &file_contextengine_v1_engines_proto_msgTypes[8]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +713,7 @@ func (x *AssignResponse) String() string {
 func (*AssignResponse) ProtoMessage() {}
 
 func (x *AssignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_engines_proto_msgTypes[8]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +726,7 @@ func (x *AssignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignResponse.ProtoReflect.Descriptor instead.
 func (*AssignResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_engines_proto_rawDescGZIP(), []int{8}
+	return file_contextengine_v1_engines_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AssignResponse) GetEngine() *EngineInfo {
@@ -658,7 +760,7 @@ type EnginesGetResponse_Option struct {
 	MinimumJson []byte `protobuf:"bytes,6,opt,name=minimum_json,json=minimumJson,proto3" json:"minimum_json,omitempty"`
 	// The largest value, JSON. Empty: no limit.
 	MaximumJson []byte `protobuf:"bytes,7,opt,name=maximum_json,json=maximumJson,proto3" json:"maximum_json,omitempty"`
-	// Where the value comes from: `default`, `configuration`, `tenant`, `agent`, `session`.
+	// Where the value comes from: `default`, `configuration`, `tenant`, `pattern`, `agent`, `session`.
 	Source        string `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,7 +768,7 @@ type EnginesGetResponse_Option struct {
 
 func (x *EnginesGetResponse_Option) Reset() {
 	*x = EnginesGetResponse_Option{}
-	mi := &file_contextengine_v1_engines_proto_msgTypes[9]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +780,7 @@ func (x *EnginesGetResponse_Option) String() string {
 func (*EnginesGetResponse_Option) ProtoMessage() {}
 
 func (x *EnginesGetResponse_Option) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_engines_proto_msgTypes[9]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +869,7 @@ type DoctorResponse_Check struct {
 
 func (x *DoctorResponse_Check) Reset() {
 	*x = DoctorResponse_Check{}
-	mi := &file_contextengine_v1_engines_proto_msgTypes[10]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +881,7 @@ func (x *DoctorResponse_Check) String() string {
 func (*DoctorResponse_Check) ProtoMessage() {}
 
 func (x *DoctorResponse_Check) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_engines_proto_msgTypes[10]
+	mi := &file_contextengine_v1_engines_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,14 +974,28 @@ const file_contextengine_v1_engines_proto_rawDesc = "" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tSTATUS_OK\x10\x01\x12\x12\n" +
 	"\x0eSTATUS_WARNING\x10\x02\x12\x10\n" +
-	"\fSTATUS_ERROR\x10\x03\"\xb8\x01\n" +
+	"\fSTATUS_ERROR\x10\x03\"\xee\x01\n" +
 	"\rAssignRequest\x122\n" +
 	"\x05scope\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\x05scope\x12\x1b\n" +
 	"\tengine_id\x18\x02 \x01(\tR\bengineId\x12!\n" +
 	"\foptions_json\x18\x03 \x01(\fR\voptionsJson\x12\x14\n" +
 	"\x05clear\x18\x04 \x01(\bR\x05clear\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"^\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x124\n" +
+	"\x05match\x18\x06 \x01(\v2\x1e.contextengine.v1.SessionMatchR\x05match\"\xe5\x01\n" +
+	"\fSessionMatch\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1f\n" +
+	"\vsession_key\x18\x03 \x01(\tR\n" +
+	"sessionKey\x12\x14\n" +
+	"\x05model\x18\x04 \x01(\tR\x05model\x12\"\n" +
+	"\n" +
+	"min_window\x18\x05 \x01(\x03H\x00R\tminWindow\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"max_window\x18\x06 \x01(\x03H\x01R\tmaxWindow\x88\x01\x01B\r\n" +
+	"\v_min_windowB\r\n" +
+	"\v_max_window\"^\n" +
 	"\x0eAssignResponse\x124\n" +
 	"\x06engine\x18\x01 \x01(\v2\x1c.contextengine.v1.EngineInfoR\x06engine\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source2\xca\x02\n" +
@@ -903,7 +1019,7 @@ func file_contextengine_v1_engines_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_engines_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_contextengine_v1_engines_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_contextengine_v1_engines_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_contextengine_v1_engines_proto_goTypes = []any{
 	(DoctorResponse_Status)(0),        // 0: contextengine.v1.DoctorResponse.Status
 	(*EnginesListRequest)(nil),        // 1: contextengine.v1.EnginesListRequest
@@ -914,38 +1030,40 @@ var file_contextengine_v1_engines_proto_goTypes = []any{
 	(*DoctorRequest)(nil),             // 6: contextengine.v1.DoctorRequest
 	(*DoctorResponse)(nil),            // 7: contextengine.v1.DoctorResponse
 	(*AssignRequest)(nil),             // 8: contextengine.v1.AssignRequest
-	(*AssignResponse)(nil),            // 9: contextengine.v1.AssignResponse
-	(*EnginesGetResponse_Option)(nil), // 10: contextengine.v1.EnginesGetResponse.Option
-	(*DoctorResponse_Check)(nil),      // 11: contextengine.v1.DoctorResponse.Check
-	(*EngineInfo)(nil),                // 12: contextengine.v1.EngineInfo
-	(*EngineFailure)(nil),             // 13: contextengine.v1.EngineFailure
-	(*SessionRef)(nil),                // 14: contextengine.v1.SessionRef
+	(*SessionMatch)(nil),              // 9: contextengine.v1.SessionMatch
+	(*AssignResponse)(nil),            // 10: contextengine.v1.AssignResponse
+	(*EnginesGetResponse_Option)(nil), // 11: contextengine.v1.EnginesGetResponse.Option
+	(*DoctorResponse_Check)(nil),      // 12: contextengine.v1.DoctorResponse.Check
+	(*EngineInfo)(nil),                // 13: contextengine.v1.EngineInfo
+	(*EngineFailure)(nil),             // 14: contextengine.v1.EngineFailure
+	(*SessionRef)(nil),                // 15: contextengine.v1.SessionRef
 }
 var file_contextengine_v1_engines_proto_depIdxs = []int32{
 	3,  // 0: contextengine.v1.EnginesListResponse.engines:type_name -> contextengine.v1.Engine
-	12, // 1: contextengine.v1.Engine.info:type_name -> contextengine.v1.EngineInfo
-	13, // 2: contextengine.v1.Engine.failure:type_name -> contextengine.v1.EngineFailure
-	14, // 3: contextengine.v1.EnginesGetRequest.session:type_name -> contextengine.v1.SessionRef
+	13, // 1: contextengine.v1.Engine.info:type_name -> contextengine.v1.EngineInfo
+	14, // 2: contextengine.v1.Engine.failure:type_name -> contextengine.v1.EngineFailure
+	15, // 3: contextengine.v1.EnginesGetRequest.session:type_name -> contextengine.v1.SessionRef
 	3,  // 4: contextengine.v1.EnginesGetResponse.engine:type_name -> contextengine.v1.Engine
-	10, // 5: contextengine.v1.EnginesGetResponse.options:type_name -> contextengine.v1.EnginesGetResponse.Option
-	14, // 6: contextengine.v1.DoctorRequest.session:type_name -> contextengine.v1.SessionRef
-	11, // 7: contextengine.v1.DoctorResponse.checks:type_name -> contextengine.v1.DoctorResponse.Check
-	14, // 8: contextengine.v1.AssignRequest.scope:type_name -> contextengine.v1.SessionRef
-	12, // 9: contextengine.v1.AssignResponse.engine:type_name -> contextengine.v1.EngineInfo
-	0,  // 10: contextengine.v1.DoctorResponse.Check.status:type_name -> contextengine.v1.DoctorResponse.Status
-	1,  // 11: contextengine.v1.Engines.List:input_type -> contextengine.v1.EnginesListRequest
-	4,  // 12: contextengine.v1.Engines.Get:input_type -> contextengine.v1.EnginesGetRequest
-	6,  // 13: contextengine.v1.Engines.Doctor:input_type -> contextengine.v1.DoctorRequest
-	8,  // 14: contextengine.v1.Engines.Assign:input_type -> contextengine.v1.AssignRequest
-	2,  // 15: contextengine.v1.Engines.List:output_type -> contextengine.v1.EnginesListResponse
-	5,  // 16: contextengine.v1.Engines.Get:output_type -> contextengine.v1.EnginesGetResponse
-	7,  // 17: contextengine.v1.Engines.Doctor:output_type -> contextengine.v1.DoctorResponse
-	9,  // 18: contextengine.v1.Engines.Assign:output_type -> contextengine.v1.AssignResponse
-	15, // [15:19] is the sub-list for method output_type
-	11, // [11:15] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	11, // 5: contextengine.v1.EnginesGetResponse.options:type_name -> contextengine.v1.EnginesGetResponse.Option
+	15, // 6: contextengine.v1.DoctorRequest.session:type_name -> contextengine.v1.SessionRef
+	12, // 7: contextengine.v1.DoctorResponse.checks:type_name -> contextengine.v1.DoctorResponse.Check
+	15, // 8: contextengine.v1.AssignRequest.scope:type_name -> contextengine.v1.SessionRef
+	9,  // 9: contextengine.v1.AssignRequest.match:type_name -> contextengine.v1.SessionMatch
+	13, // 10: contextengine.v1.AssignResponse.engine:type_name -> contextengine.v1.EngineInfo
+	0,  // 11: contextengine.v1.DoctorResponse.Check.status:type_name -> contextengine.v1.DoctorResponse.Status
+	1,  // 12: contextengine.v1.Engines.List:input_type -> contextengine.v1.EnginesListRequest
+	4,  // 13: contextengine.v1.Engines.Get:input_type -> contextengine.v1.EnginesGetRequest
+	6,  // 14: contextengine.v1.Engines.Doctor:input_type -> contextengine.v1.DoctorRequest
+	8,  // 15: contextengine.v1.Engines.Assign:input_type -> contextengine.v1.AssignRequest
+	2,  // 16: contextengine.v1.Engines.List:output_type -> contextengine.v1.EnginesListResponse
+	5,  // 17: contextengine.v1.Engines.Get:output_type -> contextengine.v1.EnginesGetResponse
+	7,  // 18: contextengine.v1.Engines.Doctor:output_type -> contextengine.v1.DoctorResponse
+	10, // 19: contextengine.v1.Engines.Assign:output_type -> contextengine.v1.AssignResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_engines_proto_init() }
@@ -956,13 +1074,14 @@ func file_contextengine_v1_engines_proto_init() {
 	file_contextengine_v1_engine_info_proto_init()
 	file_contextengine_v1_lifecycle_proto_init()
 	file_contextengine_v1_message_proto_init()
+	file_contextengine_v1_engines_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_engines_proto_rawDesc), len(file_contextengine_v1_engines_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,7 +39,8 @@ type EnginesClient interface {
 	Get(ctx context.Context, in *EnginesGetRequest, opts ...grpc.CallOption) (*EnginesGetResponse, error)
 	// Checks settings, store, engines and limits, and says what to do about what is wrong.
 	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
-	// Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine.
+	// Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+	// chooses its engine.
 	Assign(ctx context.Context, in *AssignRequest, opts ...grpc.CallOption) (*AssignResponse, error)
 }
 
@@ -103,7 +104,8 @@ type EnginesServer interface {
 	Get(context.Context, *EnginesGetRequest) (*EnginesGetResponse, error)
 	// Checks settings, store, engines and limits, and says what to do about what is wrong.
 	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
-	// Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine.
+	// Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+	// chooses its engine.
 	Assign(context.Context, *AssignRequest) (*AssignResponse, error)
 	mustEmbedUnimplementedEnginesServer()
 }

@@ -1557,7 +1557,7 @@ type GetStatusResponse struct {
 	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The engine that serves it.
 	Engine *EngineInfo `protobuf:"bytes,3,opt,name=engine,proto3" json:"engine,omitempty"`
-	// Who chose the engine: `configuration`, `tenant`, `agent`, `session`.
+	// Who chose the engine: `configuration`, `tenant`, `pattern`, `agent`, `session`.
 	EngineSource string `protobuf:"bytes,4,opt,name=engine_source,json=engineSource,proto3" json:"engine_source,omitempty"`
 	// The engine's first failure, where it failed.
 	EngineFailure *EngineFailure `protobuf:"bytes,5,opt,name=engine_failure,json=engineFailure,proto3" json:"engine_failure,omitempty"`

@@ -282,6 +282,7 @@ class Assign(Write, total=False):
     engine_id: str
     options_json: bytes
     clear: bool
+    match: t.SessionMatch
 
 
 class Search(Read, Spawned, total=False):

@@ -15,12 +15,14 @@ from contextengine_server.api import replies
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.auth import Caller, CallerRole, authorize
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.api.requests import not_negative
 from contextengine_server.commands.engines.list import EngineStatus
 from contextengine_server.commands.engines.scope import scope_of
 from contextengine_server.commands.services import EnginesCommands
 from contextengine_server.config.policy import GROUP
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.catalogue import Refused
+from contextengine_server.engines.patterns import SessionPattern, literal
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.health.checks import Check, healthy
 from contextengine_server.session.address import Addresses
@@ -78,7 +80,8 @@ class EnginesService:
         return pb.DoctorResponse(ok=healthy(checks), checks=[_check(check) for check in checks])
 
     async def assign(self, request: pb.AssignRequest, call: Call) -> pb.AssignResponse:
-        """Chooses an engine or options for a tenant, an agent or a session. Operators only."""
+        """Chooses an engine or options for a tenant, an agent, a session, or sessions by pattern.
+        Operators only."""
         request_id(request.request_id)
         request_id(request.engine_id, "engine_id")
         made = [name for name in ("engine_id", "options_json") if getattr(request, name)]
@@ -90,9 +93,16 @@ class EnginesService:
             raise InvalidField(
                 "engine_id", "is required, or options_json, or clear: say what to assign"
             )
-        scope = await self._scope(call.caller.tenant, request.scope, "scope")
+        pattern = _pattern(request)
+        scope = Scope(call.caller.tenant, "", "")
+        if pattern is None:
+            scope = await self._scope(call.caller.tenant, request.scope, "scope")
         selected = await self._commands.assign.run(
-            scope, request.engine_id, _options(request.options_json), clear=request.clear
+            scope,
+            request.engine_id,
+            _options(request.options_json),
+            clear=request.clear,
+            pattern=pattern,
         )
         return pb.AssignResponse(
             engine=replies.engine_info(selected.engine), source=selected.source
@@ -102,6 +112,43 @@ class EnginesService:
         """A tenant, one of its agents, or a session of that agent."""
         request_id(ref.agent_id, f"{field}.agent_id")
         return await scope_of(self._addresses, tenant, ref_of(ref, field))
+
+
+def _pattern(request: pb.AssignRequest) -> SessionPattern | None:
+    """The sessions that are meant by pattern. A key alone is one as well: what is assigned to it
+    holds for every session that comes to stand under it."""
+    given = request.scope
+    if not request.HasField("match"):
+        if not given.session_key or given.session_id:
+            return None
+        ref = ref_of(given, "scope")
+        if not ref.agent:
+            raise InvalidField(
+                "scope.agent_id", "is required: it names the agent whose key this is"
+            )
+        request_id(ref.agent, "scope.agent_id")
+        request_id(ref.key, "scope.session_key")
+        return SessionPattern(agent=literal(ref.agent), key=literal(ref.key))
+    if request.HasField("scope"):
+        raise ContradictoryFields(["scope", "match"], "name a scope, or sessions by pattern")
+    match = request.match
+    for name in ("agent_id", "session_id", "session_key", "model"):
+        request_id(getattr(match, name), f"match.{name}")
+    pattern = SessionPattern(
+        match.agent_id,
+        match.session_id,
+        match.session_key,
+        match.model,
+        not_negative(match.min_window, "match.min_window")
+        if match.HasField("min_window")
+        else None,
+        not_negative(match.max_window, "match.max_window")
+        if match.HasField("max_window")
+        else None,
+    )
+    if pattern.empty:
+        raise InvalidField("match", "names nothing: give a pattern, or leave it out for the tenant")
+    return pattern
 
 
 def _engine(status: EngineStatus, caller: Caller) -> pb.Engine:

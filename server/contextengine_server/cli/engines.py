@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.output import (
@@ -13,6 +13,9 @@ from contextengine_server.cli.output import (
     print_json,
     print_table,
 )
+
+if TYPE_CHECKING:
+    from contextengine.types import SessionMatch
 
 
 async def list_engines(where: Where, json: bool) -> None:
@@ -85,7 +88,13 @@ async def show_engine(where: Where, engine: str, agent: str, session: str, json:
 
 
 async def use_engine(
-    where: Where, engine: str, agent: str, session: str, options: list[str], clear: bool
+    where: Where,
+    engine: str,
+    agent: str,
+    session: str,
+    options: list[str],
+    match: list[str],
+    clear: bool,
 ) -> None:
     """Assigns an engine or options, or takes an assignment back."""
     from contextengine import SessionRef
@@ -98,22 +107,50 @@ async def use_engine(
         raise CommandFailed(
             "name an engine (`contextengine engines list` shows them), or --option, or --clear", 2
         )
+    if match and (agent or session):
+        raise CommandFailed(
+            "--match names agents and sessions itself: leave --agent and --session out", 2
+        )
     if session and not agent:
         agent = "default"
     scope = SessionRef(agent_id=agent, session_id=session)
     values = jsonlib.dumps(parse_options(options)).encode() if options else b""
     async with connected(where) as client:
+        named: Any = {"match": parse_match(match)} if match else {"scope": scope}
         reply = await client.engines.assign(
-            scope=scope, engine_id=engine, options_json=values, clear=clear
+            engine_id=engine, options_json=values, clear=clear, **named
         )
     whom = (
         f"session {session!r} of agent {agent!r}"
         if session
         else f"agent {agent!r}"
         if agent
+        else f"sessions with {', '.join(match)}"
+        if match
         else "the tenant"
     )
     print(f"{whom}: {reply.engine.id} {reply.engine.version}, by {reply.source}")
+
+
+def parse_match(pairs: list[str]) -> SessionMatch:
+    """`name=glob` pairs. Raises CommandFailed."""
+    from contextengine.types import SessionMatch
+
+    names = {"agent": "agent_id", "session": "session_id", "key": "session_key", "model": "model"}
+    found = SessionMatch()
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name in names and value:
+            setattr(found, names[name], value)
+        elif name in ("min_window", "max_window") and value.isdecimal():
+            setattr(found, name, int(value))
+        else:
+            raise CommandFailed(
+                f"--match {pair}: must be one of {', '.join(names)} and a glob, or min_window or"
+                " max_window and tokens, such as key=agent:*:cron:**",
+                2,
+            )
+    return found
 
 
 def parse_options(pairs: list[str]) -> dict[str, Any]:

@@ -243,17 +243,29 @@ def use_engine(
             show_default=False,
         ),
     ] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=GLOB",
+            help=(
+                "For sessions by pattern: agent, session, key or model and a glob, min_window or"
+                " max_window and tokens. Can be given again; all must match."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Take back what was chosen for this scope.")
     ] = False,
 ) -> None:
-    """Choose an engine, or options of it, for the tenant, an agent or a session. Operators only.
+    """Choose an engine, or options of it, for the tenant, an agent, a session, or sessions by
+    pattern. Operators only.
 
     It serves from the next call on, on the same history.
     """
     from contextengine_server.cli.engines import use_engine
 
-    run(use_engine(where, engine, agent, session, option or [], clear))
+    run(use_engine(where, engine, agent, session, option or [], match or [], clear))
 
 
 @config_app.command(

@@ -11,6 +11,7 @@ import msgspec
 
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.settings import Settings
+from contextengine_server.engines.patterns import ROW
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import DomainError
@@ -205,6 +206,8 @@ def assignment_checks(registry: Registry, assigned: Sequence[Assignment]) -> lis
 
 def _holder(row: Assignment) -> str:
     """Whom an engine is assigned to."""
+    if not row.agent and row.session.startswith(ROW):
+        return f"sessions by pattern {row.session.removeprefix(ROW)}"
     if row.session:
         return f"session {row.session} of {row.agent}"
     return f"agent {row.agent}" if row.agent else f"tenant {row.tenant}"

@@ -1,9 +1,9 @@
-"""Which engine serves whom: the configuration, or what an operator assigned to the tenant, the
-agent or the session."""
+"""Which engine serves whom: the configuration, or what an operator assigned to the tenant, to
+sessions by pattern, to the agent or to the session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,12 +13,15 @@ import structlog
 from contextengine_server.config.policy import GROUP, PolicySettings
 from contextengine_server.config.schema import merge
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.assignments import Assigned, TenantAssignments
 from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.patterns import SessionFacts, SessionPattern
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.failures import Failure, Failures, engine_failed, how, reason
 from contextengine_server.session.policies import AssignedOptions, Policies
+from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
 from contextengine_server.summarize import SummaryPolicy
@@ -29,7 +32,7 @@ log = structlog.get_logger("contextengine.engines")
 
 
 class Selected(msgspec.Struct, frozen=True):
-    """An engine and who chose it: `configuration`, `tenant`, `agent` or `session`."""
+    """An engine and who chose it: `configuration`, `tenant`, `pattern`, `agent` or `session`."""
 
     engine: Engine
     source: str
@@ -44,27 +47,16 @@ class Choice(msgspec.Struct, frozen=True):
     engine_id: str
     source: str
     options: tuple[dict[str, Any], ...]
-    """By who chose them: the tenant's, over them the agent's, over them the session's."""
+    """By who chose them, the nearest last (see TenantAssignments.levels)."""
     options_source: str
 
 
-class Assigned(msgspec.Struct, frozen=True):
-    """An operator's choice for one tenant, agent or session, as its row holds it."""
-
-    engine_id: str
-    """Empty: as inherited."""
-    options: dict[str, dict[str, Any]]
-    """By engine."""
-    policy: dict[str, Any]
-    """What governs summaries, whichever engine serves."""
-
-
-Assignments = dict[tuple[str, str], Assigned]
-"""Of a tenant, by (agent, session); an empty one stands for all of them."""
+KNOWN_FACTS = 100_000
+"""Sessions of which it is kept what they are named by."""
 
 
 class Selection:
-    """Resolves engines. Assignments of a tenant are read once and kept in step by `assign`."""
+    """Resolves engines. What is assigned in a tenant is read once and kept in step by `assign`."""
 
     def __init__(
         self,
@@ -85,19 +77,20 @@ class Selection:
         self._events, self._clock_ms = events, clock_ms
         self.failures = Failures()
         self._store = store
-        self._assigned: dict[str, Assignments] = {}
+        self._assigned: dict[str, TenantAssignments] = {}
         self._stale: set[str] = set()
         self._version = 0
         self._plain: Selected | None = None
         self.unassigned: dict[str, Selected] = {}
         """The engine of the configuration, by tenant: of tenants within which nothing is assigned,
         so that it serves all of their sessions."""
+        self._facts: dict[Scope, SessionFacts] = {}
 
-    async def engine_for(self, scope: Scope) -> Selected:
-        """The engine that serves a scope, or the one that stands in for it. Raises UnknownEngine,
-        EngineFailed."""
+    async def engine_for(self, scope: Scope, key: str = "") -> Selected:
+        """The engine that serves a scope, or the one that stands in for it. `key` is that of a
+        session which may not be stored yet. Raises UnknownEngine, EngineFailed."""
         try:
-            return await self.select(scope)
+            return await self.select(scope, key)
         except InvalidEngine as error:
             choice = await self.choose(scope)
             failed = self.failed(scope, choice.engine_id, "load", error)
@@ -107,24 +100,55 @@ class Selection:
                 self.fallback(), choice.source, choice.options_source, chosen=choice.engine_id
             )
 
-    async def select(self, scope: Scope) -> Selected:
+    async def select(self, scope: Scope, key: str = "") -> Selected:
         """The engine for a scope. Raises UnknownEngine, InvalidEngine: resolution fails closed."""
         assigned = await self._assignments(scope.tenant)
         if not assigned:
             if self._plain is None:
-                self._plain = self._make(self._choose(scope, assigned))
+                self._plain = self._make(self._choose([]))
             self.unassigned[scope.tenant] = self._plain
             return self._plain
-        return self._make(self._choose(scope, assigned))
+        return self._make(self._choose(assigned.levels(await self._named(scope, assigned, key))))
 
     async def choose(self, scope: Scope, *, inherited: bool = False) -> Choice:
         """What is chosen for a scope; `inherited`: what would be, had it no assignment of its
         own."""
         assigned = await self._assignments(scope.tenant)
-        own = (scope.agent, scope.session)
+        facts = await self._named(scope, assigned)
         if inherited:
-            assigned = {key: row for key, row in assigned.items() if key != own}
-        return self._choose(scope, assigned)
+            assigned = assigned.without((scope.agent, scope.session))
+        return self._choose(assigned.levels(facts))
+
+    async def by_pattern(self, tenant: str, pattern: SessionPattern) -> Selected:
+        """What a pattern chooses over the tenant's own choice."""
+        assigned = await self._assignments(tenant)
+        places = ("tenant", ("", "")), ("pattern", ("", pattern.row))
+        rows = [(level, assigned.at(place)) for level, place in places]
+        return self._make(self._choose([(level, row) for level, row in rows if row is not None]))
+
+    async def _named(
+        self, scope: Scope, assigned: TenantAssignments, key: str = ""
+    ) -> SessionFacts:
+        """What a session is named by, read only where a pattern asks."""
+        if not scope.agent:
+            return SessionFacts("")  # of a tenant, or of a pattern's own place
+        facts = SessionFacts(scope.agent, scope.session, key)
+        if not assigned.asks_sessions or not scope.session:
+            return facts
+        head = await self._store.head(scope)
+        if head is not None:
+            state = SessionState.decode(head.state)
+            facts = SessionFacts(
+                scope.agent,
+                scope.session,
+                head.session_key or key,
+                head.model,
+                state.model.window,
+            )
+        if len(self._facts) >= KNOWN_FACTS:
+            self._facts.clear()
+        self._facts[scope] = facts
+        return facts
 
     def policy(self, scope: Scope) -> SummaryPolicy:
         """What governs the summaries of a scope, by the assignments as they were read last: when
@@ -138,16 +162,21 @@ class Selection:
         return self.policies.settings([policy for _, policy in layers]), source
 
     def _policy_layers(self, scope: Scope) -> list[tuple[str, dict[str, Any]]]:
-        rows = _levels(scope, self._assigned.get(scope.tenant, {}))
-        return [(level, row.policy) for level, row in rows if row.policy]
+        assigned = self._assigned.get(scope.tenant)
+        if not assigned:
+            return []
+        facts = self._facts.get(scope) or SessionFacts(scope.agent, scope.session)
+        return [(level, row.policy) for level, row in assigned.levels(facts) if row.policy]
 
-    async def _assignments(self, tenant: str) -> Assignments:
+    async def _assignments(self, tenant: str) -> TenantAssignments:
         known = None if tenant in self._stale else self._assigned.get(tenant)
         while known is None:
             version = self._version
             rows = await self._store.assignments(tenant)
             if version == self._version:  # else they may be older than what was assigned meanwhile
-                known = {(row.agent, row.session): self._read(row) for row in rows}
+                known = TenantAssignments(
+                    {(row.agent, row.session): self._read(row) for row in rows}
+                )
                 self._assigned[tenant] = known
                 self._stale.discard(tenant)
         return known
@@ -162,8 +191,7 @@ class Selection:
         given = {engine_id: own for engine_id, own in options.items() if own}
         return Assigned(row.engine_id, given, policy)
 
-    def _choose(self, scope: Scope, assigned: Assignments) -> Choice:
-        rows = _levels(scope, assigned)
+    def _choose(self, rows: Sequence[tuple[str, Assigned]]) -> Choice:
         engine_id, source = next(
             ((row.engine_id, level) for level, row in reversed(rows) if row.engine_id),
             (self.default, "configuration"),
@@ -197,6 +225,7 @@ class Selection:
         self._version += 1
         self.unassigned.pop(tenant, None)
         self._stale.add(tenant)
+        self._facts.clear()
 
     def fallback(self) -> Engine:
         """The engine that stands in for one that failed."""
@@ -221,15 +250,5 @@ class Selection:
             *scope,
             attributes={"engine": engine_id, "operation": operation, "how": failure.how},
         )
-        advice = "assign another engine or set on_engine_failure"
+        advice = "assign another engine or set engine.on_engine_failure"
         return engine_failed(engine_id, operation, error, advice)
-
-
-def _levels(scope: Scope, assigned: Assignments) -> list[tuple[str, Assigned]]:
-    """What was assigned to a scope, each with who chose it, the nearest last."""
-    keys = {"tenant": ("", "")}
-    if scope.agent:
-        keys["agent"] = (scope.agent, "")
-    if scope.agent and scope.session:
-        keys["session"] = (scope.agent, scope.session)
-    return [(level, assigned[key]) for level, key in keys.items() if key in assigned]

@@ -94,10 +94,10 @@ async def test_nearer_choices_win(house: House) -> None:
         assert await serving(house.client, ref()) == left
 
 
-async def test_a_choice_for_a_key_is_one_for_its_current_session(house: House) -> None:
+async def test_a_choice_for_a_key_serves_its_current_session(house: House) -> None:
     await house.client.ingest(ref("s1", key="main"), user("hello"))
     await house.client.engines.assign(scope=ref("", key="main"), engine_id="legacy")
-    assert await serving(house.client, ref("s1")) == ("legacy", "session")
+    assert await serving(house.client, ref("s1")) == ("legacy", "pattern")
 
 
 async def test_a_choice_made_for_a_session_to_come(house: House) -> None:

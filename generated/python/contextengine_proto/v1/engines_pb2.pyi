@@ -115,18 +115,36 @@ class DoctorResponse(_message.Message):
     def __init__(self, ok: _Optional[bool] = ..., checks: _Optional[_Iterable[_Union[DoctorResponse.Check, _Mapping]]] = ...) -> None: ...
 
 class AssignRequest(_message.Message):
-    __slots__ = ("scope", "engine_id", "options_json", "clear", "request_id")
+    __slots__ = ("scope", "engine_id", "options_json", "clear", "request_id", "match")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     ENGINE_ID_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_JSON_FIELD_NUMBER: _ClassVar[int]
     CLEAR_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MATCH_FIELD_NUMBER: _ClassVar[int]
     scope: _message_pb2.SessionRef
     engine_id: str
     options_json: bytes
     clear: bool
     request_id: str
-    def __init__(self, scope: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., engine_id: _Optional[str] = ..., options_json: _Optional[bytes] = ..., clear: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    match: SessionMatch
+    def __init__(self, scope: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., engine_id: _Optional[str] = ..., options_json: _Optional[bytes] = ..., clear: _Optional[bool] = ..., request_id: _Optional[str] = ..., match: _Optional[_Union[SessionMatch, _Mapping]] = ...) -> None: ...
+
+class SessionMatch(_message.Message):
+    __slots__ = ("agent_id", "session_id", "session_key", "model", "min_window", "max_window")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MIN_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    MAX_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    session_key: str
+    model: str
+    min_window: int
+    max_window: int
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., session_key: _Optional[str] = ..., model: _Optional[str] = ..., min_window: _Optional[int] = ..., max_window: _Optional[int] = ...) -> None: ...
 
 class AssignResponse(_message.Message):
     __slots__ = ("engine", "source")

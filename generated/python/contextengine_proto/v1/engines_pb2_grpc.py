@@ -83,7 +83,8 @@ class EnginesServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Assign(self, request, context):
-        """Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine.
+        """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+        chooses its engine.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,9 @@ class EnginesStub:
     Doctor: _grpc.UnaryUnaryMultiCallable[_engines_pb2.DoctorRequest, _engines_pb2.DoctorResponse]
     """Checks settings, store, engines and limits, and says what to do about what is wrong."""
     Assign: _grpc.UnaryUnaryMultiCallable[_engines_pb2.AssignRequest, _engines_pb2.AssignResponse]
-    """Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine."""
+    """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+    chooses its engine.
+    """
 
 @_typing.type_check_only
 class EnginesAsyncStub(EnginesStub):
@@ -54,7 +56,9 @@ class EnginesAsyncStub(EnginesStub):
     Doctor: _aio.UnaryUnaryMultiCallable[_engines_pb2.DoctorRequest, _engines_pb2.DoctorResponse]  # type: ignore[assignment]
     """Checks settings, store, engines and limits, and says what to do about what is wrong."""
     Assign: _aio.UnaryUnaryMultiCallable[_engines_pb2.AssignRequest, _engines_pb2.AssignResponse]  # type: ignore[assignment]
-    """Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine."""
+    """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+    chooses its engine.
+    """
 
 class EnginesServicer(metaclass=_abc_1.ABCMeta):
     """The engines that this server hosts."""
@@ -89,6 +93,8 @@ class EnginesServicer(metaclass=_abc_1.ABCMeta):
         request: _engines_pb2.AssignRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_engines_pb2.AssignResponse, _abc.Awaitable[_engines_pb2.AssignResponse]]:
-        """Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine."""
+        """Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+        chooses its engine.
+        """
 
 def add_EnginesServicer_to_server(servicer: EnginesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

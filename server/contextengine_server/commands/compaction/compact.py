@@ -123,7 +123,7 @@ class Compact(msgspec.Struct, frozen=True):
             return await self._remember(address.scope, call.request, encode(done))
         encoding = await self.sessions.encoding_of(address.scope)
         spec = await counted_spec(call.budget, encoding)
-        engine = (await self.selection.engine_for(address.scope)).engine
+        engine = (await self.selection.engine_for(address.scope, address.key)).engine
         async with self.sessions.open(address.scope) as session:
             _require_revision(call, session.require())
             factor = session.state.model.factor

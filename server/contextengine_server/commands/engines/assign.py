@@ -1,4 +1,5 @@
-"""Assign: an operator chooses an engine, or options, for a tenant, an agent or a session."""
+"""Assign: an operator chooses an engine, or options, for a tenant, an agent, a session, or sessions
+by pattern."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from contextengine_server.config.policy import PolicySettings
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.patterns import SessionPattern
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.errors import InvalidField
 from contextengine_server.session.failures import engine_failed
@@ -27,10 +29,19 @@ class Assign(msgspec.Struct, frozen=True):
     """The endpoints that options may name, and `runtime` where harnesses are asked."""
 
     async def run(
-        self, scope: Scope, engine_id: str, options: Mapping[str, Any], *, clear: bool
+        self,
+        scope: Scope,
+        engine_id: str,
+        options: Mapping[str, Any],
+        *,
+        clear: bool,
+        pattern: SessionPattern | None = None,
     ) -> Selected:
-        """What serves the scope from now on. No engine id: the one that would serve anyway gets the
-        options. Raises UnknownEngine, InvalidField, EngineFailed; nothing is kept then."""
+        """What serves the scope from now on, or the sessions of a pattern in the scope's tenant. No
+        engine id: the one that would serve anyway gets the options. Raises UnknownEngine,
+        InvalidField, EngineFailed; nothing is kept then."""
+        if pattern is not None:
+            scope = Scope(scope.tenant, "", pattern.row)
         registry, target, parted = self.selection.registry, engine_id, AssignedOptions({}, {})
         if not clear:
             chosen = await self.selection.choose(scope, inherited=True)
@@ -43,10 +54,14 @@ class Assign(msgspec.Struct, frozen=True):
             parted = replace(parted, engine=registry.named(target, parted.engine))
             self._check_models(parted)
         await self.selection.assign(scope, engine_id, target, parted)
-        selected = await self.selection.engine_for(scope)
+        if pattern is None:
+            selected = await self.selection.engine_for(scope)
+        else:
+            selected = await self.selection.by_pattern(scope.tenant, pattern)
+        where = scope if pattern is None else Scope(scope.tenant, "", "")
         self.events.emit(
             "engine:assigned",
-            *scope,
+            *where,
             attributes={"engine": selected.engine.id, "source": selected.source},
         )
         return selected

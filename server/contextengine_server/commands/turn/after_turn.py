@@ -80,7 +80,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         encoding = await self.sessions.encoding_of(scope)
         await count_messages(encoding, turn.messages)
         budget = await counted_spec(turn.budget, encoding)
-        engine = (await self.selection.engine_for(scope)).engine
+        engine = (await self.selection.engine_for(scope, address.key)).engine
         report = turn.report
 
         def note(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:

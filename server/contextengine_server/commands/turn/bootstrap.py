@@ -123,7 +123,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
         spawn_token: str,
     ) -> Introduced:
         address = await self.addresses.find(tenant, ref)
-        engine = (await self.selection.engine_for(address.scope)).engine
+        engine = (await self.selection.engine_for(address.scope, address.key)).engine
         if said.host is not None:
             require(engine, said.host.id, said.host.capabilities)
         if spawn_token:

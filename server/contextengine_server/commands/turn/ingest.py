@@ -44,7 +44,7 @@ class Ingest(msgspec.Struct, frozen=True):
         address = await self.addresses.find(tenant, ref)
         selected = self.selection.unassigned.get(tenant)
         if selected is None:
-            selected = await self.selection.engine_for(address.scope)
+            selected = await self.selection.engine_for(address.scope, address.key)
         encoding = await self.sessions.encoding_of(address.scope)
         await count_messages(encoding, messages)
         async with self.sessions.open(address.scope, lock=True) as session:

@@ -66,7 +66,7 @@ class Assembler(msgspec.Struct, frozen=True):
         scope = address.scope
         selected = self.selection.unassigned.get(scope.tenant)
         if selected is None:
-            selected = await self.selection.engine_for(scope)
+            selected = await self.selection.engine_for(scope, address.key)
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
         encoding = await self.sessions.encoding_of(scope)

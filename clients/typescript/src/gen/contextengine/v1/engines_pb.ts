@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/engines.proto.
  */
 export const file_contextengine_v1_engines: GenFile = /*@__PURE__*/
-  fileDesc("Ch5jb250ZXh0ZW5naW5lL3YxL2VuZ2luZXMucHJvdG8SEGNvbnRleHRlbmdpbmUudjEiFAoSRW5naW5lc0xpc3RSZXF1ZXN0IlsKE0VuZ2luZXNMaXN0UmVzcG9uc2USKQoHZW5naW5lcxgBIAMoCzIYLmNvbnRleHRlbmdpbmUudjEuRW5naW5lEhkKEWRlZmF1bHRfZW5naW5lX2lkGAIgASgJIrsBCgZFbmdpbmUSKgoEaW5mbxgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuRW5naW5lSW5mbxINCgVvd25lchgCIAEoCRIRCglhdmFpbGFibGUYAyABKAgSGgoSdW5hdmFpbGFibGVfcmVhc29uGAQgASgJEjAKB2ZhaWx1cmUYBSABKAsyHy5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUZhaWx1cmUSFQoNc2Vzc2lvbl9jb3VudBgGIAEoAyJVChFFbmdpbmVzR2V0UmVxdWVzdBIRCgllbmdpbmVfaWQYASABKAkSLQoHc2Vzc2lvbhgCIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZiKuAgoSRW5naW5lc0dldFJlc3BvbnNlEigKBmVuZ2luZRgBIAEoCzIYLmNvbnRleHRlbmdpbmUudjEuRW5naW5lEjwKB29wdGlvbnMYAiADKAsyKy5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZXNHZXRSZXNwb25zZS5PcHRpb24SDgoGc291cmNlGAMgASgJGp8BCgZPcHRpb24SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgR0eXBlGAMgASgJEhQKDGRlZmF1bHRfanNvbhgEIAEoDBISCgp2YWx1ZV9qc29uGAUgASgMEhQKDG1pbmltdW1fanNvbhgGIAEoDBIUCgxtYXhpbXVtX2pzb24YByABKAwSDgoGc291cmNlGAggASgJImYKDURvY3RvclJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIOCgZyZXBhaXIYAiABKAgSFgoOY2xlYXJfZmFpbHVyZXMYAyABKAgimgIKDkRvY3RvclJlc3BvbnNlEgoKAm9rGAEgASgIEjYKBmNoZWNrcxgCIAMoCzImLmNvbnRleHRlbmdpbmUudjEuRG9jdG9yUmVzcG9uc2UuQ2hlY2sabQoFQ2hlY2sSDAoEbmFtZRgBIAEoCRI3CgZzdGF0dXMYAiABKA4yJy5jb250ZXh0ZW5naW5lLnYxLkRvY3RvclJlc3BvbnNlLlN0YXR1cxINCgVmb3VuZBgDIAEoCRIOCgZhZHZpY2UYBCABKAkiVQoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEg0KCVNUQVRVU19PSxABEhIKDlNUQVRVU19XQVJOSU5HEAISEAoMU1RBVFVTX0VSUk9SEAMiiAEKDUFzc2lnblJlcXVlc3QSKwoFc2NvcGUYASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEQoJZW5naW5lX2lkGAIgASgJEhQKDG9wdGlvbnNfanNvbhgDIAEoDBINCgVjbGVhchgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIk4KDkFzc2lnblJlc3BvbnNlEiwKBmVuZ2luZRgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuRW5naW5lSW5mbxIOCgZzb3VyY2UYAiABKAkyygIKB0VuZ2luZXMSUwoETGlzdBIkLmNvbnRleHRlbmdpbmUudjEuRW5naW5lc0xpc3RSZXF1ZXN0GiUuY29udGV4dGVuZ2luZS52MS5FbmdpbmVzTGlzdFJlc3BvbnNlElAKA0dldBIjLmNvbnRleHRlbmdpbmUudjEuRW5naW5lc0dldFJlcXVlc3QaJC5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZXNHZXRSZXNwb25zZRJLCgZEb2N0b3ISHy5jb250ZXh0ZW5naW5lLnYxLkRvY3RvclJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkRvY3RvclJlc3BvbnNlEksKBkFzc2lnbhIfLmNvbnRleHRlbmdpbmUudjEuQXNzaWduUmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuQXNzaWduUmVzcG9uc2VCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_engine_info, file_contextengine_v1_lifecycle, file_contextengine_v1_message]);
+  fileDesc("Ch5jb250ZXh0ZW5naW5lL3YxL2VuZ2luZXMucHJvdG8SEGNvbnRleHRlbmdpbmUudjEiFAoSRW5naW5lc0xpc3RSZXF1ZXN0IlsKE0VuZ2luZXNMaXN0UmVzcG9uc2USKQoHZW5naW5lcxgBIAMoCzIYLmNvbnRleHRlbmdpbmUudjEuRW5naW5lEhkKEWRlZmF1bHRfZW5naW5lX2lkGAIgASgJIrsBCgZFbmdpbmUSKgoEaW5mbxgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuRW5naW5lSW5mbxINCgVvd25lchgCIAEoCRIRCglhdmFpbGFibGUYAyABKAgSGgoSdW5hdmFpbGFibGVfcmVhc29uGAQgASgJEjAKB2ZhaWx1cmUYBSABKAsyHy5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUZhaWx1cmUSFQoNc2Vzc2lvbl9jb3VudBgGIAEoAyJVChFFbmdpbmVzR2V0UmVxdWVzdBIRCgllbmdpbmVfaWQYASABKAkSLQoHc2Vzc2lvbhgCIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZiKuAgoSRW5naW5lc0dldFJlc3BvbnNlEigKBmVuZ2luZRgBIAEoCzIYLmNvbnRleHRlbmdpbmUudjEuRW5naW5lEjwKB29wdGlvbnMYAiADKAsyKy5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZXNHZXRSZXNwb25zZS5PcHRpb24SDgoGc291cmNlGAMgASgJGp8BCgZPcHRpb24SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgR0eXBlGAMgASgJEhQKDGRlZmF1bHRfanNvbhgEIAEoDBISCgp2YWx1ZV9qc29uGAUgASgMEhQKDG1pbmltdW1fanNvbhgGIAEoDBIUCgxtYXhpbXVtX2pzb24YByABKAwSDgoGc291cmNlGAggASgJImYKDURvY3RvclJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIOCgZyZXBhaXIYAiABKAgSFgoOY2xlYXJfZmFpbHVyZXMYAyABKAgimgIKDkRvY3RvclJlc3BvbnNlEgoKAm9rGAEgASgIEjYKBmNoZWNrcxgCIAMoCzImLmNvbnRleHRlbmdpbmUudjEuRG9jdG9yUmVzcG9uc2UuQ2hlY2sabQoFQ2hlY2sSDAoEbmFtZRgBIAEoCRI3CgZzdGF0dXMYAiABKA4yJy5jb250ZXh0ZW5naW5lLnYxLkRvY3RvclJlc3BvbnNlLlN0YXR1cxINCgVmb3VuZBgDIAEoCRIOCgZhZHZpY2UYBCABKAkiVQoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEg0KCVNUQVRVU19PSxABEhIKDlNUQVRVU19XQVJOSU5HEAISEAoMU1RBVFVTX0VSUk9SEAMitwEKDUFzc2lnblJlcXVlc3QSKwoFc2NvcGUYASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEQoJZW5naW5lX2lkGAIgASgJEhQKDG9wdGlvbnNfanNvbhgDIAEoDBINCgVjbGVhchgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEi0KBW1hdGNoGAYgASgLMh4uY29udGV4dGVuZ2luZS52MS5TZXNzaW9uTWF0Y2giqAEKDFNlc3Npb25NYXRjaBIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhMKC3Nlc3Npb25fa2V5GAMgASgJEg0KBW1vZGVsGAQgASgJEhcKCm1pbl93aW5kb3cYBSABKANIAIgBARIXCgptYXhfd2luZG93GAYgASgDSAGIAQFCDQoLX21pbl93aW5kb3dCDQoLX21heF93aW5kb3ciTgoOQXNzaWduUmVzcG9uc2USLAoGZW5naW5lGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5FbmdpbmVJbmZvEg4KBnNvdXJjZRgCIAEoCTLKAgoHRW5naW5lcxJTCgRMaXN0EiQuY29udGV4dGVuZ2luZS52MS5FbmdpbmVzTGlzdFJlcXVlc3QaJS5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZXNMaXN0UmVzcG9uc2USUAoDR2V0EiMuY29udGV4dGVuZ2luZS52MS5FbmdpbmVzR2V0UmVxdWVzdBokLmNvbnRleHRlbmdpbmUudjEuRW5naW5lc0dldFJlc3BvbnNlEksKBkRvY3RvchIfLmNvbnRleHRlbmdpbmUudjEuRG9jdG9yUmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuRG9jdG9yUmVzcG9uc2USSwoGQXNzaWduEh8uY29udGV4dGVuZ2luZS52MS5Bc3NpZ25SZXF1ZXN0GiAuY29udGV4dGVuZ2luZS52MS5Bc3NpZ25SZXNwb25zZUJrChRkZXYuY29udGV4dGVuZ2luZS52MVABWlFnaXRodWIuY29tL2NvbnRleHRlbmdpbmUvY29udGV4dGVuZ2luZS9jbGllbnRzL2dvL2NvbnRleHRlbmdpbmV2MTtjb250ZXh0ZW5naW5ldjFiBnByb3RvMw", [file_contextengine_v1_engine_info, file_contextengine_v1_lifecycle, file_contextengine_v1_message]);
 
 /**
  * Which engines to list.
@@ -168,7 +168,7 @@ export type EnginesGetResponse = Message<"contextengine.v1.EnginesGetResponse"> 
   options: EnginesGetResponse_Option[];
 
   /**
-   * Who chose it: `configuration`, `tenant`, `agent`, `session`, `request`.
+   * Who chose it: `configuration`, `tenant`, `pattern`, `agent`, `session`, `request`.
    *
    * @generated from field: string source = 3;
    */
@@ -238,7 +238,7 @@ export type EnginesGetResponse_Option = Message<"contextengine.v1.EnginesGetResp
   maximumJson: Uint8Array;
 
   /**
-   * Where the value comes from: `default`, `configuration`, `tenant`, `agent`, `session`.
+   * Where the value comes from: `default`, `configuration`, `tenant`, `pattern`, `agent`, `session`.
    *
    * @generated from field: string source = 8;
    */
@@ -408,7 +408,8 @@ export const DoctorResponse_StatusSchema: GenEnum<DoctorResponse_Status> = /*@__
  */
 export type AssignRequest = Message<"contextengine.v1.AssignRequest"> & {
   /**
-   * The scope: with nothing set the caller's tenant; with an agent that agent; with a session as well that session.
+   * The scope: with nothing set the caller's tenant; with an agent that agent; with a session's id as well that session; with
+   * its key alone every session that stands under that key, now and later.
    *
    * @generated from field: contextengine.v1.SessionRef scope = 1;
    */
@@ -441,6 +442,13 @@ export type AssignRequest = Message<"contextengine.v1.AssignRequest"> & {
    * @generated from field: string request_id = 5;
    */
   requestId: string;
+
+  /**
+   * The sessions that are meant, by pattern. Not beside `scope`. Assigning to the same pattern again replaces what was.
+   *
+   * @generated from field: contextengine.v1.SessionMatch match = 6;
+   */
+  match?: SessionMatch | undefined;
 };
 
 /**
@@ -449,6 +457,63 @@ export type AssignRequest = Message<"contextengine.v1.AssignRequest"> & {
  */
 export const AssignRequestSchema: GenMessage<AssignRequest> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_engines, 7);
+
+/**
+ * Sessions by pattern: all that is set must match, and something must be set. In a glob `*` stands for any characters but a
+ * colon, `**` for any, `?` for one that is no colon, and a backslash takes the next character as it is.
+ *
+ * @generated from message contextengine.v1.SessionMatch
+ */
+export type SessionMatch = Message<"contextengine.v1.SessionMatch"> & {
+  /**
+   * A glob over agents' ids. Empty: any.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * A glob over sessions' ids. Empty: any.
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+
+  /**
+   * A glob over keys: it holds for every session that comes to stand under such a key. Empty: any, and none.
+   *
+   * @generated from field: string session_key = 3;
+   */
+  sessionKey: string;
+
+  /**
+   * A glob over the session's model, as Bootstrap or UpdateModel named it. Empty: any.
+   *
+   * @generated from field: string model = 4;
+   */
+  model: string;
+
+  /**
+   * The smallest window of the session's model, in tokens, as Bootstrap or UpdateModel named it. Absent: any.
+   *
+   * @generated from field: optional int64 min_window = 5;
+   */
+  minWindow?: bigint | undefined;
+
+  /**
+   * The largest window. Absent: any.
+   *
+   * @generated from field: optional int64 max_window = 6;
+   */
+  maxWindow?: bigint | undefined;
+};
+
+/**
+ * Describes the message contextengine.v1.SessionMatch.
+ * Use `create(SessionMatchSchema)` to create a new message.
+ */
+export const SessionMatchSchema: GenMessage<SessionMatch> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_engines, 8);
 
 /**
  * What is in force for the scope now.
@@ -464,7 +529,7 @@ export type AssignResponse = Message<"contextengine.v1.AssignResponse"> & {
   engine?: EngineInfo | undefined;
 
   /**
-   * Who chose it: `configuration`, `tenant`, `agent`, `session`.
+   * Who chose it: `configuration`, `tenant`, `pattern`, `agent`, `session`.
    *
    * @generated from field: string source = 2;
    */
@@ -476,7 +541,7 @@ export type AssignResponse = Message<"contextengine.v1.AssignResponse"> & {
  * Use `create(AssignResponseSchema)` to create a new message.
  */
 export const AssignResponseSchema: GenMessage<AssignResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_engines, 8);
+  messageDesc(file_contextengine_v1_engines, 9);
 
 /**
  * The engines that this server hosts.
@@ -515,7 +580,8 @@ export const Engines: GenService<{
     output: typeof DoctorResponseSchema;
   },
   /**
-   * Chooses an engine or an option for a tenant, an agent or a session. Operators only: an agent never chooses its engine.
+   * Chooses an engine or an option for a tenant, an agent, a session, or sessions by pattern. Operators only: an agent never
+   * chooses its engine.
    *
    * @generated from rpc contextengine.v1.Engines.Assign
    */

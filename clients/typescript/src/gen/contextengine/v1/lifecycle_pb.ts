@@ -1109,7 +1109,7 @@ export type GetStatusResponse = Message<"contextengine.v1.GetStatusResponse"> & 
   engine?: EngineInfo | undefined;
 
   /**
-   * Who chose the engine: `configuration`, `tenant`, `agent`, `session`.
+   * Who chose the engine: `configuration`, `tenant`, `pattern`, `agent`, `session`.
    *
    * @generated from field: string engine_source = 4;
    */
