@@ -66,8 +66,10 @@ from contextengine_server.recall.archive import Archive
 from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.append import Appender
+from contextengine_server.session.assembly.alignment import Aligner
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.budget import BudgetDefaults
+from contextengine_server.session.assembly.live_store import LiveStore
 from contextengine_server.session.assembly.plan import Planner
 from contextengine_server.session.change import Editor
 from contextengine_server.session.children import ChildSessions
@@ -134,6 +136,8 @@ class Core(msgspec.Struct, frozen=True):
     events: Events
     meters: Meters
     appender: Appender
+    aligner: Aligner
+    lists: LiveStore
     editor: Editor
     lifecycle: Lifecycle
     children: ChildSessions
@@ -171,6 +175,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
     summaries = SummaryRequests(
         at.summarizer, selection, events, meters, clock_ms, at.model_capacity
     )
+    aligner, lists = Aligner(), LiveStore(sessions, appender, events)
     compactor = Compactor(sessions, store, selection, events, meters, summaries)
     return Core(
         store=store,
@@ -184,11 +189,15 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         events=events,
         meters=meters,
         appender=appender,
+        aligner=aligner,
+        lists=lists,
         editor=editor,
         lifecycle=Lifecycle(sessions, editor, events),
         children=ChildSessions(store, cache, events, meters, selection, clock_ms),
         planner=planner,
-        assembler=Assembler(sessions, store, selection, appender, planner, rules.budgets),
+        assembler=Assembler(
+            sessions, store, selection, appender, aligner, lists, planner, rules.budgets
+        ),
         summaries=summaries,
         compactor=compactor,
         proposals=Proposals(sessions, store, compactor, clock_ms, at.new_id),
@@ -207,7 +216,15 @@ def context_engine_commands(
     grants = grants_of(core)
     return ContextEngineCommands(
         bootstrap=Bootstrap(
-            addresses, sessions, store, selection, core.appender, editor, core.children
+            addresses,
+            sessions,
+            store,
+            selection,
+            core.appender,
+            editor,
+            core.children,
+            core.aligner,
+            core.lists,
         ),
         ingest=Ingest(addresses, selection, sessions, core.appender),
         assemble=Assemble(

@@ -626,12 +626,15 @@ func (x *AssembleRequest) GetObjective() string {
 	return ""
 }
 
-// The harness's own list of messages.
+// The harness's own list of messages. The whole of it is aligned with what is stored, in order: by ids where both sides
+// have them, else by role, text, and the names and arguments of calls; results by the calls that they answer.
 type LiveList struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The list in order.
 	Messages []*Message `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	// True: what follows the alignment is stored. False: it is shown in this call only.
+	// True: what the list has and the session does not is stored: what follows the last message that is known, and results
+	// that came late. Another message within the list takes the session back to before it, and the rest is stored anew;
+	// where a summary covers the place it is stored as a note. False: all of it is shown in this call only, at its place.
 	StoreNew      bool `protobuf:"varint,2,opt,name=store_new,json=storeNew,proto3" json:"store_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -87,7 +87,8 @@ type BootstrapRequest struct {
 	// Another session whose view, as of now, goes on here. Only for a session without messages of its own; the same again is
 	// safe. Absent: none.
 	Continues *SessionRef `protobuf:"bytes,3,opt,name=continues,proto3" json:"continues,omitempty"`
-	// History that the host has. Stored like IngestBatch, conflicts listed instead of refused.
+	// History that the host has. Aligned with what is stored as LiveList is, so that it may be sent at every attempt;
+	// conflicts are listed instead of refused.
 	History []*Message `protobuf:"bytes,4,rep,name=history,proto3" json:"history,omitempty"`
 	// The session's model. Empty: as before.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`

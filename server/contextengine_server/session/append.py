@@ -16,6 +16,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 from contextengine_server.errors import FieldViolation, MessageConflict, TooLarge
 from contextengine_server.session.address import Address
+from contextengine_server.session.change import Rewind
 from contextengine_server.session.receipt import (
     Disposition,
     Request,
@@ -71,21 +72,27 @@ class Appender(msgspec.Struct, frozen=True):
         *,
         field_name: str = "messages",
         first_index: int = 0,
+        places: Sequence[int] | None = None,
         refuse_conflicts: bool,
         request: Request | None = None,
         edit: Edit | None = None,
         over: int | None = None,
         parent: Parent | None = None,
+        rewind: Rewind | None = None,
     ) -> Written:
         """Stores messages under the session's lock, which the caller holds. Tokens are best counted
         already, outside the lock.
 
-        `first_index`: where in the request's list `incoming` begins. `edit` changes the session's
+        `first_index`: where in the request's list `incoming` begins; `places`: where each of them
+        stands in it. `edit` changes the session's
         head and state in the same commit, which is then made even where no message is new. `over`
         is the stored revision where `session` is ahead of it: a session that is only made with this
-        commit. `parent`: what it stands on from this commit on; raises ParentGone.
+        commit, or that is rewound with it. `parent`: what it stands on from this commit on; raises
+        ParentGone. `rewind`: what leaves the view in the same commit, and has left `session`
+        already.
         """
         tries = 0
+        places = range(first_index, first_index + len(incoming)) if places is None else places
         while True:
             # Without these there is nothing of ours that could come back.
             if session.live_summaries or session.view.fold.abandoned:
@@ -93,7 +100,7 @@ class Appender(msgspec.Struct, frozen=True):
             # Whoever made the session since they were counted may count in another encoding.
             await count_messages(session.encoding, incoming)
             try:
-                plan = self._plan(session, incoming, field_name, first_index, refuse_conflicts)
+                plan = self._plan(session, incoming, field_name, places, refuse_conflicts)
                 if not plan.entries and edit is None and not address.bind:
                     known = (
                         await self.store.reply(session.scope, request.id)
@@ -103,7 +110,9 @@ class Appender(msgspec.Struct, frozen=True):
                     if known is not None and request is not None:
                         return repeated(known, request)
                     return Written(plan.stored, session.revision)
-                return await self._commit(session, address, plan, request, edit, over, parent)
+                return await self._commit(
+                    session, address, plan, request, edit, over, parent, rewind
+                )
             except NeedsHistory as need:
                 await self.sessions.fresh(session, None, since=need.sequence)
             except DuplicateHostIds as duplicate:
@@ -123,7 +132,7 @@ class Appender(msgspec.Struct, frozen=True):
         session: Session,
         incoming: Sequence[Incoming],
         field_name: str,
-        first_index: int,
+        places: Sequence[int],
         refuse_conflicts: bool,
     ) -> _Plan:
         stored: list[Stored] = []
@@ -131,7 +140,7 @@ class Appender(msgspec.Struct, frozen=True):
         fresh: dict[str, Entry] = {}
         sequence = session.head.last_sequence if session.head is not None else 0
         revision = session.head.revision + 1 if session.head is not None else 1
-        for index, message in enumerate(incoming, first_index):
+        for index, message in zip(places, incoming, strict=True):
             if message.own:
                 stored.append(Stored(index, message.id, 0, Disposition.DUPLICATE, message.hash, 0))
                 continue
@@ -191,6 +200,7 @@ class Appender(msgspec.Struct, frozen=True):
         edit: Edit | None,
         over: int | None,
         parent: Parent | None,
+        rewind: Rewind | None,
     ) -> Written:
         change, entries, state, before = plan.change, plan.entries, session.state, session.head
         expected = over if over is not None else before.revision if before is not None else 0
@@ -215,16 +225,21 @@ class Appender(msgspec.Struct, frozen=True):
             head, state = edit(head, state)
             head = replace(head, state=encode_state(state))
         written = Written(plan.stored, head.revision, created=not expected)
+        facts_moved = (
+            _changed_facts(change, entries)
+            if change is not None and len(change.facts) > len(entries)
+            else []
+        )
+        if rewind is not None:
+            facts_moved += _shifted(rewind.facts, facts_moved, change)
         await self.sessions.commit(
             Commit(
                 head=head,
                 expected_revision=expected,
                 messages=messages,
-                facts=(
-                    _changed_facts(change, entries)
-                    if change is not None and len(change.facts) > len(entries)
-                    else ()
-                ),
+                retire_after=None if rewind is None else rewind.after,
+                retire_summaries=() if rewind is None else rewind.summaries,
+                facts=facts_moved,
                 shifts=change.shifts if change is not None else (),
                 reply=(
                     StoredReply(request.id, request.digest, kept(written))
@@ -337,6 +352,22 @@ def _changed_facts(change: Extension, new: Iterable[Entry]) -> list[Facts]:
     """Facts of older rows that an extension changed."""
     older = change.facts.keys() - set(map(attrgetter("sequence"), new))
     return [Facts(*structs.astuple(change.facts[sequence])) for sequence in sorted(older)]
+
+
+def _shifted(
+    facts: Iterable[Facts], later: Iterable[Facts], change: Extension | None
+) -> list[Facts]:
+    """Facts that a rewind changed, but for those that what is appended changed again, moved by what
+    came late: facts are written behind shifts."""
+    again = {fact.sequence for fact in later}
+    moved = []
+    for fact in facts:
+        if fact.sequence not in again:
+            deltas = change.shifts if change is not None and fact.start is not None else ()
+            by = sum(delta for after, delta in deltas if fact.sequence > after)
+            start = None if fact.start is None else fact.start + by
+            moved.append(structs.replace(fact, start=start))
+    return moved
 
 
 def _conflict(

@@ -9,12 +9,15 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
+from contextengine_server.context.view import View
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address
+from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request, checked
+from contextengine_server.session.rows import refold
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import SessionState
+from contextengine_server.session.state import SessionState, facts_of
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
@@ -134,3 +137,59 @@ class Editor(msgspec.Struct, frozen=True):
 def _repeat(known: StoredReply, request: Request) -> Changed:
     raw = orjson.loads(checked(known, request).reply)
     return Changed(raw["revision"], repeated=True, numbers=raw["numbers"])
+
+
+class Rewind(msgspec.Struct, frozen=True):
+    """What leaves the view, and what is left."""
+
+    after: int
+    """Rows behind this sequence are retired."""
+    summaries: Sequence[str]
+    """Summaries that are retired with them."""
+    facts: Sequence[Facts]
+    """Facts of older rows that are others by it."""
+    view: View
+    gone: int
+    """How many messages leave the view."""
+
+    def head(self, session: Session, head: SessionHead) -> SessionHead:
+        """A head with what is left of the view."""
+        return replace(
+            head,
+            message_count=self.view.message_count,
+            message_tokens=self.view.total,
+            summary_count=len(session.live_summaries) - len(self.summaries),
+        )
+
+    def state(self, state: SessionState, revision: int) -> SessionState:
+        """A state with what is left of the view; `revision`: the one that rewinds."""
+        facts = facts_of(self.view, state.view)
+        return replace(state, view=replace(facts, rewind_mark=revision, reopened=revision))
+
+
+def rewound(session: Session, after: int) -> Rewind:
+    """What a rewind to behind a sequence leaves. The session's view is whole. What stays is folded
+    again, since a late result may have gone with the rest."""
+    kept, facts = refold(session.view, after, session.encoding.shaper)
+    newest = kept.atoms[-1] if kept.atoms else None
+    opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
+    # What is open again must be verbatim (law 2), though it was covered as something long over.
+    limit = newest.first - 1 if newest is not None and opened else after
+    gone = session.view.message_count - kept.message_count
+    return Rewind(after, own_summaries(session, limit), facts, kept, gone)
+
+
+def rewind_floor(session: Session) -> int:
+    """The sequence that no rewind reaches behind: what a session continues from another is not its
+    own to take back."""
+    head = session.head
+    return head.parent_sequence if head is not None and inherits(head) else 0
+
+
+def own_summaries(session: Session, after: int) -> list[str]:
+    """The session's own live summaries that reach behind a sequence. Inherited ones are not ours to
+    retire."""
+    inherited = session.head.parent_revision if session.head is not None else 0
+    return [
+        s.id for s in session.live_summaries if s.last_sequence > after and s.created > inherited
+    ]

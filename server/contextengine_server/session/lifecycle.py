@@ -10,13 +10,18 @@ from contextengine_server.errors import (
     InvalidField,
 )
 from contextengine_server.session.address import Address
-from contextengine_server.session.change import Changed, Editor, PreparedChange
+from contextengine_server.session.change import (
+    Changed,
+    Editor,
+    PreparedChange,
+    own_summaries,
+    rewound,
+)
 from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request
-from contextengine_server.session.rows import refold
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import SessionState, ViewFacts, facts_of
+from contextengine_server.session.state import SessionState, ViewFacts
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.events import Events
 
@@ -51,7 +56,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 state,
                 head,
                 retire_after=0,
-                retire_summaries=_own_summaries(session, 0),
+                retire_summaries=own_summaries(session, 0),
                 numbers={"retired": count},
                 reload=True,
             )
@@ -88,31 +93,14 @@ class Lifecycle(msgspec.Struct, frozen=True):
         await self.sessions.fresh(session, None)
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
-            kept, facts = refold(session.view, after, session.encoding.shaper)
-            facts_now = structs.replace(
-                facts_of(kept, state.view), rewind_mark=head.revision, reopened=head.revision
-            )
-            newest = kept.atoms[-1] if kept.atoms else None
-            opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
-            # What is open again must be verbatim (law 2), though it was covered as something long
-            # over.
-            retired = _own_summaries(
-                session, newest.first - 1 if newest is not None and opened else after
-            )
-            gone = session.view.message_count - kept.message_count
-            head = replace(
-                head,
-                message_count=kept.message_count,
-                message_tokens=kept.total,
-                summary_count=len(session.live_summaries) - len(retired),
-            )
+            left = rewound(session, after)
             return PreparedChange(
-                structs.replace(state, view=facts_now),
-                head,
+                left.state(state, head.revision),
+                left.head(session, head),
                 retire_after=after,
-                retire_summaries=retired,
-                facts=facts,
-                numbers={"retired": gone},
+                retire_summaries=left.summaries,
+                facts=left.facts,
+                numbers={"retired": left.gone},
                 reload=True,
             )
 
@@ -158,12 +146,3 @@ class Lifecycle(msgspec.Struct, frozen=True):
             return PreparedChange(structs.replace(state, native_compactions=count), head)
 
         return await self.editor.change(session, address, edit, request=request)
-
-
-def _own_summaries(session: Session, after: int) -> list[str]:
-    """The session's own live summaries that reach behind a sequence. Inherited ones are not ours to
-    retire."""
-    inherited = session.head.parent_revision if session.head is not None else 0
-    return [
-        s.id for s in session.live_summaries if s.last_sequence > after and s.created > inherited
-    ]

@@ -1,11 +1,10 @@
-"""Where a harness's own list meets the stored view: by ids, else by contents."""
+"""Where a harness's own list meets the stored view: by ids, else by what harnesses leave alone."""
 
 from __future__ import annotations
 
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.session.assembly.alignment import Alignment, align
 from contextengine_server.wire.message import Incoming
 from tests.unit.commands.house import (
     S1,
@@ -19,11 +18,24 @@ from tests.unit.commands.house import (
     user,
 )
 
+Found = tuple[int, dict[int, int]]
+"""The first new message, and the sequences of those that are stored."""
 
-async def aligned(server: Server, live: list[Incoming]) -> Alignment | None:
+
+async def aligned(server: Server, live: list[Incoming]) -> Found | None:
+    found = await with_others(server, live)
+    assert found is None or found[2] == {}
+    return None if found is None else found[:2]
+
+
+async def with_others(
+    server: Server, live: list[Incoming]
+) -> tuple[int, dict[int, int], dict[int, int]] | None:
+    """The same with what stands among what is stored and is not, by what it stands behind."""
     async with server.core.sessions.open(scope(), None) as session:
         session.mark_own(live, listed=True)
-        return align(live, session.view, session.ids)
+        found = server.core.aligner.align(live, session.view, session.ids)
+        return None if found is None else (found.start, found.matched, found.others)
 
 
 def said(*texts: str) -> list[Incoming]:
@@ -32,95 +44,97 @@ def said(*texts: str) -> list[Incoming]:
 
 
 async def test_an_empty_session_meets_any_list(server: Server) -> None:
-    assert await aligned(server, spoken("a", "b")) == Alignment(0, {})
-    assert await aligned(server, []) == Alignment(0, {})
+    assert await aligned(server, spoken("a", "b")) == (0, {})
+    assert await aligned(server, []) == (0, {})
 
 
 # By ids.
 
 
-async def test_the_last_stored_id_is_the_place(server: Server) -> None:
+async def test_stored_ids_are_known(server: Server) -> None:
     await server.ingest("a", "b", "c")
     live = spoken("a", "b", "c", "d")
-    assert await aligned(server, live) == Alignment(3, {0: 1, 1: 2, 2: 3})
+    assert await aligned(server, live) == (3, {0: 1, 1: 2, 2: 3})
 
 
 async def test_what_the_list_leaves_out_is_not_needed(server: Server) -> None:
     await server.ingest("a", "b", "c", "d")
-    assert await aligned(server, spoken("c", "e")) == Alignment(1, {0: 3})
-    assert await aligned(server, spoken("a", "c", "e")) == Alignment(2, {0: 1, 1: 3})
+    assert await aligned(server, spoken("c", "e")) == (1, {0: 3})
+    assert await aligned(server, spoken("a", "c", "e")) == (2, {0: 1, 1: 3})
 
 
 async def test_ids_count_more_than_contents(server: Server) -> None:
     await server.ingest("a", "b", "c")
     rewritten = incoming(user("otherwise", "a"), user("said", "b"), user("new", "n"))
-    assert await aligned(server, rewritten) == Alignment(2, {0: 1, 1: 2})
+    assert await aligned(server, rewritten) == (2, {0: 1, 1: 2})
 
 
-async def test_a_message_that_is_not_stored_ends_what_is_matched(server: Server) -> None:
+async def test_a_message_that_is_not_stored_is_another(server: Server) -> None:
     await server.ingest("a", "b", "c")
-    assert await aligned(server, spoken("a", "x", "b", "c")) == Alignment(4, {2: 2, 3: 3})
+    found = await with_others(server, spoken("a", "x", "b", "c"))
+    assert found == (4, {0: 1, 2: 2, 3: 3}, {1: 1})
+    assert await with_others(server, spoken("x", "b", "c")) == (3, {1: 2, 2: 3}, {0: 0})
 
 
-async def test_messages_in_another_order_end_what_is_matched(server: Server) -> None:
+async def test_ids_are_known_in_any_order(server: Server) -> None:
     await server.ingest("a", "b", "c")
-    assert await aligned(server, spoken("b", "a", "c")) == Alignment(3, {1: 1, 2: 3})
-    assert await aligned(server, spoken("c", "c")) == Alignment(2, {1: 3})
+    assert await aligned(server, spoken("b", "a", "c")) == (3, {0: 2, 1: 1, 2: 3})
+    assert await aligned(server, spoken("c", "c")) == (2, {0: 3, 1: 3})
 
 
-async def test_messages_without_ids_behind_the_place_are_new(server: Server) -> None:
+async def test_messages_without_ids_are_known_among_others_with_ids(server: Server) -> None:
     await server.ingest("a", "b")
     live = [*spoken("a"), *said("b"), *said("c")]
-    assert await aligned(server, live) == Alignment(1, {0: 1})
+    assert await aligned(server, live) == (2, {0: 1, 1: 2})
 
 
 # By contents.
 
 
-async def test_the_longest_run_that_ends_with_the_newest_is_the_place(server: Server) -> None:
+async def test_what_is_stored_is_known_by_what_it_says(server: Server) -> None:
     await server.ingest("a", "b", "c")
-    assert await aligned(server, said("a", "b", "c", "d")) == Alignment(3, {0: 1, 1: 2, 2: 3})
-    assert await aligned(server, said("b", "c", "d", "e")) == Alignment(2, {0: 2, 1: 3})
-    assert await aligned(server, said("c")) == Alignment(1, {0: 3})
+    assert await aligned(server, said("a", "b", "c", "d")) == (3, {0: 1, 1: 2, 2: 3})
+    assert await aligned(server, said("b", "c", "d", "e")) == (2, {0: 2, 1: 3})
+    assert await aligned(server, said("c")) == (1, {0: 3})
 
 
-async def test_a_list_without_the_newest_has_no_place(server: Server) -> None:
+async def test_a_list_without_the_newest_leaves_it_out(server: Server) -> None:
     await server.ingest("a", "b", "c")
-    assert await aligned(server, said("a", "b")) is None
+    assert await aligned(server, said("a", "b")) == (2, {0: 1, 1: 2})
     assert await aligned(server, said("x")) is None
-    assert await aligned(server, []) is None
+    assert await aligned(server, []) == (0, {})
 
 
 async def test_ids_that_are_not_stored_are_no_place(server: Server) -> None:
     await server.ingest("a", "b", ids=False)
     live = incoming(user("a", "1"), user("b", "2"), user("c", "3"))
-    assert await aligned(server, live) == Alignment(2, {0: 1, 1: 2})
+    assert await aligned(server, live) == (2, {0: 1, 1: 2})
 
 
 async def test_of_repeated_texts_the_longer_run_wins(server: Server) -> None:
     await server.ingest("x", "go", "y", "go", ids=False)
     # Its last "go" follows another text than the newest stored one does.
     live = said("x", "go", "y", "go", "z", "go")
-    assert await aligned(server, live) == Alignment(4, {0: 1, 1: 2, 2: 3, 3: 4})
+    assert await aligned(server, live) == (4, {0: 1, 1: 2, 2: 3, 3: 4})
 
 
 async def test_of_runs_as_long_one_that_nothing_contradicts_wins(server: Server) -> None:
     await server.ingest("a", "go", ids=False)
     # At the last "go" another text stands where "a" is stored, at the first the list just begins.
-    assert await aligned(server, said("go", "b", "go")) == Alignment(1, {0: 2})
+    assert await aligned(server, said("go", "b", "go")) == (1, {0: 2})
 
 
-async def test_of_runs_that_are_both_contradicted_the_last_wins(server: Server) -> None:
+async def test_a_text_that_its_neighbours_contradict_is_another(server: Server) -> None:
     await server.ingest("a", "go", ids=False)
-    assert await aligned(server, said("x", "go", "b", "go")) == Alignment(4, {3: 2})
+    assert await aligned(server, said("x", "go", "b", "go")) is None
 
 
 async def test_results_that_answer_nothing_may_be_missing_in_the_list(server: Server) -> None:
     stored = incoming(user("a"), result("c9", "orphan"), user("b"))
     await server.context.ingest.run(TENANT, S1, stored, None)
-    assert await aligned(server, said("a", "b", "c")) == Alignment(2, {0: 1, 1: 3})
+    assert await aligned(server, said("a", "b", "c")) == (2, {0: 1, 1: 3})
     listed = incoming(user("a"), result("c9", "orphan"), user("b"), user("c"))
-    assert await aligned(server, listed) == Alignment(3, {0: 1, 1: 2, 2: 3})
+    assert await aligned(server, listed) == (3, {0: 1, 1: 2, 2: 3})
 
 
 # Items of the service.
@@ -133,15 +147,15 @@ def own(index: int) -> pb.Message:
 async def test_own_items_are_passed_over(server: Server) -> None:
     await server.ingest("a", "b")
     live = incoming(own(1), user("a", "a"), own(2), user("b", "b"), own(3), own(4), user("c", "c"))
-    assert await aligned(server, live) == Alignment(6, {1: 1, 3: 2})
+    assert await aligned(server, live) == (6, {1: 1, 3: 2})
     live = incoming(own(1), user("a"), own(2), user("b"), own(3), own(4), user("c"))
-    assert await aligned(server, live) == Alignment(6, {1: 1, 3: 2})
+    assert await aligned(server, live) == (6, {1: 1, 3: 2})
 
 
 async def test_own_items_at_the_end_are_not_new(server: Server) -> None:
     await server.ingest("a")
     live = incoming(user("a", "a"), own(1))
-    assert await aligned(server, live) == Alignment(2, {0: 1})
+    assert await aligned(server, live) == (2, {0: 1})
 
 
 # Live lists as they are assembled.
@@ -168,12 +182,12 @@ async def test_what_follows_is_shown_in_one_call_only(server: Server) -> None:
     assert (after.epoch, after.joined.context_hash) == (before.epoch, before.joined.context_hash)
 
 
-async def test_a_list_without_a_place_is_shown_and_not_stored(server: Server) -> None:
+async def test_a_list_that_meets_nothing_is_shown(server: Server) -> None:
     await server.ingest("a", "b")
-    done = await server.assemble(live=said("x", "y"), store_new=True)
+    done = await server.assemble(live=said("x", "y"))
     assert (done.outcome, done.outcome_reason, done.stored) == (3, "UNALIGNED", [])
     assert not done.due
-    assert await server.shown(live=said("x", "y"), store_new=True) == ["x", "y"]
+    assert await server.shown(live=said("x", "y")) == ["x", "y"]
     assert await server.stored() == ["a", "b"]
 
 

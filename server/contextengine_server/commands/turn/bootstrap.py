@@ -14,17 +14,19 @@ from contextengine_server.engines.host_capabilities import require
 from contextengine_server.errors import InvalidField, LostRace, SpawnEnded
 from contextengine_server.session.address import Address, Addresses, Ref, not_found
 from contextengine_server.session.append import Appender
+from contextengine_server.session.assembly.alignment import Aligner, ListAlignment
+from contextengine_server.session.assembly.live_store import LiveStore
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.inherit import ParentSession, continue_from, continues
 from contextengine_server.session.load import load
 from contextengine_server.session.model import set_model
-from contextengine_server.session.receipt import Request, Stored
+from contextengine_server.session.receipt import Disposition, Request, Stored
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions, count_messages
 from contextengine_server.session.state import SessionState
-from contextengine_server.store.errors import ParentGone
+from contextengine_server.store.errors import ParentGone, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
@@ -90,6 +92,8 @@ class Bootstrap(msgspec.Struct, frozen=True):
     appender: Appender
     editor: Editor
     spawns: ChildSessions
+    aligner: Aligner
+    lists: LiveStore
 
     async def run(
         self,
@@ -166,17 +170,36 @@ class Bootstrap(msgspec.Struct, frozen=True):
             return ()
         if parent is not None and not continues(session, parent):
             return await self._continue_with(session, address, said, parent, history, request)
-        news = said.news(session, self.sessions.next_head(session))
-        written = await self.appender.append(
-            session,
-            address,
-            history,
-            field_name="history",
-            refuse_conflicts=False,
-            request=request,
-            edit=said.edit if news else None,
-        )
-        return written.stored
+        tries = 0
+        while True:
+            news = said.news(session, self.sessions.next_head(session))
+            found = await self._aligned(session, history)
+            try:
+                stored = await self.lists.store(
+                    session,
+                    address,
+                    history,
+                    found,
+                    field_name="history",
+                    request=request,
+                    edit=said.edit if news else None,
+                )
+            except RevisionConflict:
+                tries += 1
+                await self.sessions.lost_race(session, tries)
+                continue
+            return _with_known(session, history, found, stored)
+
+    async def _aligned(self, session: Session, history: Sequence[Incoming]) -> ListAlignment:
+        """Where a history meets what is stored: a host that starts anew sends it again, with other
+        ids or with none. One that has nothing in common with the session follows it: what is there
+        is not taken back for it."""
+        while True:
+            session.mark_own(history, listed=True)
+            found = self.aligner.align(history, session.view, session.ids)
+            if not session.view.base or (found is not None and found.whole):
+                return found or ListAlignment(history, 0, {}, (), {}, {})
+            await self.sessions.fresh(session, None, since=1)
 
     async def _continue_with(
         self,
@@ -228,6 +251,34 @@ class Bootstrap(msgspec.Struct, frozen=True):
         if head is None:
             raise not_found(scope)
         return ParentSession(head, SessionState.decode(head.state))
+
+
+def _with_known(
+    session: Session,
+    history: Sequence[Incoming],
+    found: ListAlignment,
+    stored: Sequence[Stored],
+) -> list[Stored]:
+    """What became of every message of a history: those that were stored now, and those that were
+    stored before."""
+    told = {one.index: one for one in stored}
+    for index, message in enumerate(history):
+        if index in told or (index not in found.matched and not message.own):
+            continue
+        sequence, content, tokens = found.matched.get(index, 0), message.hash, message.tokens
+        if message.id in session.ids:
+            sequence, content, tokens = session.ids[message.id]
+        same = content == message.hash
+        told[index] = Stored(
+            index,
+            message.id,
+            sequence,
+            Disposition.DUPLICATE if same else Disposition.CONFLICT,
+            content,
+            tokens,
+            b"" if same else message.hash,
+        )
+    return [told[index] for index in sorted(told)]
 
 
 def _as_it_is(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:

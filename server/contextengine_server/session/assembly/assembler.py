@@ -20,7 +20,7 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender
-from contextengine_server.session.assembly.alignment import align
+from contextengine_server.session.assembly.alignment import Aligner, ListAlignment
 from contextengine_server.session.assembly.assembly import Allowance, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -28,9 +28,12 @@ from contextengine_server.session.assembly.budget import (
     counted_spec,
     target,
 )
+from contextengine_server.session.assembly.live_store import LiveStore
 from contextengine_server.session.assembly.live_view import (
     NO_MARK,
+    Listed,
     followed,
+    interleaved,
     listed,
     passed_through,
     take_known_tokens,
@@ -42,6 +45,7 @@ from contextengine_server.session.receipt import Stored, request_of
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
+from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.wire.message import Incoming
 
@@ -55,6 +59,8 @@ class Assembler(msgspec.Struct, frozen=True):
     store: Store
     selection: Selection
     appender: Appender
+    aligner: Aligner
+    lists: LiveStore
     planner: Planner
     budgets: BudgetDefaults
 
@@ -83,7 +89,7 @@ class Assembler(msgspec.Struct, frozen=True):
             allowance = await self._hold(call, session, selected.engine, locked=storing)
             if call.live is not None:
                 return await self._assemble_live(call, address, session, selected, allowance)
-            stored = await self._store(call, address, session, call.ingest) if storing else []
+            stored = await self._store(call, address, session) if storing else []
             view = session.view
             if call.current_message_id:
                 view = await self._whole_view(call, session)
@@ -148,19 +154,15 @@ class Assembler(msgspec.Struct, frozen=True):
         call: AssembleCall,
         address: Address,
         session: Session,
-        carried: Sequence[Incoming],
-        start: int = 0,
     ) -> list[Stored]:
-        """Stores what is new, from `start` on. The request's identity is all that it carries, since
-        what of a list is new depends on what is stored."""
+        """Stores what the call brings."""
         written = await self.appender.append(
             session,
             address,
-            carried[start:],
-            field_name="ingest" if call.live is None else "live.messages",
-            first_index=start,
+            call.ingest,
+            field_name="ingest",
             refuse_conflicts=False,
-            request=request_of(call.request_id, "Assemble", carried),
+            request=request_of(call.request_id, "Assemble", call.ingest),
         )
         if call.whole:
             await self.sessions.fresh(session, None)
@@ -186,30 +188,19 @@ class Assembler(msgspec.Struct, frozen=True):
         """The context for a harness's own list. Where it is to be stored the session is locked."""
         live, storing = call.live or (), call.store_new
         stored: list[Stored] = []
+        tries = 0
         while True:
-            session.mark_own(live, listed=True)
-            alignment = align(live, session.view, session.ids)
-            reason = "" if alignment is not None else "UNALIGNED"
-            if alignment is None:
-                view, mark = listed(session.scope, session, live, {}, session.encoding.shaper)
-                break
-            if storing:
-                stored = await self._store(call, address, session, live, alignment.start)
-            if not selected.engine.declared.evicts:
-                matched = alignment.matched | {
-                    item.index: item.sequence for item in stored if item.sequence
-                }
-                view, mark = passed_through(session, live, matched, session.encoding.shaper)
+            alignment = await self._aligned(live, session, locked=storing)
+            if not storing:
                 break
             try:
-                view, mark = (
-                    (session.view, NO_MARK)
-                    if storing
-                    else followed(session, live, alignment, session.encoding.shaper)
-                )
+                stored = await self._store_list(call, address, session, alignment)
                 break
-            except NeedsHistory as need:
-                await self.sessions.reread(session, None, need.sequence, locked=False)
+            except RevisionConflict:
+                tries += 1
+                await self.sessions.lost_race(session, tries)
+        reason = "" if alignment is not None else "UNALIGNED"
+        view, mark = await self._listed(live, session, selected.engine, alignment, stored, storing)
         prefixes = PrefixCache()
         if not mark.whole:
             view, prefixes = await self._whole_view(call, session), session.prefixes
@@ -223,6 +214,78 @@ class Assembler(msgspec.Struct, frozen=True):
             return await self.planner.fall_back(
                 call, subject, selected, error, locked=storing, apart=alignment is None
             )
+
+    async def _aligned(
+        self, live: Sequence[Incoming], session: Session, *, locked: bool
+    ) -> ListAlignment | None:
+        """Where the list meets the session; all of it is read where the window does not tell."""
+        while True:
+            session.mark_own(live, listed=True)
+            found = self.aligner.align(live, session.view, session.ids)
+            if not session.view.base or (found is not None and found.whole):
+                return found
+            await self.sessions.reread(session, None, since=1, locked=locked)
+
+    async def _store_list(
+        self,
+        call: AssembleCall,
+        address: Address,
+        session: Session,
+        alignment: ListAlignment | None,
+    ) -> list[Stored]:
+        """Stores what the list has and the session does not. The request's identity is the whole
+        list, since what of it is new depends on what is stored."""
+        live = call.live or ()
+        stored = await self.lists.store(
+            session,
+            address,
+            live,
+            alignment,
+            field_name="live.messages",
+            request=request_of(call.request_id, "Assemble", live),
+        )
+        if call.whole:
+            await self.sessions.fresh(session, None)
+        return stored
+
+    async def _listed(
+        self,
+        live: Sequence[Incoming],
+        session: Session,
+        engine: Engine,
+        alignment: ListAlignment | None,
+        stored: Sequence[Stored],
+        storing: bool,
+    ) -> Listed:
+        """What is shown of a list: by an engine that evicts the session with what it lacks, else
+        the list."""
+        if not engine.declared.evicts and (alignment is not None or storing):
+            there = {entry.sequence for entry in session.view.entries()}
+            matched = {} if alignment is None else dict(alignment.matched)
+            matched |= {item.index: item.sequence for item in stored if item.sequence}
+            matched = {index: known for index, known in matched.items() if known in there}
+            return passed_through(session, live, matched, session.encoding.shaper)
+        if storing:
+            return session.view, NO_MARK
+        if alignment is None:
+            return listed(session.scope, session, live, {}, session.encoding.shaper)
+        while True:
+            shaper = session.encoding.shaper
+            try:
+                if not alignment.others:
+                    return followed(session, alignment, shaper)
+                covered = max((s.last_sequence for s in session.view.summaries), default=0)
+                notes = {
+                    index: alignment.note(index)
+                    for index, behind in alignment.others.items()
+                    if behind < covered
+                }
+                await count_messages(session.encoding, list(notes.values()))
+                return interleaved(session, alignment, notes, shaper)
+            except NeedsHistory as need:
+                if not session.view.base:  # a late result among what is not stored
+                    return followed(session, alignment, shaper)
+                await self.sessions.reread(session, None, need.sequence, locked=False)
 
     async def _without_scope(self, call: AssembleCall) -> Assembly:
         """No agent, no scope: nothing is read or stored, and what the caller sent is assembled

@@ -10,7 +10,7 @@ not: it goes into the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -23,7 +23,7 @@ from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.session.append import arrived
-from contextengine_server.session.assembly.alignment import Alignment
+from contextengine_server.session.assembly.alignment import ListAlignment
 from contextengine_server.session.session import Session
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import WireShaper
@@ -55,21 +55,44 @@ def take_known_tokens(session: Session | None, live: Sequence[Incoming]) -> None
                 message.tokens, message.counted_in = tokens, session.encoding.name
 
 
-def followed(
-    session: Session, live: Sequence[Incoming], alignment: Alignment, shaper: WireShaper
-) -> Listed:
-    """The stored view and, behind it, what the list has that is not stored. Raises NeedsHistory."""
-    sequence, start = session.view.last_sequence + 1, alignment.start
+def followed(session: Session, alignment: ListAlignment, shaper: WireShaper) -> Listed:
+    """The stored view and, behind it, what the list has that is not stored: what came late, and
+    what is new. Raises NeedsHistory."""
+    live, sequence = alignment.live, session.view.last_sequence + 1
     entries = [
-        arrived(message, sequence + offset, session.revision + 1, start + offset)
-        for offset, message in enumerate(live[start:])
-        if not message.own
+        arrived(live[index], sequence + index, session.revision + 1, index)
+        for index in (*alignment.late, *range(alignment.start, len(live)))
+        if not live[index].own
     ]
     if not entries:
         return session.view, NO_MARK
     # Another call may end otherwise: what is not stored is no prefix of anything.
     mark = Mark(_digest(entry.hash for entry in entries))
     return extended(session.view, extend(session.view, entries, shaper)), mark
+
+
+def interleaved(
+    session: Session, alignment: ListAlignment, notes: Mapping[int, Incoming], shaper: WireShaper
+) -> Listed:
+    """The stored view with what the list has that is not stored, each at its place. `notes`: what
+    stands for messages at places that a summary covers. Raises NeedsHistory."""
+    behind: dict[int, list[int]] = {}
+    reached = 0
+    for index in range(alignment.start):
+        reached = max(reached, alignment.matched.get(index, 0))
+        if index in alignment.others or index in alignment.late:
+            behind.setdefault(reached, []).append(index)
+    items: list[Laid] = []
+
+    def lay(indexes: Iterable[int]) -> None:
+        items.extend((index, notes.get(index, alignment.live[index]), None) for index in indexes)
+
+    lay(behind.get(0, ()))
+    for entry in session.view.entries():
+        items.append((-1, None, entry.sequence))
+        lay(behind.get(entry.sequence, ()))
+    lay(range(alignment.start, len(alignment.live)))
+    return _laid_out(session.scope, session, items, len(alignment.live), shaper)
 
 
 def passed_through(
@@ -97,6 +120,11 @@ def passed_through(
     return (whole, NO_MARK) if same else (view, mark)
 
 
+Laid = tuple[int, Incoming | None, int | None]
+"""One message of what is shown: its index in the list, what the list has there, and the sequence
+that it is stored with; -1 or None: it has none."""
+
+
 def listed(
     scope: Scope,
     session: Session | None,
@@ -106,36 +134,46 @@ def listed(
 ) -> Listed:
     """The list alone; messages of it that are stored stay what they are, or what covers them stands
     for them."""
+    items: list[Laid] = [(index, message, matched.get(index)) for index, message in enumerate(live)]
+    return _laid_out(scope, session, items, len(live), shaper)
+
+
+def _laid_out(
+    scope: Scope, session: Session | None, items: Sequence[Laid], length: int, shaper: WireShaper
+) -> Listed:
     view = View(scope=scope)
     newest, revision = 0, 1
     held: dict[int, tuple[Entry, Slot | None]] = {}
     own: dict[str | bytes, Slot] = {}
+    matched = [at for at, (_, _, sequence) in enumerate(items) if sequence is not None]
     if session is not None:
         view.revision, view.incarnation = session.revision, session.view.incarnation
         newest, revision = session.view.last_sequence, session.revision + 1
         own = session.own_items()
         held = _held(session.view) if matched else {}
-    first_matched = min(matched, default=len(live))
+    first_matched = min(matched, default=len(items))
     shown: list[Entry | Slot] = []
-    for index, message in enumerate(live):
+    for at, (index, message, stored) in enumerate(items):
         # Positions that keep the order: before every stored message, or behind them all.
-        sequence = index - len(live) if index < first_matched and matched else newest + 1 + index
-        entry, slot = held.get(matched.get(index, -1), (None, None))
-        if message.own:
+        sequence = index - length if at < first_matched and matched else newest + 1 + index
+        entry, slot = held.get(-1 if stored is None else stored, (None, None))
+        if message is not None and message.own:
             slot = own.get(message.id) or own.get(message.hash)
         if slot is not None:
             if slot not in shown:
                 apply(view, interpose(view, slot, sequence, shaper))
                 shown.append(slot)
-        elif not message.own:
-            entry = entry or arrived(message, sequence, revision, index)
+        elif entry is not None or (message is not None and not message.own):
+            if entry is None:
+                assert message is not None
+                entry = arrived(message, sequence, revision, index)
             apply(view, extend(view, [entry], shaper))
             shown.append(entry)
     settled = list(shown)
     while matched and settled and isinstance(settled[-1], Entry) and settled[-1].live_index >= 0:
         settled.pop()
-    stored = sorted(held)
-    return view, Mark(_beginning(shown, stored), _beginning(settled, stored))
+    stored_ones = sorted(held)
+    return view, Mark(_beginning(shown, stored_ones), _beginning(settled, stored_ones))
 
 
 def _held(view: View) -> dict[int, tuple[Entry, Slot | None]]:

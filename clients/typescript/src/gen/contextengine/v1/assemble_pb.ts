@@ -227,7 +227,8 @@ export const AssembleRequestSchema: GenMessage<AssembleRequest> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_assemble, 0);
 
 /**
- * The harness's own list of messages.
+ * The harness's own list of messages. The whole of it is aligned with what is stored, in order: by ids where both sides
+ * have them, else by role, text, and the names and arguments of calls; results by the calls that they answer.
  *
  * @generated from message contextengine.v1.LiveList
  */
@@ -240,7 +241,9 @@ export type LiveList = Message<"contextengine.v1.LiveList"> & {
   messages: Message$1[];
 
   /**
-   * True: what follows the alignment is stored. False: it is shown in this call only.
+   * True: what the list has and the session does not is stored: what follows the last message that is known, and results
+   * that came late. Another message within the list takes the session back to before it, and the rest is stored anew;
+   * where a summary covers the place it is stored as a note. False: all of it is shown in this call only, at its place.
    *
    * @generated from field: bool store_new = 2;
    */

@@ -55,7 +55,8 @@ export type BootstrapRequest = Message<"contextengine.v1.BootstrapRequest"> & {
   continues?: SessionRef | undefined;
 
   /**
-   * History that the host has. Stored like IngestBatch, conflicts listed instead of refused.
+   * History that the host has. Aligned with what is stored as LiveList is, so that it may be sent at every attempt;
+   * conflicts are listed instead of refused.
    *
    * @generated from field: repeated contextengine.v1.Message history = 4;
    */

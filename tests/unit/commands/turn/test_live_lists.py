@@ -1,0 +1,290 @@
+"""A harness's own list is whole: every message of it is shown, covered, evicted by a rule, stored,
+or named in the reply (docs/semantics.md#live-lists)."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.session.assembly.assembly import DEGRADED, FITS, Assembly
+from contextengine_server.session.assembly.explanation import Kind, explain
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Rows,
+    Server,
+    assistant,
+    incoming,
+    long,
+    result,
+    scope,
+    texts_of,
+    user,
+)
+
+
+async def stored(server: Server, *messages: pb.Message) -> None:
+    await server.context.ingest.run(TENANT, S1, incoming(*messages), None)
+
+
+async def live(
+    server: Server, *messages: pb.Message, store_new: bool = True, **more: Any
+) -> Assembly:
+    return await server.assemble(live=incoming(*messages), store_new=store_new, **more)
+
+
+def named(messages: list[pb.Message]) -> list[pb.Message]:
+    """The same messages with ids."""
+    copies = []
+    for at, message in enumerate(messages):
+        copy = pb.Message()
+        copy.CopyFrom(message)
+        copy.id = f"m{at}"
+        copies.append(copy)
+    return copies
+
+
+@pytest.mark.parametrize("ids", [True, False])
+async def test_a_late_result_within_the_list_is_stored(server: Server, ids: bool) -> None:
+    whole = [user("u"), assistant("", "", "c1"), result("c1", "late"), user("u2"), assistant("a2")]
+    whole = named(whole) if ids else whole
+    await stored(server, whole[0], whole[1], *whole[3:])
+    shown = await live(server, *whole)
+    assert [(one.index, one.sequence) for one in shown.stored] == [(2, 5)]
+    assert texts_of(shown) == ["u", "", "late", "u2", "a2"]
+    again = await live(server, *whole)
+    assert (again.outcome, list(again.stored), texts_of(again)) == (FITS, [], texts_of(shown))
+
+
+async def test_a_late_result_is_shown_where_it_is_not_stored(server: Server) -> None:
+    whole = [user("u"), assistant("", "", "c1"), result("c1", "late"), user("u2"), assistant("a2")]
+    await stored(server, whole[0], whole[1], *whole[3:])
+    shown = await live(server, *whole, store_new=False)
+    assert texts_of(shown) == ["u", "", "late", "u2", "a2"]
+    assert await server.stored() == ["u", "", "u2", "a2"]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+async def test_a_message_between_stored_ones_becomes_the_truth(server: Server, ids: bool) -> None:
+    """A steering message before a reply that was stored already."""
+    whole = [user("u"), assistant("a"), user("steer"), assistant("b"), user("u2")]
+    whole = named(whole) if ids else whole
+    await stored(server, *whole[:2], whole[3])
+    shown = await live(server, *whole)
+    assert (shown.outcome, texts_of(shown)) == (FITS, ["u", "a", "steer", "b", "u2"])
+    assert [(one.index, one.sequence) for one in shown.stored] == [(2, 4), (3, 5), (4, 6)]
+    head = await server.head()
+    assert (head.revision, head.message_count) == (2, 5)
+    assert [event.name for event in server.events("session:rew")] == ["session:rewound"]
+    again = await live(server, *whole)
+    assert (list(again.stored), texts_of(again)) == ([], texts_of(shown))
+
+
+async def test_a_message_between_stored_ones_is_shown_at_its_place(server: Server) -> None:
+    await stored(server, user("u"), assistant("a"), assistant("b"))
+    whole = [user("u"), assistant("a"), user("steer"), assistant("b"), user("u2")]
+    shown = await live(server, *whole, store_new=False)
+    assert texts_of(shown) == ["u", "a", "steer", "b", "u2"]
+    assert await server.stored() == ["u", "a", "b"]
+
+
+async def test_ids_within_the_list_that_are_not_stored(server: Server) -> None:
+    """1, 2, 5 and 6 are stored, and the list has all six."""
+    whole = named([user(f"m{at}") for at in range(6)])
+    await stored(server, *whole[:2], *whole[4:])
+    shown = await live(server, *whole)
+    assert texts_of(shown) == [f"m{at}" for at in range(6)]
+
+
+async def test_a_turn_that_ends_as_the_one_before_is_a_new_one(server: Server) -> None:
+    """The harness rewrote the call ids, and "Done." stands at the end of both turns."""
+    call = assistant("", "", "call_1_0")
+    await stored(server, user("u1"), call, result("call_1_0", "r1"), assistant("Done."))
+    whole = [
+        user("u1"), assistant("", "", "call10"), result("call10", "r1"), assistant("Done."),
+        user("u2"), assistant("", "", "call20"), result("call20", "r2"), assistant("Done."),
+    ]  # fmt: skip
+    shown = await live(server, *whole)
+    assert texts_of(shown) == ["u1", "", "r1", "Done.", "u2", "", "r2", "Done."]
+    assert [one.index for one in shown.stored] == [4, 5, 6, 7]
+
+
+async def test_a_result_answers_the_call_that_is_stored_under_another_id(server: Server) -> None:
+    """A turn that was interrupted before the result, and call ids that were rewritten since."""
+    await stored(server, user("u1"), assistant("", "", "call_1_0", "call_1_1"))
+    whole = [
+        user("u1"), assistant("", "", "call10", "call11"), result("call11", "r1"),
+        result("call10", "r0"), user("u2"),
+    ]  # fmt: skip
+    for store_new in (False, True):
+        shown = await live(server, *whole, store_new=store_new)
+        assert texts_of(shown) == ["u1", "", "r1", "r0", "u2"]
+    again = await live(server, *whole)
+    assert (list(again.stored), texts_of(again)) == ([], ["u1", "", "r1", "r0", "u2"])
+
+
+async def test_a_list_that_meets_nothing_heals(server: Server) -> None:
+    await stored(server, user("u1"), assistant("a1"))
+    other = [user("x1"), assistant("x2"), user("x3")]
+    first = await live(server, *other)
+    assert (first.outcome, first.outcome_reason) == (DEGRADED, "UNALIGNED")
+    assert (texts_of(first), len(first.stored)) == (["x1", "x2", "x3"], 3)
+    second = await live(server, *other, assistant("x4"))
+    assert (second.outcome, [one.index for one in second.stored]) == (FITS, [3])
+    assert texts_of(second) == ["x1", "x2", "x3", "x4"]
+
+
+async def test_what_was_summarized_is_not_taken_back(server: Server) -> None:
+    """A message at a place that a summary covers becomes a note, once."""
+    whole = [user(long(f"u{at}")) for at in range(8)]
+    await stored(server, *whole)
+    assert (await server.compact(1_500)).done.compacted
+    view_before = (await server.assemble()).view
+    with_more = [*whole[:1], user("what the host put in"), *whole[1:], user("new")]
+    shown = await live(server, *with_more)
+    assert [one.index for one in shown.stored] == [1, 9]
+    said = texts_of(shown)
+    assert said[-1] == "new"
+    assert "what the host put in" in said[-2]
+    assert said[-2].startswith("[A message that the harness's own list has")
+    assert shown.view.summaries == view_before.summaries
+    again = await live(server, *with_more)
+    assert (list(again.stored), texts_of(again)) == ([], said)
+    only_shown = await live(server, *whole[:2], user("another"), *whole[2:], store_new=False)
+    assert any("another" in text for text in texts_of(only_shown))
+
+
+async def test_what_stands_before_the_window_is_read(server: Server) -> None:
+    """A cold server, a small budget, and a list that goes back further than the window."""
+    whole = [user(long(f"u{at}", 60)) for at in range(40)]
+    await stored(server, *whole)
+    server.core.sessions.cache.drop(scope())
+    shown = await server.assemble(300, live=incoming(*whole, user("new")), store_new=True)
+    assert (shown.outcome, [one.index for one in shown.stored]) == (FITS, [40])
+    assert texts_of(shown)[-1] == "new"
+
+
+async def test_history_that_is_sent_again_is_stored_once(server: Server) -> None:
+    history = [user("one"), assistant("", "", "c_1"), result("c_1", "r"), assistant("two")]
+    for attempt in range(3):
+        rewritten = [user("one"), assistant("", "", "c1"), result("c1", "r"), assistant("two")]
+        sent = history if not attempt else rewritten
+        done = await server.context.bootstrap.run(TENANT, S1, Introduction(), incoming(*sent))
+        assert [one.sequence for one in done.stored] == [1, 2, 3, 4]
+    assert await server.stored() == ["one", "", "r", "two"]
+    ids = [user("one", "x1"), assistant("two", "x2"), user("three", "x3")]
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), incoming(*ids))
+    assert await server.stored() == ["one", "", "r", "two", "three"]
+
+
+def mangled(random: Random, messages: list[pb.Message]) -> list[pb.Message]:
+    """A list as a harness sends it: details stripped, call ids rewritten, reasoning dropped."""
+    ids: dict[str, str] = {}
+    sent = []
+    for message in messages:
+        copy = pb.Message()
+        copy.CopyFrom(message)
+        copy.ClearField("id")
+        for part in copy.parts:
+            kind = part.WhichOneof("kind")
+            if kind == "tool_call":
+                name = f"x{len(ids)}{random.randrange(100)}"
+                ids[part.tool_call.call_id] = name
+                part.tool_call.call_id = name
+            elif kind == "tool_result":
+                call_id = part.tool_result.call_id
+                part.tool_result.call_id = ids.get(call_id, call_id)
+                part.tool_result.details_json = b""
+        sent.append(copy)
+    return sent
+
+
+def _calls(messages: list[pb.Message]) -> bool:
+    """True where a tool is called."""
+    return any(part.WhichOneof("kind") == "tool_call" for m in messages for part in m.parts)
+
+
+def conversation(random: Random, turns: int) -> list[pb.Message]:
+    """Turns with tool calls whose ids are all different, of messages that are often alike."""
+    said: list[pb.Message] = []
+    for turn in range(turns):
+        said.append(user(random.choice(["go on", "why?", f"question {turn}"])))
+        for step in range(random.randrange(3)):
+            call = f"c{turn}.{step}"
+            said.append(assistant(random.choice(["", f"look {turn}"]), "", call))
+            answer = result(call, f"found {turn}.{step}")
+            answer.parts[0].tool_result.details_json = b'{"ms": 1}'
+            said.append(answer)
+        said.append(assistant(random.choice(["Done.", f"answer {turn}"])))
+    return said
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from((400, 100_000)))
+def test_every_message_of_a_list_is_accounted_for(seed: int, store_new: bool, tokens: int) -> None:
+    random = Random(seed)
+    whole = conversation(random, random.randint(1, 8))
+    cut = random.randint(0, len(whole))
+    kept = list(whole[:cut])
+    for _ in range(random.randrange(3)):
+        gone = random.randrange(len(kept)) if kept else 0
+        # A call never goes without its result, which would answer nothing then.
+        del kept[gone : gone + 1 + _calls(kept[gone : gone + 1])]
+
+    async def play() -> None:
+        server = await Server(Rows()).open()
+        try:
+            if kept:
+                await stored(server, *kept)
+            sent = mangled(random, whole)
+            for _ in range(2):
+                made = await server.assemble(
+                    tokens, live=incoming(*sent), store_new=store_new, whole=True
+                )
+                account(made, sent)
+            if store_new:
+                assert not made.stored
+        finally:
+            await server.close()
+
+    asyncio.run(play())
+
+
+def account(made: Assembly, sent: list[pb.Message]) -> None:
+    """Every message of the list is among the decisions, in order, as it was said."""
+    decided = {
+        decision.entry.sequence: decision
+        for decision in explain(made)
+        if decision.kind is not Kind.DROPPED
+    }
+    atoms = [*made.view.atoms]
+    said = []
+    for atom in atoms:
+        for slot in atom.slots:
+            entry = next((e for e in atom.entries if e.sequence == slot.sequence), None)
+            if entry is not None and entry.sequence in decided:
+                said.append(words(pb.Message.FromString(entry.body)))
+    wanted = [words(message) for message in sent]
+    rest = iter(said)
+    missing = [one for one in wanted if one not in rest]
+    assert not missing, (missing, said, wanted)
+
+
+def words(message: pb.Message) -> tuple[str, ...]:
+    """What a message says, its calls by their names."""
+    found = [str(message.role)]
+    for part in message.parts:
+        kind = part.WhichOneof("kind")
+        if kind == "text":
+            found.append(part.text.text)
+        elif kind == "tool_call":
+            found.append(part.tool_call.name)
+        elif kind == "tool_result":
+            found += [inner.text.text for inner in part.tool_result.parts]
+    return tuple(found)
