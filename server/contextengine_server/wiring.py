@@ -156,9 +156,9 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
     store, clock_ms = at.store, at.clock_ms
     encodings = Encodings(at.counter)
     cache = SessionCache(rules.cache_bytes, encodings.default)
-    sessions = Sessions(store, cache, encodings, clock_ms, at.new_id)
-    addresses = Addresses(store, rules.max_id_bytes)
     events = Events(at.process_id, clock_ms)
+    sessions = Sessions(store, cache, encodings, clock_ms, at.new_id, events)
+    addresses = Addresses(store, rules.max_id_bytes)
     meters = Meters(at.metrics)
     selection = Selection(
         at.registry,
@@ -300,7 +300,7 @@ def sessions_commands(core: Core) -> SessionsCommands:
     return SessionsCommands(
         ListSessions(store),
         GetSession(addresses, store),
-        Import(addresses, sessions, core.appender),
+        Import(addresses, sessions, store, core.appender),
         Export(addresses, sessions, store),
         Delete(addresses, store, core.cache, core.events, core.selection),
         Watch(core.events),

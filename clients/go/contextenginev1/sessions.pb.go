@@ -1014,7 +1014,8 @@ type WatchResponse struct {
 	// Where to resume after it. Opaque.
 	Position string `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
 	// Its name: `session:created`, `session:ingested`, `session:reset`, `session:rewound`, `session:ended`,
-	// `session:deleted`, `context:budget_computed` and `context:evicted` (a list began anew, or did not fit),
+	// `session:deleted`, `session:corrupt_row` (rows that are not what their hashes name),
+	// `context:budget_computed` and `context:evicted` (a list began anew, or did not fit),
 	// `context:ENGINE_compacted` (`context:dag_compacted` …), `context:ENGINE_degraded` (a summary by another than was asked
 	// first: its `reason` is `breaker_open`, `spend_cap`, `summarizer_fallback` or `summarizers_exhausted`),
 	// `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity` (Doctor
@@ -1207,8 +1208,11 @@ type ExportResponse_ExportedMessage struct {
 	RetiredRevision int64 `protobuf:"varint,6,opt,name=retired_revision,json=retiredRevision,proto3" json:"retired_revision,omitempty"`
 	// The session that stores it, where it is one that this session continues. Empty: this one.
 	StoredInSessionId string `protobuf:"bytes,7,opt,name=stored_in_session_id,json=storedInSessionId,proto3" json:"stored_in_session_id,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// True: the stored form is damaged (CORRUPT_ROW), and `message` is a label in its place. `content_hash` is what
+	// the row should be: importing the same session from a backup mends it.
+	Corrupt       bool `protobuf:"varint,8,opt,name=corrupt,proto3" json:"corrupt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportResponse_ExportedMessage) Reset() {
@@ -1288,6 +1292,13 @@ func (x *ExportResponse_ExportedMessage) GetStoredInSessionId() string {
 		return x.StoredInSessionId
 	}
 	return ""
+}
+
+func (x *ExportResponse_ExportedMessage) GetCorrupt() bool {
+	if x != nil {
+		return x.Corrupt
+	}
+	return false
 }
 
 // A stored summary.
@@ -1410,11 +1421,11 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x0eas_of_revision\x18\x02 \x01(\x03H\x00R\fasOfRevision\x88\x01\x01\x12'\n" +
 	"\x0finclude_retired\x18\x03 \x01(\bR\x0eincludeRetired\x12*\n" +
 	"\x11at_least_revision\x18\x04 \x01(\x03R\x0fatLeastRevisionB\x11\n" +
-	"\x0f_as_of_revision\"\xf0\x04\n" +
+	"\x0f_as_of_revision\"\x8a\x05\n" +
 	"\x0eExportResponse\x129\n" +
 	"\asession\x18\x01 \x01(\v2\x1d.contextengine.v1.SessionInfoH\x00R\asession\x12L\n" +
 	"\amessage\x18\x02 \x01(\v20.contextengine.v1.ExportResponse.ExportedMessageH\x00R\amessage\x12L\n" +
-	"\asummary\x18\x03 \x01(\v20.contextengine.v1.ExportResponse.ExportedSummaryH\x00R\asummary\x1a\xa4\x02\n" +
+	"\asummary\x18\x03 \x01(\v20.contextengine.v1.ExportResponse.ExportedSummaryH\x00R\asummary\x1a\xbe\x02\n" +
 	"\x0fExportedMessage\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x123\n" +
 	"\amessage\x18\x02 \x01(\v2\x19.contextengine.v1.MessageR\amessage\x12\x16\n" +
@@ -1422,7 +1433,8 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\fcontent_hash\x18\x04 \x01(\fR\vcontentHash\x12)\n" +
 	"\x10created_revision\x18\x05 \x01(\x03R\x0fcreatedRevision\x12)\n" +
 	"\x10retired_revision\x18\x06 \x01(\x03R\x0fretiredRevision\x12/\n" +
-	"\x14stored_in_session_id\x18\a \x01(\tR\x11storedInSessionId\x1aX\n" +
+	"\x14stored_in_session_id\x18\a \x01(\tR\x11storedInSessionId\x12\x18\n" +
+	"\acorrupt\x18\b \x01(\bR\acorrupt\x1aX\n" +
 	"\x0fExportedSummary\x121\n" +
 	"\x04info\x18\x01 \x01(\v2\x1d.contextengine.v1.SummaryInfoR\x04info\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04textB\x06\n" +

@@ -24,6 +24,7 @@ from contextengine_server.errors import (
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.telemetry.events import Event, Watched
+from contextengine_server.wire.damage import gap, readable
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import summary_info
 
@@ -210,9 +211,11 @@ def _info(listed: Listed) -> pb.SessionInfo:
 def _exported(
     head: SessionHead, scope: Scope, row: MessageRow
 ) -> pb.ExportResponse.ExportedMessage:
+    message = readable(row)
     return pb.ExportResponse.ExportedMessage(
         sequence=row.sequence,
-        message=message_pb2.Message.FromString(row.body),
+        message=message or gap(row),
+        corrupt=message is None,
         tokens=row.tokens,
         content_hash=row.content_hash,
         created_revision=row.created_revision,

@@ -93,6 +93,9 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
     time_ms: int | None = None
     live_index: int = -1
     """Its index in the call's `live` list where it is not stored."""
+    damaged: bool = False
+    """True where its row is not what its hash names: it is a gap that says so, and `hash` is what
+    the row should be."""
 
 
 class Slot(msgspec.Struct, frozen=True, eq=False):

@@ -197,7 +197,11 @@ class Integrity(msgspec.Struct, frozen=True):
             found = f"{_some(missing)} of {head.last_sequence} sequences have no message"
             report.issues.append(Issue("missing_sequence", found))
         if wrong:
-            found = f"{_some(wrong)} of {report.messages} messages are not what their hash names"
+            found = (
+                f"{_some(wrong)} of {report.messages} messages are not what their hash names"
+                " (CORRUPT_ROW): each is shown as a gap; import the session again, exported from a"
+                " backup, and they are mended"
+            )
             report.issues.append(Issue("message_hash", found))
 
     async def _orphan(self, head: SessionHead, row: SummaryRow) -> bool:
@@ -215,9 +219,13 @@ class Integrity(msgspec.Struct, frozen=True):
         try:
             encoding = await self.sessions.encodings.of(state.encoding)
             view, summaries = await load(self.store, head, state, encoding.shaper, None)
-        except (CorruptRow, DecodeError):
+        except CorruptRow:
             return None
         rows = await lineage_rows(self.store, head)
+        if any(entry.damaged for entry in view.entries()):
+            # Of a gap it is not known what it called and answered, and so neither what others are
+            # to it nor what the view comes to.
+            return _Truth(len(rows), head.message_tokens, len(summaries), [], state)
         stored = {
             row.sequence: Facts(row.sequence, row.step, row.start, row.late_of)
             for scope, row in rows

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from google.protobuf.message import DecodeError
-
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import CorruptRow, RowNotFound
+from contextengine_server.errors import RowNotFound
 from contextengine_server.store.rows import MessageRow
+from contextengine_server.wire.damage import gap, readable
 from contextengine_server.wire.message import outward
 
 from .archive import Archive
@@ -75,13 +74,8 @@ async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIt
 
 
 def message_of(row: MessageRow) -> pb.Message:
-    """A stored message. Raises CorruptRow."""
-    try:
-        return pb.Message.FromString(row.body)
-    except DecodeError as error:
-        raise CorruptRow(
-            f"message {row.sequence} cannot be read: restore the database from a backup"
-        ) from error
+    """A stored message, or the gap in its place."""
+    return readable(row) or gap(row)
 
 
 def _await_results(waiting: Waiting, row: MessageRow) -> None:

@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.fold import apply, extend
+from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
+from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Trace
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.message import Incoming
@@ -32,6 +35,8 @@ from .load import load
 from .session import Session
 from .spans import loaded
 from .state import SessionState
+
+log = structlog.get_logger("contextengine.sessions")
 
 MAX_WAIT_S = 30.0
 """How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
@@ -129,6 +134,7 @@ class Sessions(msgspec.Struct, frozen=True):
     encodings: Encodings
     clock_ms: Callable[[], int]
     new_id: Callable[[], str]
+    events: Events
 
     @asynccontextmanager
     async def open(
@@ -257,6 +263,7 @@ class Sessions(msgspec.Struct, frozen=True):
                 session.place(head, state, view, summaries, reached, encoding)
                 size, session.size = session.size, before
                 self.cache.grown(session, size)
+                self._tell_damage(head, view.entries())
                 return
             head = now
         raise LostRace(
@@ -285,10 +292,23 @@ class Sessions(msgspec.Struct, frozen=True):
         if state.view.reopened > known.revision or head.parent_session:
             return False
         entries = [stored(row) for row in changes.messages]
+        self._tell_damage(head, entries)
         if entries:
             apply(session.view, extend(session.view, entries, session.encoding.shaper))
         session.advance(changes.head, state, entries)
         return session.view.total == changes.head.message_tokens
+
+    def _tell_damage(self, head: SessionHead, entries: Iterable[Entry]) -> None:
+        """Says that rows which were just read are not what their hashes name."""
+        damaged = [entry.sequence for entry in entries if entry.damaged]
+        if damaged:
+            log.error("corrupt_row", session=head.scope.session, sequences=damaged[:5])
+            self.events.emit(
+                "session:corrupt_row",
+                *head.scope,
+                revision=head.revision,
+                counts={"rows": len(damaged), "first": damaged[0]},
+            )
 
     # Writing.
 

@@ -47,6 +47,7 @@ class CachedHeads:
         self.atom_of = store.atom_of
         self.pinned_atoms = store.pinned_atoms
         self.late_results = store.late_results
+        self.mend = store.mend
         self.summaries = store.summaries
         self.reply = store.reply
         self.remember = store.remember

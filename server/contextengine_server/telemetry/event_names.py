@@ -10,6 +10,10 @@ EVENTS = {
     "session:rewound": "Messages left the view: the host undid, edited or branched.",
     "session:ended": "EndSession, or it was idle for too long. A later write reopens it.",
     "session:deleted": "It was erased, with everything derived from it.",
+    "session:corrupt_row": (
+        "Rows that were read are not what their hashes name: how many, and the first sequence. Each"
+        " is shown as a labelled gap; importing the session again mends it."
+    ),
     "context:budget_computed": (
         "A list began anew (a new epoch), or did not fit: the budget in parts, and the verdict."
     ),

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry
-from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import MessageRow
 
+from .damage import gap, readable
 from .message import read_traits
 
 
 def stored(row: MessageRow) -> Entry:
-    """A message that is stored. Raises CorruptRow."""
-    try:
-        traits = read_traits(pb.Message.FromString(row.body))
-    except ValueError as error:
-        raise CorruptRow(
-            f"message {row.sequence} cannot be read: restore the database from a backup"
-        ) from error
+    """A message that is stored, or the gap in its place. A gap keeps the tokens of its row, which
+    running sums stand on."""
+    message = readable(row)
+    body, damaged = row.body, message is None
+    if message is None:
+        message = gap(row)
+        body = message.SerializeToString()
+    traits = read_traits(message)
     return Entry(
         row.sequence,
         row.host_id,
         traits,
         row.tokens,
         row.content_hash,
-        row.body,
+        body,
         row.created_revision,
         row.time_ms,
+        damaged=damaged,
     )

@@ -128,7 +128,7 @@ class ExportRequest(_message.Message):
 class ExportResponse(_message.Message):
     __slots__ = ("session", "message", "summary")
     class ExportedMessage(_message.Message):
-        __slots__ = ("sequence", "message", "tokens", "content_hash", "created_revision", "retired_revision", "stored_in_session_id")
+        __slots__ = ("sequence", "message", "tokens", "content_hash", "created_revision", "retired_revision", "stored_in_session_id", "corrupt")
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]
         MESSAGE_FIELD_NUMBER: _ClassVar[int]
         TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +136,7 @@ class ExportResponse(_message.Message):
         CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
         RETIRED_REVISION_FIELD_NUMBER: _ClassVar[int]
         STORED_IN_SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+        CORRUPT_FIELD_NUMBER: _ClassVar[int]
         sequence: int
         message: _message_pb2.Message
         tokens: int
@@ -143,7 +144,8 @@ class ExportResponse(_message.Message):
         created_revision: int
         retired_revision: int
         stored_in_session_id: str
-        def __init__(self, sequence: _Optional[int] = ..., message: _Optional[_Union[_message_pb2.Message, _Mapping]] = ..., tokens: _Optional[int] = ..., content_hash: _Optional[bytes] = ..., created_revision: _Optional[int] = ..., retired_revision: _Optional[int] = ..., stored_in_session_id: _Optional[str] = ...) -> None: ...
+        corrupt: bool
+        def __init__(self, sequence: _Optional[int] = ..., message: _Optional[_Union[_message_pb2.Message, _Mapping]] = ..., tokens: _Optional[int] = ..., content_hash: _Optional[bytes] = ..., created_revision: _Optional[int] = ..., retired_revision: _Optional[int] = ..., stored_in_session_id: _Optional[str] = ..., corrupt: _Optional[bool] = ...) -> None: ...
     class ExportedSummary(_message.Message):
         __slots__ = ("info", "text")
         INFO_FIELD_NUMBER: _ClassVar[int]

@@ -11,7 +11,9 @@ from contextengine_server.errors import SessionExists
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
 from contextengine_server.session.receipt import Disposition
+from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
 
@@ -29,6 +31,7 @@ class Import(msgspec.Struct, frozen=True):
 
     addresses: Addresses
     sessions: Sessions
+    store: Store
     appender: Appender
 
     async def check(self, tenant: str, ref: Ref) -> None:
@@ -38,9 +41,9 @@ class Import(msgspec.Struct, frozen=True):
     async def run(
         self, tenant: str, ref: Ref, said: Introduction, messages: Sequence[Incoming]
     ) -> Imported:
-        """Stores a whole session; the same again changes nothing, and one that begins with what is
-        stored goes on with the rest. Raises SessionExists where the session holds other
-        messages."""
+        """Stores a whole session; the same again changes nothing but rows that are damaged, which
+        it mends, and one that begins with what is stored goes on with the rest. Raises
+        SessionExists where the session holds other messages."""
         address = await self.addresses.find(tenant, ref)
         count = len(messages)
         encoding = await self.sessions.encoding_of(address.scope)
@@ -54,6 +57,7 @@ class Import(msgspec.Struct, frozen=True):
                         " another id or delete it first",
                         metadata={"session_id": address.scope.session, "messages": str(len(known))},
                     )
+                await self._mend(session, messages)
                 messages = messages[len(known) :]
             news = said.news(session, self.sessions.next_head(session))
             written = await self.appender.append(
@@ -66,3 +70,14 @@ class Import(msgspec.Struct, frozen=True):
             )
             stored = sum(one.disposition == Disposition.STORED for one in written.stored)
             return Imported(session.require(), stored, count - stored)
+
+    async def _mend(self, session: Session, messages: Sequence[Incoming]) -> None:
+        """Puts what is imported in the place of stored messages that are damaged. Their hashes are
+        the same, so it is what they were."""
+        damaged = [
+            (entry.sequence, entry.hash, message.body)
+            for entry, message in zip(session.view.entries(), messages, strict=False)
+            if entry.damaged
+        ]
+        if damaged and await self.store.mend(session.scope, damaged):
+            await self.sessions.reload(session, session.head, session.reach)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.rows import (
     Changes,
@@ -99,6 +101,17 @@ class MemoryReads(MemoryConnection):
         pinned = [row for row in session.between(0) if live(row) and row.pinned]
         atoms = {atom[0].sequence: atom for row in pinned if (atom := session.atom(row))}
         return [atoms[first] for first in sorted(atoms) if first < before]
+
+    async def mend(self, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
+        """Puts bodies of these hashes in the place of damaged ones."""
+        session, mended = self._session(scope), 0
+        for sequence, content_hash, body in bodies if session is not None else ():
+            row = session.messages.get(sequence) if session is not None else None
+            if row is not None and row.content_hash == content_hash and row.body != body:
+                assert session is not None
+                session.put(replace(row, body=body))
+                mended += 1
+        return mended
 
     async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
         """Live messages that came late for atoms that begin within a range, in order."""

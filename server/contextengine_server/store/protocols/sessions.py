@@ -126,6 +126,10 @@ class Messages(Protocol):
         live messages, late results last. Atoms in the order of their first sequences; a pinned
         message that no atom shows is passed over."""
 
+    async def mend(self, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
+        """Puts (sequence, content hash, body) in the place of bodies that are damaged. A row that
+        has not this hash, or is not there, stays as it is. Answers how many were changed."""
+
     async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
         """Live messages that came late for atoms that begin with first <= sequence <= last, in
         order; shown there or as notes."""

@@ -42,6 +42,10 @@ class MessageStatements:
             f"UPDATE messages SET retired_revision = :revision WHERE {SESSION}"
             f" AND sequence > :after AND {_LIVE}"
         )
+        self.mend = (
+            f"UPDATE messages SET body = :body WHERE {SESSION} AND sequence = :sequence"
+            " AND content_hash = :content_hash AND body != :body"
+        )
         self.facts = (
             f"UPDATE messages SET step = :step, start = :start, late_of = :late_of WHERE {SESSION}"
             " AND sequence = :sequence"

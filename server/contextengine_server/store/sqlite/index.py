@@ -90,7 +90,8 @@ class SqliteIndex:
         if self._folding:
             table = self._folding[-1]
             if not await self._write(lambda db: passages.fold(db, table)):
-                self._folding.pop()
+                # Unless somebody else who tidies up came first.
+                self._folding = [one for one in self._folding if one != table]
         return bool(self._folding)
 
     async def erase(self) -> bool:

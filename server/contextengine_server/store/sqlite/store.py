@@ -325,6 +325,10 @@ class SqliteStore:
         """Live messages that came late for atoms that begin within a range, in order."""
         return await self._read(reads.late_results, scope, first, last)
 
+    async def mend(self, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
+        """Puts bodies of these hashes in the place of damaged ones."""
+        return await self._write(lambda db: writes.mend(db, scope, bodies))
+
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:

@@ -160,6 +160,14 @@ def _summarize(db: sqlite3.Connection, scope: Scope, rows: Sequence[SummaryRow])
         ) from None
 
 
+def mend(db: sqlite3.Connection, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
+    rows = [
+        named(scope, sequence=sequence, content_hash=content_hash, body=body)
+        for sequence, content_hash, body in bodies
+    ]
+    return db.executemany(SQL.messages.mend, rows).rowcount if rows else 0
+
+
 def delete(
     db: sqlite3.Connection, scope: Scope, expected_revision: int | None, cascade: bool
 ) -> Deleted:

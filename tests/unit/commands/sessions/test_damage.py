@@ -1,0 +1,96 @@
+"""One bad row is one bad row: a labelled gap for every reader, mended by importing the session
+again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.errors import SessionExists
+from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, scope, spoken, turns, user
+from tests.unit.commands.house import incoming as read_in
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "undecodable": lambda body: b"\xff" + body,
+    "emptied": lambda body: b"",
+    "altered": lambda body: body.replace(b"w", b"W"),
+}
+
+
+def label(sequence: int) -> str:
+    return f"[message {sequence} is damaged in the store and cannot be shown]"
+
+
+def damage(rows: Rows, sequence: int, how: str) -> None:
+    """What a disk does to a row."""
+    session = rows.tables.sessions[scope()]
+    row = session.messages[sequence]
+    session.put(replace(row, body=DAMAGE[how](row.body)))
+
+
+async def again(rows: Rows, server: Server) -> Server:
+    """A server that remembers nothing of the session."""
+    await server.close()
+    return await Server(rows, **SMALL).open()
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+async def test_a_bad_row_is_a_gap_and_is_mended(rows: Rows, how: str) -> None:
+    server = await Server(rows, **SMALL).open()
+    said = spoken("a word", "b word", "c word")
+    await server.context.ingest.run(TENANT, S1, said, None)
+    damage(rows, 2, how)
+    server = await again(rows, server)
+    assert await server.shown() == ["a word", label(2), "c word"]
+    [event] = server.events("session:corrupt_row")
+    assert (event.counts["rows"], event.counts["first"]) == (1, 2)
+    await server.ingest("d word")
+    assert await server.shown() == ["a word", label(2), "c word", "d word"]
+    done = await server.sessions.export.run(TENANT, S1)
+    assert len(done.messages) == 4
+
+    with pytest.raises(SessionExists):
+        await server.sessions.import_.run(
+            TENANT, S1, Introduction(), read_in(user("a word", "a"), user("B word", "b"))
+        )
+    assert (await server.shown())[1] == label(2)
+    told = await server.sessions.import_.run(
+        TENANT, S1, Introduction(), spoken("a word", "b word", "c word", "d word")
+    )
+    assert told.stored == 0
+    assert await server.shown() == ["a word", "b word", "c word", "d word"]
+    server = await again(rows, server)
+    assert await server.shown() == ["a word", "b word", "c word", "d word"]
+    assert server.events("session:corrupt_row") == []
+    await server.close()
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    bad=st.sets(st.integers(1, 24), max_size=6),
+    how=st.sampled_from(sorted(DAMAGE)),
+    budget=st.integers(500, 12_000),
+)
+def test_whatever_is_damaged_the_rest_is_served(bad: set[int], how: str, budget: int) -> None:
+    asyncio.run(_served(bad, how, budget))
+
+
+async def _served(bad: set[int], how: str, budget: int) -> None:
+    rows = Rows()
+    server = await Server(rows, **SMALL).open()
+    await server.context.ingest.run(TENANT, S1, turns(1, 12), None)
+    for sequence in bad:
+        damage(rows, sequence, how)
+    server = await again(rows, server)
+    await server.shown(budget)
+    await server.compact(budget)
+    shown = await server.shown(budget)
+    assert not any("saW" in text for text in shown)
+    assert len((await server.sessions.export.run(TENANT, S1)).messages) == 24
+    await server.close()
