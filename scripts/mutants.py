@@ -33,7 +33,6 @@ from pathlib import Path
 from types import CodeType, FunctionType
 
 import coverage
-import hypothesis
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +47,8 @@ TESTS = (
     "tests/contract",
     "tests/oracle",
     "tests/properties",
+    "tests/unit/summarize/test_summary_text.py",
+    "tests/unit/summarize/test_stored_states.py",
 )
 LEFT_OUT = (
     "--ignore=tests/properties/test_transcripts.py",
@@ -335,16 +336,7 @@ def main() -> None:
     files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
     every = [mutant for path in files if given.only in str(path) for mutant in mutants_of(path)]
     sample = random.Random(given.seed).sample(every, min(given.sample, len(every)))
-    # The same examples each time, and none of a mutant's are kept; to shrink them is of no use.
-    hypothesis.settings.register_profile(
-        "mutants",
-        derandomize=True,
-        database=None,
-        deadline=None,
-        max_examples=40,
-        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-    )
-    hypothesis.settings.load_profile("mutants")
+    os.environ["HYPOTHESIS_PROFILE"] = "glance"
     os.chdir(ROOT)
     sys.path[:0] = paths = [str(ROOT / path) for path in PATHS]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
