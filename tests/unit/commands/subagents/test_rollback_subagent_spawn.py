@@ -22,6 +22,17 @@ async def test_a_child_that_said_nothing_is_gone(server: Server) -> None:
         await server.context.bootstrap.run(TENANT, CHILD, Introduction(), spawn_token=token)
 
 
+async def test_the_key_that_the_child_took_names_what_it_named(server: Server) -> None:
+    await server.ingest("a")
+    await server.ingest("before", ref=Ref(AGENT, "older", "chat"))
+    spawn = await prepare(server, Ref(AGENT, "child", "chat"))
+    assert spawn.previous_session == "older"
+    assert await server.store.current_session(TENANT, AGENT, "chat") == "child"
+    await server.context.rollback_subagent_spawn.run(TENANT, spawn.token, S1)
+    assert await server.store.current_session(TENANT, AGENT, "chat") == "older"
+    assert (await prepare(server)).previous_session == ""
+
+
 async def test_what_a_child_said_stays(server: Server) -> None:
     await server.ingest("a")
     token = (await prepare(server)).token

@@ -3,6 +3,7 @@ due."""
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
@@ -75,9 +76,13 @@ async def test_a_budget_that_cannot_be_is_refused_before_anything_is_stored(
 
 
 async def test_a_compaction_that_is_due_is_queued(server: Server) -> None:
-    done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=SMALL_BUDGET))
+    turn = Turn(turns(1, 6), budget=SMALL_BUDGET, cause="trace")
+    done = await server.context.after_turn.run(TENANT, S1, turn)
     assert done.queued
-    assert [debt.kind for debt in await server.store.debts(scope())] == ["compact"]
+    (debt,) = await server.store.debts(scope())
+    assert (debt.kind, debt.cause) == ("compact", "trace")
+    # The worker compacts for what this turn's budget leaves.
+    assert orjson.loads(debt.payload)["available"] == 3_000
 
 
 async def test_below_the_threshold_nothing_is_due_unless_the_harness_measured_more(

@@ -1,0 +1,91 @@
+"""An engine that fails while it assembles: what was sent along stays stored, and the answer follows
+`on_engine_failure`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.errors import EngineFailed
+from contextengine_server.session.address import Ref
+from contextengine_server.session.assembly.assembly import DEGRADED, OVER_BUDGET, AssembleCall
+from contextengine_server.session.assembly.budget import BudgetSpec
+from tests.integration.engines.broken import FRAGILE, SAID, SECRET, Fragile
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import TENANT, Server, scope, spoken
+
+IN_ASSEMBLE = ["reach", "addition", "plan", "due", "no plan", "nothing", "twice"]
+
+
+@pytest.fixture(autouse=True)
+def mended() -> Iterator[None]:
+    """Engines work unless a test says otherwise."""
+    Fragile.how = ""
+    yield
+    Fragile.how = ""
+
+
+async def fragile(serve: Serve, policy: str) -> Server:
+    server = await serve(engines=[FRAGILE], **{"engine.on_engine_failure": policy})
+    await server.engines.assign.run(scope(), "fragile", {}, clear=False)
+    await server.ingest("a", "b")
+    return server
+
+
+@pytest.mark.parametrize("how", IN_ASSEMBLE)
+async def test_closed_it_is_told_and_what_came_along_is_stored(serve: Serve, how: str) -> None:
+    server = await fragile(serve, "fail_closed")
+    Fragile.how = how
+    with pytest.raises(EngineFailed) as refused:
+        await server.assemble(ingest=spoken("c"))
+    assert refused.value.metadata["engine"] == "fragile"
+    assert refused.value.metadata["operation"] == "assemble"
+    assert str(refused.value).startswith("engine 'fragile' failed to assemble: ")
+    assert str(refused.value).endswith("assign another engine or set engine.on_engine_failure")
+    assert SECRET not in str(refused.value) + str(refused.value.metadata)
+    assert SAID not in str(refused.value) + str(refused.value.metadata)
+    (told,) = server.events("engine:failed")
+    assert (told.session, told.attributes["engine"]) == ("s1", "fragile")
+    assert told.attributes["operation"] == "assemble"
+    Fragile.how = ""
+    assert await server.shown(ingest=spoken("c")) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("how", IN_ASSEMBLE)
+async def test_else_another_stands_in_and_the_answer_says_so(serve: Serve, how: str) -> None:
+    server = await fragile(serve, "legacy")
+    Fragile.how = how
+    done = await server.assemble(ingest=spoken("c"))
+    assert (done.outcome, done.outcome_reason) == (DEGRADED, "ENGINE_FALLBACK")
+    assert (done.engine.id, done.selected.engine.id) == ("legacy", "fragile")
+    assert [one.sequence for one in done.stored] == [3]
+    assert done.joined.total == 3
+    assert not done.due
+    assert (await server.assemble(3)).outcome == OVER_BUDGET
+    assert len(server.events("engine:failed")) == 2
+    Fragile.how = ""
+    assert (await server.assemble()).outcome_reason == ""
+
+
+async def test_one_that_stands_in_shows_a_list_of_the_harness(serve: Serve) -> None:
+    server = await fragile(serve, "legacy")
+    Fragile.how = "plan"
+    live = spoken("b", "c")
+    assert await server.shown(live=live) == ["a", "b"]
+    assert await server.shown(live=live, store_new=True) == ["a", "b", "c"]
+    apart = await server.assemble(live=spoken("x", "y", ids=False))
+    assert (apart.outcome, apart.outcome_reason) == (DEGRADED, "UNALIGNED")
+    assert apart.joined.total == 2
+
+
+async def test_nothing_is_read_where_there_is_no_scope(serve: Serve) -> None:
+    server = await fragile(serve, "legacy")
+    await server.engines.assign.run(Scope(TENANT, "", ""), "fragile", {}, clear=False)
+    Fragile.how = "plan"
+    call = AssembleCall(TENANT, Ref(""), ingest=spoken("x"), budget=BudgetSpec(message_tokens=100))
+    done = await server.core.assembler.assemble(call, None)
+    assert (done.outcome, done.outcome_reason) == (DEGRADED, "INCOMPLETE_SCOPE")
+    assert (done.engine.id, done.joined.total) == ("legacy", 1)
+    assert await server.stored() == ["a", "b"]
