@@ -59,7 +59,7 @@ def _sensible(profile: Profile, reply: Any) -> bool:
         case "AfterTurn":
             return bool(reply.status == reply.STATUS_COMMITTED) and len(reply.stored) == 2
         case "Compact":
-            return bool(reply.compacted and reply.ok)
+            return bool(reply.summaries and reply.ok)
         case "PrepareSubagentSpawn":
             return bool(reply.spawn_token) and not reply.note
         case "EndSubagent":

@@ -320,10 +320,12 @@ func (x *LiveCompaction) GetStoreNew() bool {
 // What a compaction did.
 type CompactResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True: the context of the next request is smaller.
+	// True: the context of the next request is smaller. Judged on the assembly at the caller's budget, before and after,
+	// on the same state; absent a budget, at the session's.
 	Compacted bool `protobuf:"varint,1,opt,name=compacted,proto3" json:"compacted,omitempty"`
 	// Why not, in words that hosts know as benign where it is no failure: `nothing to compact`, `below threshold`,
-	// `already under target`, `already compacted`, `deferred to background`, `delegated`. Empty where compacted.
+	// `already under target`, `already compacted`, `deferred to background`, `delegated`, `next request unchanged` (the
+	// view is smaller, and what was made is kept). Empty where compacted.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Tokens of the view before, in the model's tokens.
 	TokensBefore int64 `protobuf:"varint,3,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`

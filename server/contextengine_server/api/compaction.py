@@ -86,7 +86,7 @@ def _encoded(done: CompactDone) -> bytes:
     made, proposal, factor = done.done, done.proposal, done.factor
     reply = pb.CompactResponse(
         compacted=made.compacted,
-        reason=made.reason or made.error,
+        reason=made.why,
         tokens_before=round(made.before * factor),
         tokens_after=None if done.elsewhere else round(made.after * factor),
         summaries=[summary_info(row) for row in made.summaries],

@@ -16,6 +16,7 @@ the view, so it ends before."""
 NO_SMALLER = "nothing to compact: a summary would not be smaller"
 HELD = "nothing to compact: a compaction was undone, and none is made until one is forced"
 DEFERRED = "deferred to background"
+UNCHANGED = "next request unchanged"
 
 
 class CompactionRequest(msgspec.Struct, frozen=True):
@@ -40,10 +41,19 @@ class Compacted(msgspec.Struct):
     error: str = ""
     """What went wrong on the way, whatever was done in spite of it; empty: nothing."""
 
+    helps: bool = True
+    """False where the assembly at the caller's budget is no smaller than before. What was made
+    makes the view smaller, and is kept."""
+
     @property
     def compacted(self) -> bool:
-        """True where the view is smaller now."""
-        return bool(self.summaries)
+        """True where the next request is smaller now."""
+        return bool(self.summaries) and self.helps
+
+    @property
+    def why(self) -> str:
+        """Why it is not, or what went wrong on the way; empty: nothing to say."""
+        return UNCHANGED if self.summaries and not self.helps else self.reason or self.error
 
     def ended(self, reason: str) -> Compacted:
         """Nothing more is done; the reason counts where nothing was."""

@@ -264,7 +264,7 @@ async def test_what_the_service_adds_is_paid_from_the_same_budget(
     before = await ask(shared, session, budget=budget(3_000))
     assert before.budget.system_prompt_addition == 0
     done = await shared.client.compact(session, force=True, budget=budget(1_500))
-    assert done.compacted
+    assert done.summaries
     reply = await ask(shared, session, budget=budget(3_000))
     report = reply.budget
     assert reply.system_prompt_addition

@@ -147,7 +147,7 @@ async def test_a_summary_that_is_not_shown(shared: House, session: t.SessionRef)
 
 async def test_compacted(shared: House, session: t.SessionRef) -> None:
     first = await ask(shared, session, ingest=talk(30, 100), budget=WIDE)
-    assert (await shared.client.compact(session, force=True, budget=budget(1_500))).compacted
+    assert (await shared.client.compact(session, force=True, budget=budget(1_500))).summaries
     assert await cause(shared, session, first) == "COMPACTED"
 
 

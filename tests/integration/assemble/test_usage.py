@@ -65,7 +65,7 @@ async def test_what_is_learned_waits_for_a_compaction(shared: House, session: t.
     after = await ask(shared, session, budget=budget(3_000))
     assert (after.budget, hashes(after)) == (sent.budget, hashes(sent))
     assert after.context_projection == sent.context_projection
-    assert (await shared.client.compact(session, force=True, budget=budget(3_000))).compacted
+    assert (await shared.client.compact(session, force=True, budget=budget(3_000))).summaries
     compacted = await ask(shared, session, budget=budget(3_000))
     assert compacted.budget.model_factor == said.learned_factor > 1.5
     assert compacted.estimated_tokens <= 3_000

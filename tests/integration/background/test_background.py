@@ -243,11 +243,11 @@ async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
         )
         assert (
             await alone.client.compact(ref("other"), force=True, budget=budget(tokens // 2))
-        ).compacted
+        ).summaries
         await store(alone, ref("slow"), [say("u9")])
         assert ids_of((await ask(alone, ref("slow"), budget=budget(100_000))).items)[-1] == "u9"
         assert not waiting.done()
-    assert (await waiting).compacted
+    assert (await waiting).summaries
 
 
 async def test_events_tell_of_it(alone: House) -> None:

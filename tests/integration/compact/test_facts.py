@@ -115,7 +115,7 @@ async def test_comis_95_a_leaf_of_one_session_changes_no_other(
     for each in others:
         await store(shared, each, talk(20, 100))
     before = [hashes(await ask(shared, each, budget=EVERYTHING)) for each in others]
-    assert (await compacted(shared, session)).compacted
+    assert (await compacted(shared, session)).summaries
     assert [hashes(await ask(shared, each, budget=EVERYTHING)) for each in others] == before
     for each in others:
         assert (await shared.client.get_status(each)).summary_count == 0
@@ -376,7 +376,7 @@ async def test_lossless_claw_23_appends_while_it_runs_are_in_their_place(
     for message in written:
         await store(shared, session, [message])
     gated.gate.set()
-    assert (await running).compacted
+    assert (await running).summaries
     rows = await shared.rows(session)
     assert ids_of(rows) == [*ids_of(talk(30)), *ids_of(written)]
     reply = await ask(shared, session, budget=EVERYTHING)

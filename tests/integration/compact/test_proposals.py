@@ -109,7 +109,7 @@ async def test_what_was_taken_and_undone_can_be_made_again(
     for generation in range(len(proposal.summaries) - 1, -1, -1):
         await shared.client.compact(session, undo_to_generation=generation)
         done = await shared.client.compact(session, force=True, budget=SIZE)
-        assert (done.compacted, done.generation) == (True, len(proposal.summaries))
+        assert (bool(done.summaries), done.generation) == (True, len(proposal.summaries))
 
 
 async def test_what_is_refused_stays_refused(shared: House, session: t.SessionRef) -> None:

@@ -429,7 +429,7 @@ async def test_summaries_are_shown_as_data_in_every_form(house: House, target: s
     ]
     await house.client.ingest_batch(ref(), messages)
     compacted = await house.client.compact(ref(), force=True, budget=budget(4_000))
-    assert compacted.compacted
+    assert compacted.summaries
     for way in (
         ({}, {"inject_items": True}, {"renderer": "openclaw"}) if target == "codex" else ({},)
     ):

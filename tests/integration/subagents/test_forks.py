@@ -193,7 +193,7 @@ async def test_a_compacted_parent_is_forked_as_it_is_shown(family: Family) -> No
     client, house = family.house.client, family.house
     await quiet(house, family.parent)
     await family.say(family.parent, *talk(20, 60))
-    assert (await client.compact(family.parent, force=True, budget=budget(2_000))).compacted
+    assert (await client.compact(family.parent, force=True, budget=budget(2_000))).summaries
     before = await ask(house, family.parent, budget=budget(4_000))
     prepared = await family.prepare(context_mode=FORK)
     assert prepared.inherited_tokens == (await client.get_status(family.parent)).view_tokens
@@ -218,7 +218,7 @@ async def test_the_childs_summaries_over_the_parents_rows_are_its_own(family: Fa
     await quiet(house, family.child)
     await family.say(family.child, "on")
     done = await client.compact(family.child, force=True, budget=budget(2_000))
-    assert done.compacted
+    assert done.summaries
     assert (await client.get_status(family.parent)).summary_count == 0
     assert (await ask(house, family.parent)).context_hash == before.context_hash
     reply = await ask(house, family.child, budget=budget(4_000))

@@ -51,7 +51,7 @@ async def test_a_harness_writes_the_summary(at: House) -> None:
             stop_reason="end_turn",
             usage={"input_tokens": 900, "output_tokens": 30},
         )
-    assert done.result().compacted
+    assert done.result().summaries
     assert await written_by(at, session) == ["runtime:claude-x"]
     shown = texts((await at.client.assemble(session=session, budget=budget(4_000))).items)
     assert any(GOOD in text for text in shown)

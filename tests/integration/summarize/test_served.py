@@ -55,7 +55,7 @@ async def compacted(at: House, session: t.SessionRef) -> t.CompactResponse:
 async def test_a_compaction_is_written_by_the_model(tmp_path: Path) -> None:
     async with provider(answer()) as made, house(tmp_path, **served(made)) as at:
         session = await talk(at)
-        assert (await compacted(at, session)).compacted
+        assert (await compacted(at, session)).summaries
         summaries = (await at.export(session)).summaries
         assert summaries
         assert {summary.info.summarizer for summary in summaries} == {"local:small"}
@@ -75,7 +75,7 @@ async def test_a_compaction_is_written_by_the_model(tmp_path: Path) -> None:
 async def test_without_the_model_summaries_are_extracted(tmp_path: Path, status: int) -> None:
     async with provider(error(status)) as made, house(tmp_path, **served(made)) as at:
         session = await talk(at)
-        assert (await compacted(at, session)).compacted
+        assert (await compacted(at, session)).summaries
         summaries = (await at.export(session)).summaries
         assert {summary.info.summarizer for summary in summaries} == {"extractive"}
         assert made.requests
@@ -85,5 +85,5 @@ async def test_over_the_cap_the_model_is_not_asked(tmp_path: Path) -> None:
     cap = {"engine.dag.summarizerSpend.maxTokensPerTenantPerHour": 1}
     async with provider(answer()) as made, house(tmp_path, **served(made, **cap)) as at:
         session = await talk(at)
-        assert (await compacted(at, session)).compacted
+        assert (await compacted(at, session)).summaries
         assert made.requests == []

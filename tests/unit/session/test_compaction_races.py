@@ -47,7 +47,7 @@ async def live(server: Server) -> list[str]:
 async def test_appends_meanwhile_are_kept(session: None, server: Server, other: Server) -> None:
     server.summarizer.meanwhile = [lambda: other.talk(7, 1)]
     done = await server.compact(4_000)
-    assert done.done.compacted
+    assert done.done.summaries
     assert len(server.summarizer.asked) == len(await live(server))  # no pass was made twice
     assert (await server.stored())[-1].startswith("a7 ")
     await same_as_cold(server, other)
@@ -57,7 +57,7 @@ async def test_an_append_between_the_look_and_the_commit(
     session: None, server: Server, other: Server
 ) -> None:
     server.store.before_commit = [lambda: other.talk(7, 1)]
-    assert (await server.compact(4_000)).done.compacted
+    assert (await server.compact(4_000)).done.summaries
     assert len(await live(server)) == len(server.summarizer.asked)
     assert (await server.stored())[-1].startswith("a7 ")
     await same_as_cold(server, other)
@@ -115,7 +115,7 @@ async def test_a_session_rewound_under_its_summary(
         await other.context.record_host_change.run(TENANT, S1, Rewound(3), request("rewind"))
 
     server.summarizer.meanwhile = [back]
-    assert not (await server.compact(4_000)).done.compacted
+    assert not (await server.compact(4_000)).done.summaries
     assert await live(server) == []
     assert await server.shown() == await other.shown()
     assert (await server.shown())[0] == "a"
@@ -154,7 +154,7 @@ async def test_a_session_deleted_under_its_summary(
         await other.ingest("other")
 
     server.summarizer.meanwhile = [again]
-    assert not (await server.compact(4_000)).done.compacted
+    assert not (await server.compact(4_000)).done.summaries
     assert await live(server) == []
     assert await server.shown() == ["other"]
 

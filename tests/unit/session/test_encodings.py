@@ -105,7 +105,7 @@ async def test_summaries_are_counted_as_the_session_is(after: Server, before: Se
     """Both servers make the same summary of it, at the same cost."""
     after.summarizer.says = before.summarizer.says = f"What was said: {TEXT}"
     await after.talk(1, 6)
-    assert (await after.compact(4_000, propose_only=True)).done.compacted
+    assert (await after.compact(4_000, propose_only=True)).done.summaries
     proposed = await after.compact(4_000, propose_only=True)
     same = await before.compact(4_000, propose_only=True)
     assert [row.tokens for row in proposed.done.summaries] == [

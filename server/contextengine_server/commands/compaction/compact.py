@@ -18,12 +18,12 @@ from contextengine_server.compaction.request import (
 from contextengine_server.compaction.undo import Undo
 from contextengine_server.context.budget import cell
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import segment_slots
+from contextengine_server.context.plan import Plan, Summarized, plan_tokens, segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
-from contextengine_server.errors import FieldViolation, RevisionMismatch
+from contextengine_server.errors import EngineFailed, FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -65,6 +65,19 @@ class CompactCall(msgspec.Struct, frozen=True):
     undo_to_generation: int | None = None
     expected_revision: int | None = None
     request: Request | None = None
+
+
+class NextRequest(msgspec.Struct, frozen=True):
+    """What the next request comes to. Tokens in the reference encoding."""
+
+    tokens: int
+    """Of its items, and of the addition to the system prompt."""
+    total: int
+    """Of all messages of the view, shown or not."""
+
+    def smaller_than(self, before: NextRequest) -> bool:
+        """True where it is, apart from what was said meanwhile."""
+        return self.tokens - max(0, self.total - before.total) < before.tokens
 
 
 class Delegation(msgspec.Struct, frozen=True):
@@ -160,6 +173,7 @@ class Compact(msgspec.Struct, frozen=True):
         """Compacts here. A call that comes while another compacts takes what that made for its
         own."""
         joining, factor = session.compaction.locked(), session.state.model.factor
+        before = await self._next_request(address.scope, engine, wanted)
         generation, tokens = session.require().generation, session.view.view_tokens()
         async with session.compaction:
             known = await self._known(address.scope, call.request) if joining else None
@@ -175,8 +189,26 @@ class Compact(msgspec.Struct, frozen=True):
                     describe(span, done)
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries], done.error)
+            if done.summaries:
+                after = await self._next_request(address.scope, engine, wanted)
+                done.helps = after.smaller_than(before)
             reply = encode(await self._done(session, done, factor))
             return await self._remember(address.scope, call.request, reply)
+
+    async def _next_request(
+        self, scope: Scope, engine: Engine, wanted: CompactionRequest
+    ) -> NextRequest:
+        """The assembly at the caller's budget, as it would be now. Raises EngineFailed."""
+        try:
+            with self.compactor.asking(scope, engine):
+                async with self.sessions.open(scope, engine.reach(cell(wanted.available))) as held:
+                    return next_request(engine, held.encoding, held.view, wanted.available)
+        except EngineFailed:
+            if not self.selection.falls_back:
+                raise
+        async with self.sessions.open(scope, None) as held:
+            engine = self.selection.fallback()
+            return next_request(engine, held.encoding, held.view, wanted.available)
 
     async def _propose(
         self,
@@ -274,12 +306,24 @@ def _nothing(session: Session, reason: str) -> CompactDone:
     return CompactDone(done, factor, generation, session.revision, elsewhere=True)
 
 
+def next_request(engine: Engine, encoding: Encoding, view: View, available: int) -> NextRequest:
+    """What an assembly over a view would come to at a budget."""
+    plan = _plan(engine, encoding, view, available)
+    shown = [one.summary for one in plan.segments if isinstance(one, Summarized)]
+    said = encoding.text_tokens(engine.addition(shown))
+    return NextRequest(plan_tokens(plan, view) + said, view.total)
+
+
+def _plan(engine: Engine, encoding: Encoding, view: View, available: int) -> Plan:
+    said = encoding.text_tokens(engine.addition(view.summaries))
+    return engine.plan(view, cell(max(0, available - said)))
+
+
 def _list(
     engine: Engine, encoding: Encoding, view: View, wanted: CompactionRequest
 ) -> Sequence[Slot]:
     """What an assembly over a view would show."""
-    said = encoding.text_tokens(engine.addition(view.summaries))
-    plan = engine.plan(view, cell(max(0, wanted.available - said)))
+    plan = _plan(engine, encoding, view, wanted.available)
     return [slot for segment in plan.segments for slot in segment_slots(segment, view)]
 
 

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
-from contextengine_server.compaction.request import DEFERRED, HELD
+from contextengine_server.compaction.request import DEFERRED, HELD, UNCHANGED
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import (
     InvalidField,
@@ -28,7 +28,7 @@ async def session(server: Server) -> None:
 async def test_the_view_is_smaller_and_every_row_stays(session: None, server: Server) -> None:
     before = await server.stored()
     done = await server.compact(4_000)
-    assert done.done.compacted
+    assert done.done.summaries
     assert done.done.after < done.done.before
     assert done.generation == len(done.done.summaries) == (await server.head()).generation
     assert (await server.assemble()).tokens == done.done.after
@@ -63,7 +63,7 @@ async def test_undo_brings_back_what_stood_there(session: None, server: Server) 
     assert await server.shown() == before
     held = await server.compact(4_000, force=False)
     assert held.done.reason == HELD
-    assert (await server.compact(4_000)).done.compacted
+    assert (await server.compact(4_000)).done.summaries
     assert not (await server.state()).held
     (told,) = server.events("context:compaction_undone")
     assert told.counts["undone"] > 0
@@ -107,8 +107,8 @@ async def test_calls_at_once_share_one_compaction(session: None, server: Server)
     first, second = await asyncio.gather(server.compact(4_000), server.compact(4_000))
     rows = await server.store.summaries(scope())
     assert len(server.summarizer.asked) == len(rows)
-    assert first.done.compacted
-    assert second.done.compacted
+    assert first.done.summaries
+    assert second.done.summaries
     assert second.generation == first.generation
 
 
@@ -153,8 +153,38 @@ async def test_a_summarizer_that_failed_is_said(session: None, server: Server) -
     same."""
     server.summarizer.says = "I'm sorry, I can't help with that."
     done = (await server.compact(4_000)).done
-    assert done.compacted
+    assert done.summaries
     assert done.error == "a summarizer failed, count-only stood in"
     server.summarizer.says = ""
     await server.talk(7, 6)
     assert (await server.compact(4_000)).done.error == ""
+
+
+@pytest.mark.parametrize("budget", [1_200, 1_500, 2_000, 2_600, 3_000, 4_000, 4_700, 6_000, 9_000])
+@pytest.mark.parametrize("turns", [6, 20])
+@pytest.mark.parametrize("engine", ["dag", "legacy"])
+async def test_compacted_means_that_the_next_request_is_smaller(
+    serve: Serve, budget: int, turns: int, engine: str
+) -> None:
+    """Judged on the assembly at the caller's budget, and not on the view."""
+    server = await serve(**{"engine.default": engine})
+    await server.talk(1, turns)
+    for _ in range(3):
+        before = await server.assemble(budget)
+        done = (await server.compact(budget)).done
+        after = await server.assemble(budget)
+        smaller = after.tokens + after.addition_tokens < before.tokens + before.addition_tokens
+        assert done.compacted == (smaller and bool(done.summaries))
+        if done.summaries and not smaller:
+            assert done.why == UNCHANGED
+            assert done.after < done.before, "what was made is kept"
+
+
+async def test_what_is_said_while_a_summary_is_written_is_no_growth(
+    session: None, server: Server
+) -> None:
+    async def more() -> None:
+        await server.talk(7, 1)
+
+    server.summarizer.meanwhile.append(more)
+    assert (await server.compact(100_000, force=True)).done.compacted

@@ -141,4 +141,4 @@ async def test_the_engine_that_stands_in_does_not_fail_either(serve: Serve) -> N
     server = await serve(**{"engine.on_engine_failure": "legacy"})
     over = await server.assemble(10, prompt=Prompt((), 80))
     assert (over.outcome, over.engine.id) == (OVER_BUDGET, "dag")
-    assert not server.core.selection.failures
+    assert not server.core.selection.failures.of_tenant(TENANT)

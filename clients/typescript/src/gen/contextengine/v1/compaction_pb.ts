@@ -187,7 +187,8 @@ export const LiveCompactionSchema: GenMessage<LiveCompaction> = /*@__PURE__*/
  */
 export type CompactResponse = Message<"contextengine.v1.CompactResponse"> & {
   /**
-   * True: the context of the next request is smaller.
+   * True: the context of the next request is smaller. Judged on the assembly at the caller's budget, before and after,
+   * on the same state; absent a budget, at the session's.
    *
    * @generated from field: bool compacted = 1;
    */
@@ -195,7 +196,8 @@ export type CompactResponse = Message<"contextengine.v1.CompactResponse"> & {
 
   /**
    * Why not, in words that hosts know as benign where it is no failure: `nothing to compact`, `below threshold`,
-   * `already under target`, `already compacted`, `deferred to background`, `delegated`. Empty where compacted.
+   * `already under target`, `already compacted`, `deferred to background`, `delegated`, `next request unchanged` (the
+   * view is smaller, and what was made is kept). Empty where compacted.
    *
    * @generated from field: string reason = 2;
    */
