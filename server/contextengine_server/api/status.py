@@ -66,7 +66,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
     if state.host:
         said.host.CopyFrom(host_pb2.HostInfo.FromString(bytes.fromhex(state.host)))
     if status.spawn is not None:
-        spawn_status(said, status.spawn)
+        spawn_status(said, status.spawn, status.parent_key)
     said.summarizers.CopyFrom(_summarizers(status.summarizers, status.now_ms))
     _jobs(said, status)
     return said

@@ -87,10 +87,11 @@ class SubagentCalls:
         )
 
 
-def spawn_status(said: life.GetStatusResponse, spawn: Spawn) -> None:
-    """How a session was spawned."""
+def spawn_status(said: life.GetStatusResponse, spawn: Spawn, parent_key: str) -> None:
+    """How a session was spawned; `parent_key` is the key that its parent stands under."""
     status = said.spawn
     status.parent.agent_id, status.parent.session_id = spawn.parent_agent, spawn.parent_session
+    status.parent.session_key = parent_key
     status.context_mode, status.depth = _mode(spawn), spawn.depth
     status.parent_revision, status.objective = spawn.parent_revision, spawn.objective
     status.used_tokens, status.ended = spawn.used_tokens, spawn.end_reason

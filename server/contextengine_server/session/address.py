@@ -87,6 +87,10 @@ class Addresses(msgspec.Struct, frozen=True):
                     f"{ref.field}.{name}",
                     f"is longer than {self.max_id_bytes} bytes: shorten it",
                 )
+            if given and not given.strip():
+                raise InvalidField(
+                    f"{ref.field}.{name}", "is blank: nobody could tell it from none"
+                )
             if "\x00" in given:
                 raise InvalidField(f"{ref.field}.{name}", "holds a NUL character: remove it")
 

@@ -106,6 +106,9 @@ def bad_refs(path: str, make: Callable[[t.SessionRef], Message]) -> list[Case]:
         bad("NUL in the agent", make(ref("s1", agent="a\x00b")), f"{path}.agent_id"),
         bad("NUL in the session", make(ref("s\x001")), f"{path}.session_id"),
         bad("NUL in the key", make(ref("s1", key="\x00")), f"{path}.session_key"),
+        bad("a blank agent", make(ref("s1", agent=" ")), f"{path}.agent_id"),
+        bad("a blank session", make(ref(" \t")), f"{path}.session_id"),
+        bad("a blank key", make(ref("s1", key="\u00a0")), f"{path}.session_key"),
     ]
 
 

@@ -46,7 +46,6 @@ CASES: dict[str, list[Case]] = {
         *bad_messages("messages[0]", listed),
         *bad_budgets(within),
         absent(t.ProjectRequest(session=ref("none"), options=t.ProjectionOptions(target=CODEX))),
-        bad("nothing", t.ProjectRequest(options=t.ProjectionOptions(target=CODEX)), "session"),
         bad("no options", t.ProjectRequest(session=S), "options"),
         bad("no target", asked(target=0), "options.target"),
         bad("an unknown target", asked(target=99), "options.target"),

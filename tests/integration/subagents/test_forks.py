@@ -311,6 +311,16 @@ async def test_a_child_that_did_not_complete_and_said_nothing_is_gone(family: Fa
     assert await family.sessions() == ["child", "parent"], "one that completed is kept"
 
 
+async def test_a_child_names_its_parents_key(family: Family) -> None:
+    client, key = family.house.client, family.key("parents")
+    await family.say(family.session("parent", key=key), "one")
+    await family.prepare(context_mode=FORK)
+    parent = (await client.get_status(family.child)).spawn.parent
+    assert parent == family.session("parent", key=key)
+    await client.ingest(family.session("next", key=key), user("a rotation"))
+    assert (await client.get_status(family.child)).spawn.parent == parent
+
+
 async def test_a_rotation_is_taken_back_as_well(family: Family) -> None:
     client, key = family.house.client, family.key("key")
     by_key = t.SessionRef(agent_id="agent", session_key=key)

@@ -93,6 +93,10 @@ async def test_the_key_decides_whatever_comes_with_it(house: House) -> None:
     )
     assert again.status == DUPLICATE
     assert texts(await house.rows(ref())) == ["q"]
+    # The entries are those of the turn that is stored, not of what came with the key this time.
+    assert [one.content_hash for one in again.stored] == [
+        row.content_hash for row in await house.rows(ref())
+    ]
     assert (await house.client.get_status(ref())).total_usage.input_tokens == 10
     assert (
         await house.client.after_turn(ref(), [user("r")], advancement_key="k2")

@@ -63,6 +63,8 @@ class SessionStatus(msgspec.Struct, frozen=True):
     current_for_key: bool
     live_children: int
     spawn: Spawn | None
+    parent_key: str
+    """The key that the session's parent stands under. Empty: none."""
     summarizers: SummarizerState
     jobs: Sequence[Debt]
     now_ms: int
@@ -103,6 +105,8 @@ class GetStatus(msgspec.Struct, frozen=True):
         current = head.session_key and await self.store.current_session(
             scope.tenant, scope.agent, head.session_key
         )
+        spawn = await self.store.spawns.newest_of(scope)
+        parent = None if spawn is None else await self.store.head(spawn.parent)
         return SessionStatus(
             scope=scope,
             selected=selected,
@@ -115,7 +119,8 @@ class GetStatus(msgspec.Struct, frozen=True):
             method=method,
             current_for_key=bool(head.session_key) and current == scope.session,
             live_children=await self.store.spawns.live_children(scope),
-            spawn=await self.store.spawns.newest_of(scope),
+            spawn=spawn,
+            parent_key="" if parent is None else parent.session_key,
             summarizers=await self._summarizers(scope),
             jobs=jobs,
             now_ms=self.sessions.clock_ms(),
