@@ -20,6 +20,7 @@ from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCac
 from contextengine_server.api.projector import Projector
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
+from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
@@ -54,9 +55,6 @@ from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
 from contextengine_server.wiring import Core, CoreDependencies, Rules, core_of, services_of
-
-PACKAGE = "contextengine.v1"
-MILLISECOND = timedelta(milliseconds=1)
 
 log = get_logger("contextengine.app")
 

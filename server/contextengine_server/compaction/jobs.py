@@ -45,7 +45,6 @@ DEADLINE_S = 120.0
 """How long one job may take, as lossless-claw's option sweepDeadlineMs (src/db/config.ts). What it
 committed by then stays."""
 RETRY_MS = (1_000, 10_000, 60_000, 600_000)
-MAX_SWEEP = 100
 
 log = structlog.get_logger("contextengine.background")
 

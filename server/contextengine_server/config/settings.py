@@ -35,7 +35,7 @@ from contextengine_server.config.server import MIB, SECOND, AuthSettings, Server
 from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
-from contextengine_server.context.budget import BudgetRules
+from contextengine_server.context.budget import DEFAULT_WINDOW, BudgetRules
 from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.plugins.entry_points import PluginBroken
 from contextengine_server.plugins.stores import kind_of
@@ -118,7 +118,7 @@ class BudgetSettings(Group):
         None, ge=1024, description="No window is taken to be larger than this. None: no cap."
     )
     default_window: Whole = Field(
-        128_000,
+        DEFAULT_WINDOW,
         ge=1024,
         description="The window where neither the request nor UpdateModel names one.",
     )

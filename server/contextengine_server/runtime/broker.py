@@ -44,11 +44,11 @@ log = structlog.get_logger("contextengine.attach")
 class Terms(msgspec.Struct, frozen=True):
     """How long work is waited for."""
 
-    timeout_ms: int = 300_000
+    timeout_ms: int
     """A job that has no result by then is given up."""
-    lease_ms: int = 60_000
+    lease_ms: int
     """How long a harness has a job before it must say that it still works on it."""
-    attempts: int = 3
+    attempts: int
     """How often a job is handed out."""
 
 
@@ -138,13 +138,13 @@ class Harnesses:
         jobs: ModelLeases,
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
-        terms: Terms | None = None,
+        terms: Terms,
         draining: Callable[[], bool] = lambda: False,
     ) -> None:
         self._jobs = jobs
         self._clock_ms = clock_ms
         self._new_id = new_id
-        self.terms = terms or Terms()
+        self.terms = terms
         self._draining = draining
         """True while the server ends: work that is given up then is wanted again after the
         restart."""

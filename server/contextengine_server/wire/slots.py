@@ -23,7 +23,7 @@ from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .bounded import Bounded, cut_texts, may_be_bounded
-from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
+from .message import HASH_BYTES, OWN_PREFIX, content_hash, countable, outward, texts_of
 from .privacy import spoken_parts
 
 NO_RESULT = "No result was recorded for this tool call."
@@ -36,7 +36,6 @@ MAX_NAMED = 128
 _ITEMS = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["items"].number
 _ITEM = {name: field.number for name, field in pb.Item.DESCRIPTOR.fields_by_name.items()}
 _ORIGIN = {name: field.number for name, field in pb.Origin.DESCRIPTOR.fields_by_name.items()}
-HASH_BYTES = 16
 _SHORT = [bytes((value,)) for value in range(0x80)]
 
 

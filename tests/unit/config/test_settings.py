@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from contextengine_server.api.pipeline.server import ServerOptions
+from contextengine_server.app import server_options
 from contextengine_server.config.docs import document
 from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.schema import describe
@@ -473,3 +475,8 @@ def test_the_server_needs_no_parser_and_no_grpc_to_read_its_settings() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_that_is_told_nothing_keeps_to_the_default_settings() -> None:
+    """Tests and benchmarks make servers without settings: what they measure is what is served."""
+    assert server_options(Settings()) == ServerOptions()

@@ -67,7 +67,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """Listen beyond loopback without TLS or tokens all the same."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The largest request, reply, or part of a stream."""
-    max_concurrent_rpcs: int = 1_024
+    max_concurrent_rpcs: int = 1_000
     """Calls worked on at once; beyond it RESOURCE_EXHAUSTED with RetryInfo."""
     max_long_lived_rpcs: int = 1_024
     """Streams of Watch and Attach at once, counted apart."""

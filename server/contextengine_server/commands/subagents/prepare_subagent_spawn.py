@@ -44,14 +44,14 @@ from contextengine_server.telemetry.tracing import CURRENT
 class SpawnRules(msgspec.Struct, frozen=True):
     """What children may do."""
 
-    max_depth: int = 5
-    max_children: int = 32
+    max_depth: int
+    max_children: int
     """Live ones of one parent."""
-    ttl_ms: int = 24 * 3600 * 1000
-    max_fork_tokens: int = 100_000
+    ttl_ms: int
+    max_fork_tokens: int
     """Of the parent's view; a fork of a larger one starts isolated."""
-    grant_tokens: int = 4_000
-    grant_depth: int = 3
+    grant_tokens: int
+    grant_depth: int
 
 
 class Grant(msgspec.Struct, frozen=True):
