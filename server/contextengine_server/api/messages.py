@@ -77,6 +77,9 @@ def request_id(value: str, field: str = "request_id") -> str:
     """A request id, checked."""
     if len(value.encode()) > 256:
         raise InvalidField(field, "is longer than 256 bytes: shorten it")
+    if "\0" in value:
+        # Not every database keeps one in a text.
+        raise InvalidField(field, "holds a NUL character: remove it")
     return value
 
 

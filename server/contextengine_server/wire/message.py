@@ -213,10 +213,14 @@ def _check(message: pb.Message, field: str) -> None:
         raise InvalidField(f"{field}.custom_role", "is required with ROLE_CUSTOM: name the role")
     for name in ("id", "custom_role", "name", "idempotency_key"):
         given = getattr(message, name)
-        if given and len(given.encode()) > MAX_ID_BYTES:
+        if not given:
+            continue
+        if len(given.encode()) > MAX_ID_BYTES:
             raise InvalidField(
                 f"{field}.{name}", f"is longer than {MAX_ID_BYTES} bytes: shorten it"
             )
+        if "\0" in given:
+            raise InvalidField(f"{field}.{name}", "holds a NUL character: remove it")
     if len(message.parts) > MAX_PARTS:
         raise InvalidField(
             f"{field}.parts",

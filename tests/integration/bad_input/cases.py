@@ -74,6 +74,9 @@ def bad_messages(path: str, make: Callable[[t.Message], Message]) -> list[Case]:
         "id": user("x", id=LONG_ID),
         "name": user("x", name=LONG_ID),
         "idempotency_key": t.Message(role=t.ROLE_USER, idempotency_key=LONG_ID),
+        "id ": user("x", id="a\0b"),
+        "name ": user("x", name="\0"),
+        "idempotency_key ": t.Message(role=t.ROLE_USER, idempotency_key="a\0"),
         "timestamp": timed,
         "native.format": native,
         "parts": t.Message(role=t.ROLE_USER, parts=parts_of(["x"] * 10_001)),
@@ -90,7 +93,7 @@ def bad_messages(path: str, make: Callable[[t.Message], Message]) -> list[Case]:
             role=t.ROLE_USER, parts=[t.Part(image=t.ImagePart(width=-1, height=5))]
         ),
     }
-    cases = [bad(name, make(message), f"{path}.{name}") for name, message in wrong.items()]
+    cases = [bad(name, make(message), f"{path}.{name.strip()}") for name, message in wrong.items()]
     return [*cases, bad("nanoseconds", make(fine), f"{path}.timestamp")]
 
 

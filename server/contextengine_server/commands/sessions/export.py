@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound
+from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound, SessionReplaced
 from contextengine_server.session.address import Addresses, Ref, not_found
 from contextengine_server.session.load import lineage_rows, lineage_summaries
 from contextengine_server.session.sessions import Sessions
@@ -42,7 +42,8 @@ class Export(msgspec.Struct, frozen=True):
         at_least_revision: int = 0,
     ) -> Exported:
         """The session as of a revision; None: as it is. `include_retired`: rows that left the view
-        as well. Raises SessionNotFound, InvalidField, RowNotFound, DeadlinePassed."""
+        as well. Raises SessionNotFound, InvalidField, RowNotFound, DeadlinePassed, and
+        SessionReplaced where the session is deleted meanwhile."""
         scope = (await self.addresses.find(tenant, ref)).scope
         await self.sessions.reached(scope, at_least_revision)
         head = await self.store.head(scope)
@@ -63,6 +64,13 @@ class Export(msgspec.Struct, frozen=True):
             summaries = [row for row in summaries if row.created_revision <= newest]
         else:
             summaries = await lineage_summaries(self.store, head, as_of=as_of)
+        now = await self.store.head(scope)
+        if now is None or now.incarnation != head.incarnation:
+            raise SessionReplaced(
+                f"session {scope.session!r} was deleted while it was read: what was read of it is"
+                " not the whole of anything",
+                metadata={"session_id": scope.session},
+            )
         return Exported(await listed(self.store, head), rows, summaries)
 
     async def _with_retired(

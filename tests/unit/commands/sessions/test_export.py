@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.errors import InvalidField, RowNotFound, SessionNotFound
+from contextengine_server.errors import (
+    InvalidField,
+    RowNotFound,
+    SessionNotFound,
+    SessionReplaced,
+)
 from contextengine_server.session.address import Ref
 from tests.unit.commands.house import AGENT, S1, TENANT, Server
 
@@ -54,3 +59,18 @@ async def test_what_is_not_there(server: Server) -> None:
         await rows(server, as_of=2)
     with pytest.raises(InvalidField):
         await rows(server, as_of=-1)
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_session_that_is_deleted_meanwhile(server: Server, again: bool) -> None:
+    """Half of one session, or rows of another of its name, are no export."""
+    await server.ingest("a")
+
+    async def delete() -> None:
+        await server.sessions.delete.run(TENANT, S1, expected_revision=None, cascade=False)
+        if again:
+            await server.ingest("a stranger's")
+
+    server.store.before_read.append(delete)
+    with pytest.raises(SessionReplaced):
+        await rows(server)
