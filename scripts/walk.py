@@ -24,11 +24,12 @@ from typing import Any
 
 import grpc
 
+import contextengine_server
 from contextengine_proto.v1 import assemble_pb2, context_engine_pb2_grpc, lifecycle_pb2, message_pb2
 from contextengine_server.app import running
 from contextengine_server.config.load import load_settings
 
-SERVER = str(Path(__file__).resolve().parent.parent / "server" / "contextengine_server") + "/"
+SERVER = f"{Path(contextengine_server.__file__).parent}/"
 TURNS = 30
 ASKED = 9
 """How often each call is sent: what works in the background now and then enters between its steps,

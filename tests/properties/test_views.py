@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from contextengine_server.context.laws.prefix import chained, is_prefix
+from contextengine_server.context.laws.prefix import is_prefix
+from contextengine_server.context.prefix import chained
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.testing.engine.random_trials import compacted
 from contextengine_server.testing.engine.trial import Trial

@@ -3,6 +3,10 @@ reads its request, runs the command of its name, and writes the reply."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
+import msgspec
+
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
@@ -121,7 +125,8 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         if known is not None:
             return known
         wanted = await self._assemble_call(request, call)
-        writer = _Writer(request, call.trace, self.projector)
+        projects = request.HasField("projection")
+        writer = _Writer(request, call.trace, self.projector, projects)
         return await self.commands.assemble.run(wanted, question, writer)
 
     async def _assemble_call(
@@ -137,20 +142,21 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
             )
         unserved.refuse_fields(request)
-        self.projector.check_assemble(request)
-        limits, listed = self.limits, request.live.messages
+        if request.HasField("projection"):
+            self.projector.check_assemble(request)
+        limits, brought, listed = self.limits, request.ingest, request.live.messages
         return AssembleCall(
             tenant=call.caller.tenant,
             ref=ref_of(request.session),
             measured=optional_count(request, "current_token_count"),
-            ingest=await read_in(call, incoming, limits, request.ingest, "ingest"),
+            ingest=await read_in(call, incoming, limits, brought, "ingest") if brought else (),
             live=(await read_in(call, incoming, limits, listed, "live.messages") if live else None),
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
             budget=budget_spec(request.budget, request.tools),
             model=request_id(request.model, "model"),
             provider=request_id(request.provider, "provider"),
-            prompt=prompt_of(request.prompt),
+            prompt=prompt_of(request.prompt) if request.prompt else None,
             current_message_id=request.current_message_id,
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
             whole=request.explain,
@@ -254,41 +260,35 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         )
 
 
-class _Writer:
+class _Writer(msgspec.Struct, frozen=True):
     """Writes an assembly as the reply of one Assemble."""
 
-    def __init__(
-        self, request: assemble_pb2.AssembleRequest, trace: Trace, projector: Projector
-    ) -> None:
-        self._request, self._trace, self._projector = request, trace, projector
+    request: assemble_pb2.AssembleRequest
+    trace: Trace
+    projector: Projector
+    projects: bool
 
     def write(self, assembly: Assembly) -> tuple[bytes, int]:
         """The reply without its projection, and how many tokens the caller holds."""
-        if not self._trace.sampled:
-            return self._encoded(assembly)
-        with self._trace.span("reply") as span:
-            reply, reused = self._encoded(assembly)
-            outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
-            span.set("contextengine.outcome", outcome)
-            span.set("contextengine.reply.bytes", len(reply))
-            span.set("contextengine.reply.items", assembly.joined.total)
-            span.set("contextengine.reply.tokens", assembly.tokens)
-            span.set("contextengine.reply.reused_tokens", reused)
+        request, trace = self.request, self.trace
+        with trace.span("reply") if trace.sampled else nullcontext(trace) as span:
+            reply, reused = replies.encode(
+                assembly,
+                request.known_context_hash,
+                request.known_epoch,
+                explained=request.explain,
+                tools=request.tools,
+            )
+            if span.sampled:
+                outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
+                span.set("contextengine.outcome", outcome)
+                span.set("contextengine.reply.bytes", len(reply))
+                span.set("contextengine.reply.items", assembly.joined.total)
+                span.set("contextengine.reply.tokens", assembly.tokens)
+                span.set("contextengine.reply.reused_tokens", reused)
         return reply, reused
 
-    def _encoded(self, assembly: Assembly) -> tuple[bytes, int]:
-        request = self._request
-        return replies.encode(
-            assembly,
-            request.known_context_hash,
-            request.known_epoch,
-            explained=request.explain,
-            tools=request.tools,
-        )
-
-    async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
-        """The reply with its projection, where one is asked for."""
-        if not self._request.HasField("projection"):
-            return reply
-        with self._trace.span("project"):
-            return await self._projector.beside(reply, assembly, self._request)
+    async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
+        """The reply with its projection."""
+        with self.trace.span("project"):
+            return await self.projector.beside(reply, assembly, self.request)

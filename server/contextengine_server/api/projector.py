@@ -42,9 +42,8 @@ class Projector:
 
     def check_assemble(self, request: assemble_pb2.AssembleRequest) -> None:
         """Raises InvalidField for a projection that cannot be, before anything is stored."""
-        if request.HasField("projection"):
-            self.check(request.projection, "projection")
-            options_in.binding_of(request.projection, "projection")
+        self.check(request.projection, "projection")
+        options_in.binding_of(request.projection, "projection")
 
     def task_of(
         self, assembly: Assembly, prompt: Sequence[message_pb2.Part], current_id: str = ""

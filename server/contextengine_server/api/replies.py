@@ -117,7 +117,7 @@ def encode(
             first_changed_index=reused,
             delta=held is not None,
             epoch_cause=int(epochs.cause(known_epoch, assembly.epoch)) if known_epoch else 0,  # type: ignore[arg-type]
-            reused_tokens=joined.tokens_of(reused),
+            reused_tokens=joined.tokens_of(reused) if reused else 0,
         ),
         revision=assembly.view.revision,
         assembly_id=assembly_id(assembly),
@@ -165,13 +165,13 @@ ANOTHER_MODEL = 4
 def assembly_id(assembly: Assembly) -> str:
     """Names an assembly and says what it was estimated at, so that nothing must be remembered of
     it."""
-    outside, tokens = assembly.outside, assembly.tokens + assembly.addition_tokens
+    asked, tokens = assembly.asked, assembly.tokens + assembly.addition_tokens
     parts = (
         assembly.view.revision,
         tokens + assembly.prompt_tokens,
-        outside.given,
-        outside.counted,
-        ANOTHER_MODEL if assembly.another_model else outside.named,
+        asked.system_prompt + asked.tools,
+        asked.system_counted + asked.tools_counted,
+        ANOTHER_MODEL if assembly.another_model else asked.named,
         assembly.joined.context_hash.hex()[:16],
     )
     return ".".join((_ID_VERSION, *map(str, parts)))

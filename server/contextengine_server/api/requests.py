@@ -82,7 +82,7 @@ def budget_spec(
     if kind == "message_tokens":
         return BudgetSpec(
             message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"),
-            tool_texts=tool_texts(tools),
+            tool_texts=tool_texts(tools) if tools else (),
             named=TOOLS if tools else 0,
         )
     window = budget.window

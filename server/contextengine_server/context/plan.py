@@ -70,26 +70,18 @@ class Declared(msgspec.Struct, frozen=True):
     lacks one, is refused at Bootstrap."""
 
 
-def segment_tokens(segment: Segment, view: View) -> int:
-    """The tokens of a segment, in the reference encoding, by running sums."""
-    if isinstance(segment, Keep):
-        if segment.first >= view.base:
-            return view.span(segment.first, segment.last)
-        return sum(view.atom(step).tokens for step in range(segment.first, segment.last + 1))
-    if isinstance(segment, Summarized):
-        return segment.summary.tokens
-    return sum(
-        segment.slots.get(slot.sequence, slot).tokens
-        for step in range(segment.first, segment.last + 1)
-        for slot in view.atom(step).slots
-    )
-
-
 def plan_tokens(plan: Plan, view: View) -> int:
-    """The tokens of a plan's items, in the reference encoding."""
+    """The tokens of a plan's items, in the reference encoding: of what is verbatim and in the
+    window by running sums. Raises LookupError where it names steps that are not there."""
     tokens = 0
     for segment in plan.segments:
-        tokens += segment_tokens(segment, view)
+        if isinstance(segment, Summarized):
+            tokens += segment.summary.tokens
+        elif isinstance(segment, Keep) and segment.first >= view.base:
+            tokens += view.span(segment.first, segment.last)
+        else:
+            steps = range(segment.first, segment.last + 1)
+            tokens += sum(slot.tokens for at in steps for slot in shown_at(segment, view.atom(at)))
     return tokens
 
 

@@ -8,10 +8,12 @@ may still change. A prefix holds the frames and hash chain of all but the newest
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import accumulate
+from operator import attrgetter
 
-from contextengine_server.context.laws.prefix import SEED, chain
 from contextengine_server.context.message import Slot
 from contextengine_server.context.plan import (
     Keep,
@@ -25,6 +27,20 @@ from contextengine_server.context.view import View
 
 MAX_PREFIXES = 4
 """Epochs of a session that are kept at a time: models or budgets that take turns."""
+
+
+SEED = b"contextengine"
+HASH_BYTES = 16
+_FRAME, _HASH, _TOKENS = attrgetter("frame"), attrgetter("hash"), attrgetter("tokens")
+
+
+def chained(hashes: Iterable[bytes], before: bytes = SEED) -> list[bytes]:
+    """The hash of every beginning of a list: the n-th names its first n items; the first, for none,
+    is `before`, which names what the list goes on from."""
+    links = [before]
+    for item_hash in hashes:
+        links.append(blake2b(links[-1] + item_hash, digest_size=HASH_BYTES).digest())
+    return links
 
 
 @dataclass(slots=True)
@@ -41,13 +57,23 @@ class Prefix:
     next_step: int = -1
     """The step that the last range goes on with; -1: nothing is joined yet."""
 
-    def add(self, slot: Slot) -> None:
-        """Goes on with one more item."""
-        link = chain(self.links[-1], slot.hash)
-        self.frames.append(slot.frame)
-        self.links.append(link)
-        self.sums.append(self.sums[-1] + slot.tokens)
-        self.at[link] = len(self.frames)
+    def add(self, slots: Sequence[Slot]) -> None:
+        """Goes on with more items."""
+        links = chained(map(_HASH, slots), self.links[-1])[1:]
+        for index, link in enumerate(links, len(self.links)):
+            self.at[link] = index
+        self.links += links
+        self.sums += [*accumulate(map(_TOKENS, slots), initial=self.sums[-1])][1:]
+        self.frames += map(_FRAME, slots)
+
+    def followed(self, slots: Sequence[Slot], begun: bool) -> JoinedList:
+        """The list that has these items behind all of the prefix."""
+        links = chained(map(_HASH, slots), self.links[-1])
+        sums = [*accumulate(map(_TOKENS, slots), initial=self.sums[-1])]
+        count, frames = len(self.frames), [*map(_FRAME, slots)]
+        return JoinedList(
+            self, count, frames, links[1:], sums[1:], count + len(frames), links[-1], begun
+        )
 
 
 @dataclass(slots=True)
@@ -62,18 +88,12 @@ class JoinedList:
     links: list[bytes]
     """The links behind each of `frames`."""
     sums: list[int]
+    total: int
+    """The list's length."""
+    context_hash: bytes
+    """Names the whole list."""
     begun: bool = False
     """True where nothing was joined for this epoch before."""
-
-    @property
-    def total(self) -> int:
-        """The list's length."""
-        return self.count + len(self.frames)
-
-    @property
-    def context_hash(self) -> bytes:
-        """Names the whole list."""
-        return self.links[-1] if self.links else self.prefix.links[self.count]
 
     def length_of(self, known: bytes) -> int | None:
         """How many items the list named by `known` has, where this list begins with it."""
@@ -129,11 +149,14 @@ class PrefixCache:
         newest = view.base + len(view.atoms) - 1
         last = segments[-1] if segments else None
         if last is None or isinstance(last, Summarized) or last.last != newest:
-            return _fresh(segments, view, begun)
+            # A list that does not end with the newest steps is joined from nothing.
+            slots = [slot for segment in segments for slot in segment_slots(segment, view)]
+            return Prefix().followed(slots, begun)
+        settled: list[Slot] = []
         following: list[Slot] = []
         for segment in _behind(segments, prefix.next_step):
             if isinstance(segment, Summarized):
-                prefix.add(segment.summary.slot)
+                settled.append(segment.summary.slot)
                 continue
             for step in range(max(segment.first, prefix.next_step), segment.last + 1):
                 atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
@@ -141,10 +164,11 @@ class PrefixCache:
                 if step == newest:
                     following = slots
                 else:
-                    for slot in slots:
-                        prefix.add(slot)
+                    settled += slots
+        if settled:
+            prefix.add(settled)
         prefix.next_step = max(prefix.next_step, newest)
-        return _follow(prefix, following, begun)
+        return prefix.followed(following, begun)
 
 
 def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
@@ -156,22 +180,3 @@ def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
         if isinstance(segment, Summarized) or segment.last < step:
             return segments[index + 1 :]
     return segments
-
-
-def _fresh(segments: tuple[Segment, ...], view: View, begun: bool) -> JoinedList:
-    """A list that does not end with the newest steps: joined from nothing."""
-    return _follow(
-        Prefix(), [slot for segment in segments for slot in segment_slots(segment, view)], begun
-    )
-
-
-def _follow(prefix: Prefix, slots: list[Slot], begun: bool) -> JoinedList:
-    frames, links, sums = [], [], []
-    link, total = prefix.links[-1], prefix.sums[-1]
-    for slot in slots:
-        link = chain(link, slot.hash)
-        total += slot.tokens
-        frames.append(slot.frame)
-        links.append(link)
-        sums.append(total)
-    return JoinedList(prefix, len(prefix.frames), frames, links, sums, begun)

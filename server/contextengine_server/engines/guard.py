@@ -3,19 +3,45 @@ failure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ParamSpec, TypeVar, cast
 
 import msgspec
 from pydantic import BaseModel
 
 from contextengine_server.context.plan import Plan
-from contextengine_server.context.view import Summary, View
+from contextengine_server.context.view import View
 
 from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from .failure import EngineBroken, threw
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+REACHES = 64
+"""Budgets whose reach is kept: it follows from the options and the budget alone, and is asked for
+at every call."""
+
+
+def guarded(engine_id: str, method: Callable[P, T], *kinds: type[Any]) -> Callable[P, T]:
+    """An engine's method that raises EngineBroken and nothing else: where it throws, and where its
+    answer is of no kind that it may be."""
+
+    def ask(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            answer = method(*arguments, **named)
+        except Exception as error:
+            raise threw(engine_id, error) from error
+        if not isinstance(answer, kinds):
+            raise EngineBroken(engine_id, f"{method.__name__}() answered a {type(answer).__name__}")
+        return answer
+
+    return ask
+
+
+def _remembered(method: Callable[P, T]) -> Callable[P, T]:
+    return cast(Callable[P, T], lru_cache(REACHES)(method))
 
 
 class GuardedEngine:
@@ -37,33 +63,20 @@ class GuardedEngine:
         self.tools = engine.tools
         self.fingerprint = engine.fingerprint
         self._options = engine.options
+        self.reach = _remembered(guarded(self.id, engine.reach, int, type(None)))
+        self.addition = guarded(self.id, engine.addition, str)
+        self.plan = guarded(self.id, engine.plan, Plan)
+        self.due = guarded(self.id, engine.due, bool)
+        self._compaction = guarded(self.id, engine.compaction, CompactionStep, NothingToDo)
 
     @property
     def options(self) -> BaseModel:
         """See Engine.options."""
         return self._options
 
-    def reach(self, cell: int) -> int | None:
-        """See Engine.reach."""
-        return self._answer(self._engine.reach, (int, type(None)), cell)
-
-    def addition(self, summaries: Sequence[Summary]) -> str:
-        """See Engine.addition."""
-        return self._answer(self._engine.addition, str, summaries)
-
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """See Engine.plan."""
-        return self._answer(self._engine.plan, Plan, view, cell, reserved)
-
-    def due(self, view: View, available: int, measured: int | None) -> bool:
-        """See Engine.due."""
-        return self._answer(self._engine.due, bool, view, available, measured)
-
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See Engine.compaction."""
-        made: CompactionStep | NothingToDo = self._answer(
-            self._engine.compaction, (CompactionStep, NothingToDo), view, goal
-        )
+        made = self._compaction(view, goal)
         try:
             msgspec.convert(msgspec.to_builtins(made), type(made))
         except (msgspec.ValidationError, TypeError) as error:
@@ -95,14 +108,3 @@ class GuardedEngine:
             await self._engine.dispose()
         except Exception as error:
             raise threw(self.id, error) from error
-
-    def _answer(
-        self, method: Callable[..., T], kinds: type[Any] | tuple[type[Any], ...], *arguments: Any
-    ) -> T:
-        try:
-            answer = method(*arguments)
-        except Exception as error:
-            raise threw(self.id, error) from error
-        if not isinstance(answer, kinds):
-            raise EngineBroken(self.id, f"{method.__name__}() answered a {type(answer).__name__}")
-        return answer

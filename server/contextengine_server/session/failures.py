@@ -36,36 +36,35 @@ class Failures:
 
     def __init__(self, most: int = MAX_FAILURES) -> None:
         self._most = most
-        self._known: dict[tuple[str, str], Failure] = {}
+        self.known: dict[tuple[str, str], Failure] = {}
+        """By tenant and engine."""
 
     def note(self, tenant: str, failure: Failure) -> None:
         """The first failure is kept, later ones are counted."""
-        known = self._known.setdefault((tenant, failure.engine_id), failure)
+        known = self.known.setdefault((tenant, failure.engine_id), failure)
         if known is not failure:
             known.count += 1
-        while len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
+        while len(self.known) > self._most:
+            del self.known[next(iter(self.known))]
 
     def succeeded(self, tenant: str, engine_id: str, operation: str) -> None:
         """What failed goes again."""
-        if not self._known:
-            return
-        known = self._known.get((tenant, engine_id))
+        known = self.known.get((tenant, engine_id))
         if known is not None and known.operation == operation:
-            del self._known[tenant, engine_id]
+            del self.known[tenant, engine_id]
 
     def of(self, tenant: str, engine_id: str) -> Failure | None:
         """The first failure of a tenant's engine; None: none."""
-        return self._known.get((tenant, engine_id))
+        return self.known.get((tenant, engine_id))
 
     def of_tenant(self, tenant: str) -> list[Failure]:
         """What a tenant's engines failed at, the oldest first."""
-        return [failure for (owner, _), failure in self._known.items() if owner == tenant]
+        return [failure for (owner, _), failure in self.known.items() if owner == tenant]
 
     def clear(self, tenant: str) -> None:
         """An operator has seen them."""
-        for key in [key for key in self._known if key[0] == tenant]:
-            del self._known[key]
+        for key in [key for key in self.known if key[0] == tenant]:
+            del self.known[key]
 
 
 def how(error: Exception) -> str:

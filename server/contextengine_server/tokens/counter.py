@@ -45,14 +45,11 @@ class TokenCounter:
 
     def __init__(self, encoding: str = encodings.DEFAULT_ENCODING) -> None:
         self.encoding = encodings.require_known(encoding)
+        self.method = f"tiktoken:{self.encoding}"
+        """How counts are made, as estimates name it."""
         self._loaded: tiktoken.Encoding | None = None
         # Threads of our own: counting neither waits for other rooms' work nor keeps it waiting.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokens")
-
-    @property
-    def method(self) -> str:
-        """How counts were made, as estimates name it: `tiktoken:o200k_base`."""
-        return f"tiktoken:{self.encoding}"
 
     async def warm(self) -> None:
         """Loads the encoding in a thread, so that no later count waits for it. Raises

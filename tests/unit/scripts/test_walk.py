@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 LIMITS = {
     "Ingest": {"functions": 68, "modules": 17, "moves": 21},
-    "Assemble": {"functions": 95, "modules": 36, "moves": 42},
+    "Assemble": {"functions": 62, "modules": 24, "moves": 37},
 }
 """Raise none of them: look at the way with `scripts/walk.py --list` and see what was added."""
 
@@ -22,6 +22,7 @@ def test_the_hot_calls_run_through_no_more_than_their_limits() -> None:
     )  # fmt: skip
     walks = json.loads(done.stdout)
     assert walks.keys() == LIMITS.keys()
+    assert all(walk["rooms"] >= 5 for walk in walks.values())  # it was seen at all
     over = {
         (name, what): walks[name][what]
         for name, limits in LIMITS.items()

@@ -21,12 +21,16 @@ from .reply_cache import Question, ReplyCache
 class ReplyWriter(Protocol):
     """Writes an assembly in the form that the caller reads."""
 
+    @property
+    def projects(self) -> bool:
+        """True where a projection is asked for besides."""
+
     def write(self, assembly: Assembly) -> tuple[bytes, int]:
         """The reply, and how many of its tokens the caller holds. Waits for nothing: a commit of
         the session would change the view under the reply."""
 
-    async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
-        """The reply with what takes longer."""
+    async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
+        """The reply with its projection."""
 
 
 class Assemble(msgspec.Struct, frozen=True):
@@ -45,7 +49,9 @@ class Assemble(msgspec.Struct, frozen=True):
         if known is None:
             return None
         trace.set("contextengine.reply.repeated", True)
-        self._count(known.outcome, known.tokens, known.reused, again=True)
+        self.meters.assembled[known.outcome].value += 1
+        self.meters.tokens_sent.value += known.tokens
+        self.meters.tokens_reused.value += known.reused
         return known.reply
 
     async def run(self, call: AssembleCall, question: Question, writer: ReplyWriter) -> bytes:
@@ -59,11 +65,13 @@ class Assemble(msgspec.Struct, frozen=True):
             announce(self.events, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision
-        reply = await writer.complete(reply, assembly)
+        if writer.projects:
+            reply = await writer.beside(reply, assembly)
         # A session key may name another session the next time, without a change of this one.
         if not (assembly.stored or assembly.outcome_reason or call.whole or ref.key):
             self.replies.keep(question, assembly, stands_on, reply, reused)
-        self._count(assembly.outcome, assembly.tokens, reused)
+        self.meters.tokens_sent.value += assembly.tokens
+        self.meters.tokens_reused.value += reused
         if assembly.due and view.scope.complete:
             await self.queue.add(
                 view.scope,
@@ -72,9 +80,3 @@ class Assemble(msgspec.Struct, frozen=True):
                 uncounted=assembly.uncounted,
             )
         return reply
-
-    def _count(self, outcome: int, tokens: int, reused: int, *, again: bool = False) -> None:
-        if again:  # an assembly that was made is counted where it is
-            self.meters.assembled[outcome].value += 1
-        self.meters.tokens_sent.value += tokens
-        self.meters.tokens_reused.value += reused

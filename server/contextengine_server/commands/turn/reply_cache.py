@@ -81,7 +81,7 @@ class ReplyCache:
         session's incarnation and revision when it was assembled; the view may have moved on
         since."""
         scope, before = assembly.view.scope, self._known.get(question)
-        if len(question[1]) > MAX_QUESTION_BYTES or not scope.complete:
+        if len(question[1]) > MAX_QUESTION_BYTES:
             return
         again = before is not None and (before.incarnation, before.revision) == stands_on
         kept = KeptReply(
@@ -93,7 +93,7 @@ class ReplyCache:
             reused,
             reply if again else b"",
         )
-        if self._size(kept) <= self._known.maxsize:
+        if max(len(reply), self._share) <= self._known.maxsize:
             self._known[question] = kept
 
     def forget(self, scope: Scope) -> None:

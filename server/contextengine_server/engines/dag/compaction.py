@@ -12,12 +12,6 @@ from .options import DagOptions
 from .sizes import leaf_size
 
 
-def above(view: View, available: int, measured: int | None, threshold: float) -> bool:
-    """True where the view, by our estimate or the harness's, uses more than the threshold's share
-    of what is available."""
-    return max(view.view_tokens(), measured or 0) > threshold * available
-
-
 def has_work(view: View, options: DagOptions) -> bool:
     """True where raw history lies outside the tail, or summaries can be folded; the window need not
     hold any of it."""
@@ -43,7 +37,8 @@ def next_step(
             next_fold(view, options, goal.floor) if crowded(view, goal.available, options) else None
         )
         return fold or NothingToDo("already under target")
-    if not goal.force and not above(view, goal.available, goal.measured, options.context_threshold):
+    used = max(view.view_tokens(), goal.measured or 0)
+    if not goal.force and used <= options.context_threshold * goal.available:
         return NothingToDo("below threshold")
     fold = next_fold(view, options, goal.floor)
     if fold is not None and crowded(view, goal.available, options):

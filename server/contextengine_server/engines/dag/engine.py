@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contextengine_server.context.message import Form
-from contextengine_server.context.plan import Declared, Plan
+from contextengine_server.context.plan import Declared, Keep, Plan
 from contextengine_server.context.view import Summary, View
 
 from ..base import BaseEngine
@@ -44,14 +44,16 @@ class DagEngine(BaseEngine[DagOptions]):
         return ADDITION if summaries else ""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """See `dag.plan`."""
+        """All of it where it fits; else see `dag.plan`."""
+        plain = view.atoms and not (view.large or view.summaries or view.evictions.front)
+        if plain and view.total <= cell - reserved:
+            return Plan((Keep(0, view.base + len(view.atoms) - 1, "kept"),))
         return plan(view, cell, reserved, self.options.fresh_tail_turns)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """True above the threshold, where there is something to take."""
-        return compaction.above(view, available, measured, self.threshold) and compaction.has_work(
-            view, self.options
-        )
+        used = max(view.view_tokens(), measured or 0)
+        return used > self.threshold * available and compaction.has_work(view, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `dag.compaction`."""

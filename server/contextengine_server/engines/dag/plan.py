@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from contextengine_server.context.lawful import kept_before, plan_of, short_tail, steady_cut
 from contextengine_server.context.layout import Range, everything, reshaped, uncovered
-from contextengine_server.context.plan import Keep, Plan
+from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import Summary, View
 
 from ..bounds import REASON, Bounds, bounds_of
@@ -17,9 +17,6 @@ def plan(view: View, cell: int, reserved: int, tail_steps: int) -> Plan:
     """The plan for a cell of the budget of which `reserved` is not for items, in tokens of the
     reference encoding."""
     room = cell - reserved
-    plain = view.atoms and not (view.large or view.summaries or view.evictions.front)
-    if plain and view.total <= room:
-        return Plan((Keep(0, view.base + len(view.atoms) - 1, "kept"),))
     bounds = bounds_of(view, cell)
     if not view.steps:
         return Plan((), over=room < 0)

@@ -75,15 +75,15 @@ class Assembler(msgspec.Struct, frozen=True):
             selected = await self.selection.engine_for(scope, address.key)
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
-        encoding = await self.sessions.encoding_of(scope)
         storing = bool(call.ingest) or (call.live is not None and call.store_new)
         warm = self.sessions.cache.find(scope)
+        known = warm is not None and warm.head is not None
+        encoding = warm.encoding if warm and known else await self.sessions.encoding_of(scope)
         if call.live is not None:
             take_known_tokens(warm, call.live)
         call = await counted(call, encoding)
         # What a warm session must hold is asked of it below: with the room to spare it would be
         # read again for every larger budget.
-        known = warm is not None and warm.head is not None
         reach = None if call.whole else 0 if known else self._first_reach(call, selected.engine)
         async with self.sessions.open(scope, reach, lock=storing) as session:
             allowance = await self._hold(call, session, selected.engine, locked=storing)
@@ -117,7 +117,8 @@ class Assembler(msgspec.Struct, frozen=True):
         model and factor, and the ids of older messages that the request names. Raises what is wrong
         with the budget or the prompt before anything is stored."""
         while True:
-            allowance = self._allowance(call, session)
+            aim = target(session, call.model, call.provider)
+            allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
             try:
                 reach = None if call.whole else engine.reach(max(allowance.budget.reference, 1))
             except EngineBroken as error:
@@ -135,10 +136,6 @@ class Assembler(msgspec.Struct, frozen=True):
         ):
             raise not_stored(prompt)
         return allowance
-
-    def _allowance(self, call: AssembleCall, session: Session) -> Allowance:
-        aim = target(session, call.model, call.provider)
-        return Allowance(aim, budget_of(call.budget, aim, self.budgets))
 
     async def _name(self, call: AssembleCall, session: Session) -> None:
         """Looks up the messages before the window that the request names."""
@@ -298,7 +295,8 @@ class Assembler(msgspec.Struct, frozen=True):
         messages = call.ingest if call.live is None else call.live
         view, mark = listed(scope, None, messages, {}, encoding.shaper)
         nowhere = Session(scope, encoding)
-        allowance = self._allowance(call, nowhere)
+        aim = target(nowhere, call.model, call.provider)
+        allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
         reason = "INCOMPLETE_SCOPE"
         subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
         try:

@@ -13,7 +13,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
-from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec, Outside
+from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec
 from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
@@ -73,6 +73,8 @@ class Assembly(msgspec.Struct, frozen=True):
     plan: Plan
     joined: JoinedList
     tokens: int
+    estimated: int
+    """What is sent, in the model's tokens."""
     budget: Budget
     cell: int
     addition: str
@@ -85,8 +87,8 @@ class Assembly(msgspec.Struct, frozen=True):
     engine: Engine
     selected: Selected
     target: BudgetModel
-    outside: Outside
-    """What the request said of the prompt outside the messages."""
+    asked: BudgetSpec
+    """What the request said of its budget, its texts counted."""
     another_model: bool
     """True where the request names another model than the session's."""
     outcome: int
@@ -102,8 +104,3 @@ class Assembly(msgspec.Struct, frozen=True):
     """How tokens were estimated."""
     bootstraps_threads: bool
     """False where the session's host said that it projects with every turn alone."""
-
-    @property
-    def estimated(self) -> int:
-        """What is sent, in the model's tokens."""
-        return round((self.tokens + self.addition_tokens) * self.budget.factor)

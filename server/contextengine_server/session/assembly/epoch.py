@@ -21,7 +21,9 @@ def epoch_of(
 ) -> str:
     """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds.
     `mark` names a list that is not the session's."""
-    summaries = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
+    shown: list[str] = []
+    if view.summaries:
+        shown = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
     begins, before = _beginning(plan, view.base + len(view.atoms))
     return epoch.epoch(
         epoch.EpochParts(
@@ -31,7 +33,7 @@ def epoch_of(
             model=model,
             rewound=str(view.rewind_mark),
             # A summary that is not shown may still have taken room for what would be said of it.
-            compacted=f"{state.native_compactions}:{kept_free}:{','.join(summaries)}",
+            compacted=f"{state.native_compactions}:{kept_free}:{','.join(shown)}",
             budget=str(cell),
             late=str(view.fold.late_mark),
             masked=plan.forms,

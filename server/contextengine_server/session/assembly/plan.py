@@ -89,14 +89,16 @@ class Planner(msgspec.Struct, frozen=True):
         with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
-            kept_free = text_tokens(engine.addition(view.summaries))
+            # Room is kept for what is said of all the summaries; what is not shown needs no words.
+            addition = engine.addition(view.summaries)
+            addition_tokens = kept_free = text_tokens(addition) if addition else 0
             room_cell = cell(max(0, budget.reference - kept_free))
             plan = engine.plan(view, room_cell, call.prompt_tokens)
             tokens = _tokens(engine, plan, view)
-            # Room was kept for what is said of all the summaries; what is not shown needs no words.
-            shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
-            addition = engine.addition(shown)
-            addition_tokens = text_tokens(addition)
+            if view.summaries:
+                shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
+                addition = engine.addition(shown)
+                addition_tokens = text_tokens(addition)
             room = budget.reference - addition_tokens - call.prompt_tokens
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
@@ -124,17 +126,19 @@ class Planner(msgspec.Struct, frozen=True):
         if tokens > room:
             outcome = OVER_BUDGET
         self.meters.assembled[outcome].value += 1
-        more = 0
+        more, measured = 0, None
         if call.measured is not None:
             factor, outside = budget.factor, call.budget.outside
-            measured = messages_in(call.measured, outside, session.state.model, factor)
-            measured -= addition_tokens + call.prompt_tokens
-            more = uncounted(measured, view, engine, max(1, room))
+            told = messages_in(call.measured, outside, session.state.model, factor)
+            told -= addition_tokens + call.prompt_tokens
+            more = uncounted(told, view, engine, max(1, room))
+            measured = with_uncounted(view, more)
         made = Assembly(
             view=view,
             plan=plan,
             joined=joined,
             tokens=tokens,
+            estimated=round((tokens + addition_tokens) * budget.factor),
             budget=budget,
             cell=room_cell,
             addition=addition,
@@ -145,18 +149,19 @@ class Planner(msgspec.Struct, frozen=True):
             engine=engine,
             selected=selected,
             target=aim,
-            outside=call.budget.outside,
+            asked=call.budget,
             another_model=session.head is not None and aim.model != session.head.model,
             outcome=outcome,
             outcome_reason=subject.reason,
             stored=subject.stored,
-            due=not subject.reason and engine.due(view, max(1, room), with_uncounted(view, more)),
+            due=not subject.reason and engine.due(view, max(1, room), measured),
             uncounted=more,
             available=max(1, room),
             method=session.encoding.counter.method,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
         )
-        self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
+        if self.selection.failures.known:
+            self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
         return made
 
     async def fall_back(

@@ -13,7 +13,9 @@ QUESTION = (TENANT, b"question")
 
 
 class Writer:
-    """Writes the texts of the items."""
+    """Writes the texts of the items, and a full stop for a projection."""
+
+    projects = True
 
     def __init__(self) -> None:
         self.made: list[Assembly] = []
@@ -22,7 +24,7 @@ class Writer:
         self.made.append(assembly)
         return "|".join(texts_of(assembly)).encode(), 1
 
-    async def complete(self, reply: bytes, assembly: Assembly) -> bytes:
+    async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         return reply + b"."
 
 
