@@ -9,11 +9,15 @@ from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.registration import Registration
 from contextengine_server.session.address import Ref
 from contextengine_server.session.children import COMPLETED
 from contextengine_server.telemetry.event_names import EVENTS
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope, spoken
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Server, request, scope, spoken
 
+OPTIONS = {name.rpartition(".")[2]: value for name, value in SMALL.items()}
 S2, CHILD = Ref(AGENT, "s2"), Ref(AGENT, "child")
 PARENT = {"parent_agent": AGENT, "parent_session": "s1"}
 
@@ -168,3 +172,21 @@ async def test_a_tool(server: Server) -> None:
     assert attributes == {"tool": "ctx_expand"}
     assert set(counts) == {"recovered", "duration_ms"}
     assert 0 <= counts["duration_ms"] < 60_000
+
+
+class Elsewhere(DagEngine):
+    """The dag as a third party might have it."""
+
+    id = "else-where"
+
+
+async def test_events_of_an_engine_have_its_name(serve: Serve) -> None:
+    """Whoever wrote it."""
+    registration = Registration("else-where", DagOptions, Elsewhere, "plugin:test")
+    small = {f"engine.else-where.{name}": value for name, value in OPTIONS.items()}
+    server = await serve(engines=[registration], **{"engine.default": "else-where"}, **small)
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    await server.context.call_tool.run(TENANT, S1, "ctx_expand", b'{"sequences": [1]}', "")
+    told = {event.name for event in server.events("context:")}
+    assert told == {"context:else-where_compacted", "context:else-where_expanded"}
