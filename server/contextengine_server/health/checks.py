@@ -125,6 +125,14 @@ _ADVICE = {
     "crossed_summaries": (
         "Undo the compaction (Compact with undo_to_generation), and compact again."
     ),
+    "stand_in_summary": (
+        "Once the model answers: undo to before them (Compact with undo_to_generation), and compact"
+        " again."
+    ),
+    "private_summary": (
+        "Undo to before them (Compact with undo_to_generation), and compact again: reasoning is"
+        " left out now."
+    ),
 }
 
 
@@ -143,7 +151,8 @@ def integrity_checks(report: IntegrityReport) -> list[Check]:
                 Check(name, WARNING, issue.found, "Ask again with repair: it can be mended.")
             )
         else:
-            checks.append(Check(name, ERROR, issue.found, _ADVICE[issue.kind]))
+            status = WARNING if issue.serves else ERROR
+            checks.append(Check(name, status, issue.found, _ADVICE[issue.kind]))
     return checks
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, LostRace
+from contextengine_server.health.summaries import quotes_reasoning, stand_ins
 from contextengine_server.recall.audit import stale_passages
 from contextengine_server.session.address import Address, not_found
 from contextengine_server.session.change import Editor, PreparedChange
@@ -47,10 +48,13 @@ class Issue:
 
     kind: str
     """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`,
-    `lost_child`, `crossed_summaries`, `search_index` or `stray_answers`."""
+    `lost_child`, `crossed_summaries`, `search_index`, `stray_answers`, `stand_in_summary` or
+    `private_summary`."""
     found: str
     mendable: bool = False
     mended: bool = False
+    serves: bool = False
+    """True where everything works in spite of it."""
 
 
 @dataclass(slots=True)
@@ -109,7 +113,7 @@ class Integrity(msgspec.Struct, frozen=True):
             counts={
                 "issues": len(report.issues),
                 "repairs_applied": sum(issue.mended for issue in report.issues),
-                "errors": sum(not issue.mendable for issue in report.issues),
+                "errors": sum(not (issue.mendable or issue.serves) for issue in report.issues),
                 "duration_ms": round((perf_counter() - began) * 1000),
             },
             attributes={"issue_types": ",".join(issue.kind for issue in report.issues)},
@@ -130,6 +134,7 @@ class Integrity(msgspec.Struct, frozen=True):
             inherited = await lineage_summaries(self.store, head) if inherits(head) else []
             orphans = [row.id for row in rows if await self._orphan(head, row)]
             report.issues += _summaries(rows, inherited, orphans)
+            report.issues += _to_make_again(rows, await self._quoting(head, rows))
             truth = await self._truth(head)
             if truth is not None:
                 report.issues += _counts(head, truth)
@@ -213,6 +218,20 @@ class Integrity(msgspec.Struct, frozen=True):
             head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
         )
 
+    async def _quoting(self, head: SessionHead, rows: Sequence[SummaryRow]) -> list[str]:
+        """The live summaries of the session's own messages that quote private reasoning."""
+        own, found = head.parent_sequence + 1 if head.parent_session else 1, []
+        for row in rows:
+            if row.retired_revision or row.origin == "host":
+                continue
+            for first in range(max(row.first_sequence, own), row.last_sequence + 1, _AT_ONCE):
+                last = min(first + _AT_ONCE - 1, row.last_sequence)
+                messages = await self.store.messages(head.scope, first, last, retired=True)
+                if await asyncio.to_thread(quotes_reasoning, row, messages):
+                    found.append(row.id)
+                    break
+        return found
+
     async def _truth(self, head: SessionHead) -> _Truth | None:
         """Folds all rows of the view anew; None where one cannot be read."""
         state = SessionState.decode(head.state)
@@ -276,6 +295,16 @@ def _summaries(
         yield Issue(
             "crossed_summaries", f"{_some(crossed)} summaries do not enclose what they were made of"
         )
+
+
+def _to_make_again(rows: Sequence[SummaryRow], quoting: Sequence[str]) -> Iterator[Issue]:
+    stood_in = stand_ins(rows)
+    if stood_in:
+        found = f"{_some(stood_in)} summaries were written by what stood in for a model"
+        yield Issue("stand_in_summary", found, serves=True)
+    if quoting:
+        found = f"{_some(quoting)} summaries quote private reasoning of a model"
+        yield Issue("private_summary", found, serves=True)
 
 
 def _encloses(row: SummaryRow, known: dict[str, SummaryRow]) -> bool:

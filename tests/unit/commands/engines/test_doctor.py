@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
+from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.health.checks import OK, healthy
 from contextengine_server.store.rows import Assignment
-from tests.unit.commands.house import S1, TENANT, Rows, Server, scope
+from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming, scope
 
 
 async def wrong(server: Server) -> list[str]:
@@ -84,3 +86,39 @@ async def test_a_success_takes_a_failure_away(server: Server) -> None:
         else:
             await server.compact(4_000)
         assert (await server.context.get_status.run(TENANT, S1, 0)).failure is None
+
+
+LEAK = "decided secretly to use ZX-077 because the user wrote 2026"
+
+
+@pytest.mark.parametrize("form", ["part", "tags", "openly"])
+async def test_a_summary_that_quotes_private_reasoning_is_found(server: Server, form: str) -> None:
+    """Earlier versions gave it to summarizers. What was said openly as well is no secret."""
+    answer = pb.Message(role=pb.ROLE_ASSISTANT, id="thinks")
+    if form == "part":
+        answer.parts.add().reasoning.text = f"Well.\n{LEAK}. So be it."
+    answer.parts.add().text.text = {
+        "part": "Done, the parcel is on its way.",
+        "tags": f"<think>{LEAK}</think>Done, the parcel is on its way.",
+        "openly": f"<think>{LEAK}</think>I {LEAK}.",
+    }[form]
+    await server.context.ingest.run(TENANT, S1, incoming(answer), None)
+    await server.talk(1, 6)
+    assert await wrong(server) == []
+    server.summarizer.says = f"assistant: {LEAK}. The rest was about files."
+    assert (await server.compact(4_000)).done.summaries
+    checks = {one.name: one for one in await server.engines.doctor.run(TENANT, S1)}
+    assert healthy(list(checks.values()))
+    assert ("session.integrity.private_summary" in checks) == (form != "openly")
+
+
+async def test_a_summary_that_stood_in_for_a_better_one_is_listed(server: Server) -> None:
+    server.summarizer.says = "A model says what the files were about, in a few words."
+    await server.talk(1, 6)
+    assert (await server.compact(4_000)).done.summaries
+    assert await wrong(server) == []
+    server.summarizer.says = "I'm sorry, I can't help with that."
+    await server.talk(7, 6)
+    assert (await server.compact(4_000)).done.summaries
+    (name,) = await wrong(server)
+    assert name == "session.integrity.stand_in_summary"
