@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
@@ -77,7 +79,7 @@ async def test_a_session_that_others_never_leave_alone_is_given_up(
 ) -> None:
     await server.ingest("a")
     for at in range(MAX_TRIES):
-        server.store.before_commit.append(lambda at=at: other.ingest(f"o{at}"))
+        server.store.before_commit.append(partial(other.ingest, f"o{at}"))
     with pytest.raises(LostRace) as refused:
         await server.ingest("b")
     assert str(refused.value) == (
@@ -85,6 +87,6 @@ async def test_a_session_that_others_never_leave_alone_is_given_up(
     )
     assert refused.value.retry_after_ms == 50
     for at in range(MAX_TRIES - 1):
-        server.store.before_commit.append(lambda at=at: other.ingest(f"p{at}"))
+        server.store.before_commit.append(partial(other.ingest, f"p{at}"))
     await server.ingest("b")
     assert (await server.stored())[-1] == "b"

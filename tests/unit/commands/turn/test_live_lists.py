@@ -145,7 +145,7 @@ async def test_what_was_summarized_is_not_taken_back(server: Server) -> None:
     """A message at a place that a summary covers becomes a note, once."""
     whole = [user(long(f"u{at}")) for at in range(8)]
     await stored(server, *whole)
-    assert (await server.compact(1_500)).done.compacted
+    assert (await server.compact(1_500)).done.summaries
     view_before = (await server.assemble()).view
     with_more = [*whole[:1], user("what the host put in"), *whole[1:], user("new")]
     shown = await live(server, *with_more)
