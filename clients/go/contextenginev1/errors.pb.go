@@ -80,7 +80,7 @@ const (
 	ErrorReason_ERROR_REASON_DEADLINE ErrorReason = 24
 	// ABORTED. The rows of a session read as of a revision are no longer there: it was deleted meanwhile.
 	ErrorReason_ERROR_REASON_SESSION_REPLACED ErrorReason = 25
-	// DATA_LOSS. A stored row does not match its hash.
+	// DATA_LOSS. A session's state or a summary cannot be read. A message that is not what its hash names is a labelled gap.
 	ErrorReason_ERROR_REASON_CORRUPT_ROW ErrorReason = 26
 	// NOT_FOUND. A resume position is older than what the server still has and no gap could be reported.
 	ErrorReason_ERROR_REASON_POSITION_LOST ErrorReason = 27

@@ -203,7 +203,7 @@ export enum ErrorReason {
   SESSION_REPLACED = 25,
 
   /**
-   * DATA_LOSS. A stored row does not match its hash.
+   * DATA_LOSS. A session's state or a summary cannot be read. A message that is not what its hash names is a labelled gap.
    *
    * @generated from enum value: ERROR_REASON_CORRUPT_ROW = 26;
    */
