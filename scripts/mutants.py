@@ -127,6 +127,7 @@ class Runner:
         self._on_failure: Callable[[], None] = lambda: None
         self._quiet: Callable[[], object] = lambda: None
         self.survivors: list[Mutant] = []
+        self.judged = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes what fails."""
@@ -145,13 +146,14 @@ class Runner:
         gc.freeze()
         record = self._recorded(list(items.values()))
         if record.failed:
-            sys.exit(f"tests fail without any mutant: {', '.join(record.failed)}")
+            pytest.exit(f"tests fail without any mutant: {', '.join(record.failed)}", 1)
         for at, mutant in enumerate(self._mutants, start=1):
             began = time.monotonic()
             tests = [items[test] for test in record.tests_of(mutant)]
             fate = self._fate(mutant, tests, functions, record.seconds)
             if fate == "survived" and record.is_imported(mutant):
                 fate = self._fate_of_import(mutant)
+            self.judged += 1
             took = f"{time.monotonic() - began:.1f} s"
             print(f"{at}/{len(self._mutants)} {fate} in {took}, {len(tests)} tests reach it")
             if fate.startswith("survived"):
@@ -221,7 +223,7 @@ class Runner:
         file = self._directory / "record.json"
         status = self._child(lambda: self._record(items, file))
         if status != PASSED:
-            sys.exit("the tests cannot be run even without any mutant")
+            pytest.exit("the tests cannot be run even without any mutant", 1)
         told = json.loads(file.read_text(encoding="utf-8"))
         reached = {
             path: {int(line): tests for line, tests in by_line.items()}
@@ -343,6 +345,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         runner = Runner(sample, Path(directory))
         pytest.main(["-q", "-p", "no:cacheprovider", *LEFT_OUT, *TESTS], plugins=[runner])
+    if runner.judged < len(sample):
+        sys.exit("not every mutant was run: what is said above says nothing of the tests")
     survived = len(runner.survivors)
     share = 1 - survived / len(sample)
     print(f"{len(sample)} of {len(every)} mutants: {share:.1%} killed, {survived} survived")
