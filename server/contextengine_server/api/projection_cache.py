@@ -42,7 +42,8 @@ class _Counted(ItemCache):
 
 
 class ProjectionCache:
-    """Items by their frames, bounded by their bytes; the least recently used leaves first."""
+    """Items by their frames, bounded by their bytes; the least recently used leaves first.
+    cachetools weighs an entry once, when it is put in; these grow while they are kept."""
 
     def __init__(self, room: int) -> None:
         self.bytes = 0

@@ -97,8 +97,8 @@ def encode(
     """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
     With it, the tokens that the caller holds."""
     joined = assembly.joined
-    held = joined.length_of(known_hash) if known_hash else None
-    reused = held or 0
+    known = joined.length_of(known_hash) if known_hash else None
+    reused = known or 0
     reply = out.AssembleResponse(
         outcome=assembly.outcome,  # type: ignore[arg-type]
         outcome_reason=assembly.outcome_reason,
@@ -115,7 +115,7 @@ def encode(
             reused_count=reused,
             total_count=joined.total,
             first_changed_index=reused,
-            delta=held is not None,
+            delta=known is not None,
             epoch_cause=int(epochs.cause(known_epoch, assembly.epoch)) if known_epoch else 0,  # type: ignore[arg-type]
             reused_tokens=joined.tokens_of(reused) if reused else 0,
         ),

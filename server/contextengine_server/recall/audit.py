@@ -31,18 +31,18 @@ async def stale_passages(store: Store, scope: Scope) -> int:
         end = min(first + _AT_ONCE - 1, last)
         rows = await store.messages(scope, first, end, retired=True)
         span = SearchSpan(scope, DocumentKind.MESSAGE, first, end, progress.revision, retired=True)
-        held, _ = await store.index.scan(span, _AT_ONCE * MAX_PARTS)
-        stale += await asyncio.to_thread(_differing, rows, held)
+        indexed, _ = await store.index.scan(span, _AT_ONCE * MAX_PARTS)
+        stale += await asyncio.to_thread(_differing, rows, indexed)
     summaries = await store.index.summaries(scope, 0)
     span = SearchSpan(scope, DocumentKind.SUMMARY, 0, MAX_PLACE, progress.revision)
-    held, _ = await store.index.scan(span, len(summaries) * MAX_PARTS + 1)
-    known = {match.place: match.text for match in held}
+    indexed, _ = await store.index.scan(span, len(summaries) * MAX_PARTS + 1)
+    known = {match.place: match.text for match in indexed}
     done = [(at, text) for at, text in summaries if at < progress.cursor.summaries]
     return stale + sum(known.get(at) != passages_of(text)[0] for at, text in done)
 
 
-def _differing(rows: Sequence[MessageRow], held: Sequence[Match]) -> int:
-    known = {match.place: match.text for match in held}
+def _differing(rows: Sequence[MessageRow], indexed: Sequence[Match]) -> int:
+    known = {match.place: match.text for match in indexed}
     return sum(known.get(row.sequence) != _first(row) for row in rows)
 
 

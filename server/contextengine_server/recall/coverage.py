@@ -59,11 +59,11 @@ async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIt
     async for link, rows in rows_between(
         archive.store, lineage, row.first_sequence, row.last_sequence, below=one.link, as_of=created
     ):
-        held = [member for member in rows if not member.pinned]
-        for member in held:
+        covered_rows = [member for member in rows if not member.pinned]
+        for member in covered_rows:
             _await_results(waiting, member)
-        if held:
-            yield [(link.scope, member) for member in held]
+        if covered_rows:
+            yield [(link.scope, member) for member in covered_rows]
     late: dict[int, MessageRow] = {}
     for call in (row for rows in waiting.values() for row in rows):
         for member in await archive.store.atom_of(one.link.scope, call.sequence):

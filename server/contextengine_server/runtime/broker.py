@@ -98,7 +98,7 @@ class Attached:
     id: str
     tenant: str
     harness: Harness
-    held: dict[str, ModelJob] = field(default_factory=dict)
+    leased: dict[str, ModelJob] = field(default_factory=dict)
     """The jobs that it was handed and has not answered, by id."""
     unsaid: deque[Said] = field(default_factory=deque)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -166,7 +166,7 @@ class Harnesses:
         stream.end()
         mine = self._streams.get(stream.tenant, {})
         if mine.pop(stream.id, None) is not None:
-            log.info("detached", stream=stream.id, jobs=len(stream.held))
+            log.info("detached", stream=stream.id, jobs=len(stream.leased))
         if not mine:
             self._streams.pop(stream.tenant, None)
         self._look_again(stream.tenant)
@@ -184,7 +184,7 @@ class Harnesses:
             if self._has_room(stream):
                 job = await self._claim(stream)
                 if job is not None:
-                    stream.held[job.id] = job
+                    stream.leased[job.id] = job
                     return job
             await stream.woken.wait()
 
@@ -211,9 +211,9 @@ class Harnesses:
         if await self._jobs.extend(stream.tenant, job_id, lease_id, until):
             job = await self._jobs.find(stream.tenant, job_id)
             if job is not None:
-                stream.held[job_id] = job
+                stream.leased[job_id] = job
             return
-        stream.held.pop(job_id, None)
+        stream.leased.pop(job_id, None)
         stream.say(
             Cancelled(
                 job_id, "the lease is lost: the job was answered, handed out again or given up"
@@ -222,8 +222,8 @@ class Harnesses:
 
     def _has_room(self, stream: Attached) -> bool:
         now = self._clock_ms()
-        stream.held = {id: job for id, job in stream.held.items() if job.lease_until_ms > now}
-        return len(stream.held) < stream.harness.slots
+        stream.leased = {id: job for id, job in stream.leased.items() if job.lease_until_ms > now}
+        return len(stream.leased) < stream.harness.slots
 
     async def _claim(self, stream: Attached) -> ModelJob | None:
         harness = stream.harness
@@ -241,9 +241,9 @@ class Harnesses:
     def _let_go(self, tenant: str, job_id: str, lease_id: str) -> None:
         """Whichever stream was handed the job under this lease has room again."""
         for stream in self._streams.get(tenant, {}).values():
-            held = stream.held.get(job_id)
-            if held is not None and held.lease_id == lease_id:
-                del stream.held[job_id]
+            job = stream.leased.get(job_id)
+            if job is not None and job.lease_id == lease_id:
+                del stream.leased[job_id]
                 stream.woken.set()
 
     # The summarizers' side.
@@ -355,7 +355,7 @@ class Harnesses:
     async def _withdraw(self, tenant: str, job_id: str, reason: str) -> None:
         await self._jobs.remove(tenant, job_id)
         for stream in self._streams.get(tenant, {}).values():
-            if stream.held.pop(job_id, None) is not None:
+            if stream.leased.pop(job_id, None) is not None:
                 stream.say(Cancelled(job_id, reason))
 
     def _look_again(self, tenant: str, job_id: str | None = None) -> None:

@@ -64,8 +64,8 @@ class Passages:
         self._cursors[at] = step.after
         for document in step.documents:
             if document.place <= MAX_PLACE and document.part < MAX_PARTS:
-                held = self._passages.setdefault((step.scope, document.kind), {})
-                held[document.place, document.part] = passage(document.text)
+                passages = self._passages.setdefault((step.scope, document.kind), {})
+                passages[document.place, document.part] = passage(document.text)
 
     def drop(self, scope: Scope) -> None:
         """Forgets a session."""
@@ -78,8 +78,10 @@ class Passages:
         self, scope: Scope, kind: DocumentKind, first: int, last: int
     ) -> Iterator[tuple[Place, Passage]]:
         """The passages of a range of places, from the newest down."""
-        held = self._passages.get((scope, kind), {})
-        return ((at, held[at]) for at in sorted(held, reverse=True) if first <= at[0] <= last)
+        passages = self._passages.get((scope, kind), {})
+        return (
+            (at, passages[at]) for at in sorted(passages, reverse=True) if first <= at[0] <= last
+        )
 
 
 def weigh(

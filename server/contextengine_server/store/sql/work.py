@@ -50,7 +50,7 @@ class JobStatements:
         this = "tenant = :tenant AND id = :id"
         open_ = dialect.is_false.format("answered")
         answered = dialect.is_true.format("answered")
-        held = f"{this} AND {open_} AND lease_id = :lease AND lease_id != ''"
+        under_lease = f"{this} AND {open_} AND lease_id = :lease AND lease_id != ''"
         self.one = f"{jobs} WHERE {this}"
         self.by_digest = f"{jobs} WHERE tenant = :tenant AND digest = :digest AND digest != ''"
         self.insert = insert("lent_jobs", JOB)
@@ -69,13 +69,15 @@ class JobStatements:
         )
         self.extend = (
             f"UPDATE lent_jobs SET lease_until_ms = {dialect.greatest}(lease_until_ms,"
-            f" {dialect.least}(:until, expire_ms)) WHERE {held}"
+            f" {dialect.least}(:until, expire_ms)) WHERE {under_lease}"
         )
         self.answer = (
-            f"UPDATE lent_jobs SET answered = {dialect.true}, result = :result WHERE {held}"
+            f"UPDATE lent_jobs SET answered = {dialect.true}, result = :result WHERE {under_lease}"
             " AND expire_ms > :now"
         )
-        self.put_back = f"UPDATE lent_jobs SET lease_id = '', lease_until_ms = :until WHERE {held}"
+        self.put_back = (
+            f"UPDATE lent_jobs SET lease_id = '', lease_until_ms = :until WHERE {under_lease}"
+        )
         self.coming = (
             f"SELECT 1 FROM lent_jobs{dialect.through.format('lent_jobs_session')} WHERE {SESSION}"
             f" AND digest != '' AND expire_ms > :now AND ({answered} OR (lease_id != ''"

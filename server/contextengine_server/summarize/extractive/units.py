@@ -180,8 +180,8 @@ def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
             seen.add(folded)
             weight, own = _matters(message.role, piece, position == 0, edge)
             crowd = 0.25 if message.role == "tool" else 0.0
-            held = holds(piece.said, _SAID_WORD if message.role == "user" else _WORD)
-            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, held))
+            facts = holds(piece.said, _SAID_WORD if message.role == "user" else _WORD)
+            units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, facts))
     return units
 
 
