@@ -260,7 +260,10 @@ type Budget struct {
 	//
 	//	*Budget_MessageTokens
 	//	*Budget_Window
-	Kind          isBudget_Kind `protobuf_oneof:"kind"`
+	Kind isBudget_Kind `protobuf_oneof:"kind"`
+	// True: a newest user message that alone exceeds the budget is OVER_BUDGET. False: it is shown head and tail around a
+	// marker that names how to read the rest, and the outcome is DEGRADED with the reason `PROMPT_BOUNDED`.
+	StrictPrompt  bool `protobuf:"varint,3,opt,name=strict_prompt,json=strictPrompt,proto3" json:"strict_prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +321,13 @@ func (x *Budget) GetWindow() *WindowBudget {
 		}
 	}
 	return nil
+}
+
+func (x *Budget) GetStrictPrompt() bool {
+	if x != nil {
+		return x.StrictPrompt
+	}
+	return false
 }
 
 type isBudget_Kind interface {
@@ -624,10 +634,11 @@ const file_contextengine_v1_budget_proto_rawDesc = "" +
 	"\f_tool_tokensB\x11\n" +
 	"\x0f_output_reserveB\x10\n" +
 	"\x0e_safety_marginB\r\n" +
-	"\v_rot_buffer\"s\n" +
+	"\v_rot_buffer\"\x98\x01\n" +
 	"\x06Budget\x12'\n" +
 	"\x0emessage_tokens\x18\x01 \x01(\x03H\x00R\rmessageTokens\x128\n" +
-	"\x06window\x18\x02 \x01(\v2\x1e.contextengine.v1.WindowBudgetH\x00R\x06windowB\x06\n" +
+	"\x06window\x18\x02 \x01(\v2\x1e.contextengine.v1.WindowBudgetH\x00R\x06window\x12#\n" +
+	"\rstrict_prompt\x18\x03 \x01(\bR\fstrictPromptB\x06\n" +
 	"\x04kind\"\xf1\x04\n" +
 	"\fBudgetReport\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\x03R\x06window\x12%\n" +

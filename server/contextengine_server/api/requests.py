@@ -84,9 +84,13 @@ def budget_spec(
             message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"),
             tool_texts=tool_texts(tools) if tools else (),
             named=TOOLS if tools else 0,
+            strict_prompt=budget.strict_prompt,
         )
     window = budget.window
-    given: dict[str, Any] = {"named": _named(window, tools)}
+    given: dict[str, Any] = {
+        "named": _named(window, tools),
+        "strict_prompt": budget.strict_prompt,
+    }
     for name in _PARTS:
         if window.HasField(name):
             given[name] = not_negative(getattr(window, name), f"budget.window.{name}")

@@ -130,5 +130,9 @@ class Shaper(Protocol):
         """The synthetic result of the message's n-th call: an error that says that no result was
         recorded."""
 
+    def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
+        """No more than so many characters of the message's texts, around a marker that says so.
+        None where they have no more."""
+
     def note(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Late results as a labelled note of the user's role."""

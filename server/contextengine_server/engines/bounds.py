@@ -40,14 +40,16 @@ class Bounds:
         return sum(tokens for step, tokens in self.saved.items() if step >= first)
 
     def name(self, view: View, first: int) -> str:
-        """Names, for the epoch, what of it may have been shown verbatim before: results that
-        arrived while other calls of their step stood open. All else was over the cap from its first
-        assembly on."""
-        changed = []
+        """Names, for the epoch, what of it may have been shown verbatim before: user messages,
+        while they were the newest, and results that arrived while other calls of their step stood
+        open. All else was over the cap from its first assembly on."""
+        changed: list[int] = []
         for step, slots in sorted(self.forms.items()):
             atom = view.atom(step)
             last = atom.entries[-1].sequence
-            if step >= first and len(atom.calls) > 1:
+            if step >= first and atom.user:
+                changed += slots
+            elif step >= first and len(atom.calls) > 1:
                 changed += [sequence for sequence in slots if sequence != last]
         return digest(changed).hex() if changed else ""
 

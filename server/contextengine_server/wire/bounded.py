@@ -43,10 +43,10 @@ class Bounded:
 
 
 def may_be_bounded(traits: Traits) -> bool:
-    """True for what the model or a tool said. What a user, a system or a developer says stands as
-    it is (law 4), as does sealed reasoning with what it came with (law 3) and whatever is
-    pinned."""
-    spoken = traits.role in (Role.ASSISTANT, Role.TOOL) or traits.only_results
+    """True for what a user, the model or a tool said. What a system or a developer says stands as
+    it is (law 4), as does sealed reasoning with what it came with (law 3) and whatever is pinned;
+    the newest user message is not asked for (law 4)."""
+    spoken = traits.role in (Role.USER, Role.ASSISTANT, Role.TOOL) or traits.only_results
     return spoken and not traits.sealed and not traits.pinned
 
 

@@ -8,7 +8,7 @@ import pytest
 from contextengine import types as t
 from contextengine.messages import assistant, user
 from tests.integration.compact.test_whole_history import Reads
-from tests.integration.harness import House, budget, ref
+from tests.integration.harness import House, budget, ref, texts
 from tests.integration.projection.asking import judged as judged_by_target
 from tests.integration.projection.asking import project
 
@@ -79,14 +79,17 @@ async def test_lossless_claw_3_one_new_message_is_stored_and_nothing_else(
     assert origins(reply)[-1] == "13"
 
 
-async def test_lossless_claw_7_a_long_list_without_overlap_is_not_stored(
+async def test_lossless_claw_7_a_long_list_without_overlap_is_no_continuation(
     shared: House, session: t.SessionRef
 ) -> None:
     await store(shared, session, talk(3))
     foreign = without_ids(talk(40, prefix="foreign"))
     reply = await ask(shared, session, live=live(foreign, store_new=True), budget=EVERYTHING)
     assert (reply.outcome, reply.outcome_reason) == (DEGRADED, "UNALIGNED")
-    assert len(await shared.rows(session)) == 6
+    # It takes the session's place, as a rewind would, and is never mixed with it.
+    assert texts(await shared.rows(session)) == texts(foreign)
+    before = await shared.export(session, as_of_revision=1)
+    assert [row.sequence for row in before.messages] == [1, 2, 3, 4, 5, 6]
     assert len(reply.items) == 80
 
 

@@ -66,6 +66,8 @@ class BudgetSpec(msgspec.Struct, frozen=True):
     output_reserve: int | None = None
     safety_margin: int | None = None
     rot_buffer: int | None = None
+    strict_prompt: bool = False
+    """True: a newest user message that exceeds the cell is not shortened."""
 
     @property
     def outside(self) -> Outside:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.case import Case
@@ -28,6 +29,7 @@ from contextengine_server.session.assembly.assembly import (
 )
 from contextengine_server.session.assembly.epoch import epoch_of
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
+from contextengine_server.session.assembly.pasted import with_bounded_prompt
 from contextengine_server.session.assembly.pressure import messages_in, uncounted, with_uncounted
 from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.receipt import Stored
@@ -93,7 +95,13 @@ class Planner(msgspec.Struct, frozen=True):
             addition = engine.addition(view.summaries)
             addition_tokens = kept_free = text_tokens(addition) if addition else 0
             room_cell = cell(max(0, budget.reference - kept_free))
+            pasted = 0
+            if not call.budget.strict_prompt:
+                space = room_cell - call.prompt_tokens
+                view, pasted = with_bounded_prompt(view, space, session.encoding.shaper)
             plan = engine.plan(view, room_cell, call.prompt_tokens)
+            if pasted:
+                plan = replace(plan, forms=f"{plan.forms}:{view.user_step}:{pasted}")
             tokens = _tokens(engine, plan, view)
             if view.summaries:
                 shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
@@ -122,7 +130,8 @@ class Planner(msgspec.Struct, frozen=True):
         if subject.mark.whole:
             settled = epoch_of(*begins, subject.mark.settled)
             joined.begun = False  # such a list is joined anew each time
-        outcome = DEGRADED if subject.reason else FITS
+        reason = subject.reason or ("PROMPT_BOUNDED" if pasted else "")
+        outcome = DEGRADED if reason else FITS
         if tokens > room:
             outcome = OVER_BUDGET
         self.meters.assembled[outcome].value += 1
@@ -152,7 +161,7 @@ class Planner(msgspec.Struct, frozen=True):
             asked=call.budget,
             another_model=session.head is not None and aim.model != session.head.model,
             outcome=outcome,
-            outcome_reason=subject.reason,
+            outcome_reason=reason,
             stored=subject.stored,
             due=not subject.reason and engine.due(view, max(1, room), measured),
             uncounted=more,

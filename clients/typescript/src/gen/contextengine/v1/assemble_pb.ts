@@ -278,7 +278,7 @@ export type AssembleResponse = Message<"contextengine.v1.AssembleResponse"> & {
   outcome: AssembleResponse_Outcome;
 
   /**
-   * Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`. Empty otherwise.
+   * Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`, `PROMPT_BOUNDED`. Empty otherwise.
    *
    * @generated from field: string outcome_reason = 3;
    */
