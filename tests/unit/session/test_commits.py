@@ -11,7 +11,7 @@ from contextengine_server.errors import LostRace, StoreDown
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.sessions import MAX_TRIES
 from contextengine_server.store.errors import StoreUnavailable
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope
+from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope, spoken
 
 
 async def test_a_clock_that_is_set_back_sets_no_session_back(server: Server) -> None:
@@ -90,3 +90,22 @@ async def test_a_session_that_others_never_leave_alone_is_given_up(
         server.store.before_commit.append(partial(other.ingest, f"p{at}"))
     await server.ingest("b")
     assert (await server.stored())[-1] == "b"
+
+
+async def test_a_session_made_again_counts_as_new_ones_do(server: Server, other: Server) -> None:
+    """Deleted elsewhere while it was warm here."""
+    await server.ingest("a")
+    await other.sessions.delete.run(TENANT, S1, expected_revision=None, cascade=False)
+    await server.ingest("b")
+    assert (await server.state()).encoding == server.counter.encoding
+    assert (await server.head()).revision == 1
+    assert await other.shown() == ["b"]
+
+
+async def test_what_a_session_goes_on_with_is_stored_once_for_a_request(server: Server) -> None:
+    await server.ingest("a")
+    said = Introduction(continues=S1)
+    for _ in range(2):
+        history = spoken("b", ids=False)
+        await server.context.bootstrap.run(TENANT, Ref(AGENT, "s2"), said, history, request())
+    assert await server.shown(ref=Ref(AGENT, "s2")) == ["a", "b"]

@@ -50,6 +50,21 @@ async def test_a_fork_may_begin_earlier(server: Server) -> None:
     assert await server.store.head(scope(Ref(AGENT, "late"))) is None
 
 
+async def test_a_fork_from_earlier_counts_what_it_begins_with(server: Server) -> None:
+    await server.talk(1, 8)
+    await server.compact(4_000)
+    rows = await server.store.summaries(scope())
+    last = max(row.last_sequence for row in rows)
+    for after, kept in ((last, rows), (1, [])):
+        child = Ref(AGENT, f"child{after}")
+        spawn = await prepare(server, child, fork_after=after)
+        head = await server.head(child)
+        assert (head.summary_count, head.message_count) == (len(kept), after)
+        assert (head.parent_sequence, head.last_sequence) == (after, after)
+        assert spawn.parent_sequence == after
+        assert spawn.inherited_tokens == (await server.assemble(ref=child)).tokens
+
+
 async def test_an_isolated_child_begins_empty(server: Server) -> None:
     await server.ingest("a")
     spawn = await prepare(server, fork=False, grant=Grant(tokens=50), objective="look")
