@@ -1,4 +1,4 @@
-"""From rows to views and back: what the session core does around the pure one, in a few lines."""
+"""From rows to views and back: what `session` does around the pure core, in a few lines."""
 
 from __future__ import annotations
 
