@@ -78,7 +78,7 @@ const (
 	ErrorReason_ERROR_REASON_DEFECT ErrorReason = 23
 	// DEADLINE_EXCEEDED. The deadline passed before the work was done, or before a revision was reached.
 	ErrorReason_ERROR_REASON_DEADLINE ErrorReason = 24
-	// ABORTED. The rows of a session read as of a revision are no longer there: it was deleted meanwhile.
+	// ABORTED. The session was deleted while Export read it: what was read is no whole.
 	ErrorReason_ERROR_REASON_SESSION_REPLACED ErrorReason = 25
 	// DATA_LOSS. A session's state or a summary cannot be read. A message that is not what its hash names is a labelled gap.
 	ErrorReason_ERROR_REASON_CORRUPT_ROW ErrorReason = 26

@@ -1501,8 +1501,10 @@ type GetStatusRequest struct {
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Read a state at least this new. 0: what is there.
 	AtLeastRevision int64 `protobuf:"varint,2,opt,name=at_least_revision,json=atLeastRevision,proto3" json:"at_least_revision,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// True: also `disk_bytes`, for which all rows of the session are looked at.
+	WithDiskBytes bool `protobuf:"varint,3,opt,name=with_disk_bytes,json=withDiskBytes,proto3" json:"with_disk_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusRequest) Reset() {
@@ -1547,6 +1549,13 @@ func (x *GetStatusRequest) GetAtLeastRevision() int64 {
 		return x.AtLeastRevision
 	}
 	return 0
+}
+
+func (x *GetStatusRequest) GetWithDiskBytes() bool {
+	if x != nil {
+		return x.WithDiskBytes
+	}
+	return false
 }
 
 // How a session is.
@@ -1632,8 +1641,11 @@ type GetStatusResponse struct {
 	Spawn *SpawnStatus `protobuf:"bytes,39,opt,name=spawn,proto3" json:"spawn,omitempty"`
 	// Its own children that are live.
 	LiveChildCount int32 `protobuf:"varint,40,opt,name=live_child_count,json=liveChildCount,proto3" json:"live_child_count,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Bytes of what is stored of the session itself: messages, summaries, answers to request ids, and what search keeps of
+	// their texts. What the database adds for its own order is not in it. Absent: it was not asked for.
+	DiskBytes     *int64 `protobuf:"varint,41,opt,name=disk_bytes,json=diskBytes,proto3,oneof" json:"disk_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -1942,6 +1954,13 @@ func (x *GetStatusResponse) GetSpawn() *SpawnStatus {
 func (x *GetStatusResponse) GetLiveChildCount() int32 {
 	if x != nil {
 		return x.LiveChildCount
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetDiskBytes() int64 {
+	if x != nil && x.DiskBytes != nil {
+		return *x.DiskBytes
 	}
 	return 0
 }
@@ -3229,10 +3248,11 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x16\n" +
 	"\x06window\x18\x03 \x01(\x03R\x06window\x12!\n" +
 	"\fmodel_factor\x18\x04 \x01(\x01R\vmodelFactor\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\x03R\brevision\"v\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\"\x9e\x01\n" +
 	"\x10GetStatusRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12*\n" +
-	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\"\xa9\r\n" +
+	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\x12&\n" +
+	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xdc\r\n" +
 	"\x11GetStatusResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
@@ -3282,7 +3302,10 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x04host\x18% \x01(\v2\x1a.contextengine.v1.HostInfoR\x04host\x12D\n" +
 	"\vsummarizers\x18& \x01(\v2\".contextengine.v1.SummarizerStatusR\vsummarizers\x123\n" +
 	"\x05spawn\x18' \x01(\v2\x1d.contextengine.v1.SpawnStatusR\x05spawn\x12(\n" +
-	"\x10live_child_count\x18( \x01(\x05R\x0eliveChildCount\"\xb6\x03\n" +
+	"\x10live_child_count\x18( \x01(\x05R\x0eliveChildCount\x12\"\n" +
+	"\n" +
+	"disk_bytes\x18) \x01(\x03H\x00R\tdiskBytes\x88\x01\x01B\r\n" +
+	"\v_disk_bytes\"\xb6\x03\n" +
 	"\x10SummarizerStatus\x12#\n" +
 	"\rbreaker_state\x18\x01 \x01(\tR\fbreakerState\x12)\n" +
 	"\x10breaker_failures\x18\x02 \x01(\x03R\x0fbreakerFailures\x12H\n" +
@@ -3495,6 +3518,7 @@ func file_contextengine_v1_lifecycle_proto_init() {
 	}
 	file_contextengine_v1_lifecycle_proto_msgTypes[12].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[14].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[17].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[25].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[27].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[35].OneofWrappers = []any{}

@@ -143,7 +143,7 @@ class AsyncClient(AsyncConnection):
         return await self.unary(calls.UPDATE_MODEL, session=session, **more)
 
     async def get_status(
-        self, session: t.SessionRef, **more: Unpack[fields.Read]
+        self, session: t.SessionRef, **more: Unpack[fields.Status]
     ) -> t.GetStatusResponse:
         """Answers how a session is: counts, tokens, engine, jobs, usage."""
         return await self.unary(calls.GET_STATUS, session=session, **more)

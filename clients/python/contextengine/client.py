@@ -139,7 +139,9 @@ class Client(BlockingConnection):
         """Sets the session's model, its window and its factor."""
         return self.unary(calls.UPDATE_MODEL, session=session, **more)
 
-    def get_status(self, session: t.SessionRef, **more: Unpack[fields.Read]) -> t.GetStatusResponse:
+    def get_status(
+        self, session: t.SessionRef, **more: Unpack[fields.Status]
+    ) -> t.GetStatusResponse:
         """Answers how a session is: counts, tokens, engine, jobs, usage."""
         return self.unary(calls.GET_STATUS, session=session, **more)
 

@@ -29,6 +29,10 @@ class Read(Call, total=False):
     at_least_revision: int
 
 
+class Status(Read, total=False):
+    with_disk_bytes: bool
+
+
 class Write(Call, total=False):
     """Arguments of an rpc that writes. `request_id` is set where it is absent and needed."""
 

@@ -56,7 +56,10 @@ class LifecycleCalls:
         """Answers how a session is."""
         at_least = not_negative(request.at_least_revision, "at_least_revision")
         status = await self.commands.get_status.run(
-            call.caller.tenant, ref_of(request.session), at_least
+            call.caller.tenant,
+            ref_of(request.session),
+            at_least,
+            sized=request.with_disk_bytes,
         )
         return status_reply(status, call.caller)
 

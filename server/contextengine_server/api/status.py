@@ -40,6 +40,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         pending_calls=view.pending_calls,
         abandoned_calls=view.abandoned_calls,
         live_child_count=status.live_children,
+        disk_bytes=status.disk_bytes,
         engine_status_json=orjson.dumps(
             {
                 "steps": view.steps,

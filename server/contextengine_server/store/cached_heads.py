@@ -50,6 +50,7 @@ class CachedHeads:
         self.mend = store.mend
         self.summaries = store.summaries
         self.reply = store.reply
+        self.size = store.size
         self.remember = store.remember
         self.stray_replies = store.stray_replies
         self.list_sessions = store.list_sessions

@@ -297,15 +297,17 @@ class UpdateModelResponse(_message.Message):
     def __init__(self, model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., model_factor: _Optional[float] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
-    __slots__ = ("session", "at_least_revision")
+    __slots__ = ("session", "at_least_revision", "with_disk_bytes")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     AT_LEAST_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WITH_DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     at_least_revision: int
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ...) -> None: ...
+    with_disk_bytes: bool
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ..., with_disk_bytes: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count")
+    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -346,6 +348,7 @@ class GetStatusResponse(_message.Message):
     SUMMARIZERS_FIELD_NUMBER: _ClassVar[int]
     SPAWN_FIELD_NUMBER: _ClassVar[int]
     LIVE_CHILD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     revision: int
     engine: _engine_info_pb2.EngineInfo
@@ -386,7 +389,8 @@ class GetStatusResponse(_message.Message):
     summarizers: SummarizerStatus
     spawn: _subagent_pb2.SpawnStatus
     live_child_count: int
-    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ...) -> None: ...
+    disk_bytes: int
+    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ...) -> None: ...
 
 class SummarizerStatus(_message.Message):
     __slots__ = ("breaker_state", "breaker_failures", "breaker_retry_time", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day", "attached_harness_count", "open_job_count")

@@ -68,6 +68,8 @@ class SessionStatus(msgspec.Struct, frozen=True):
     summarizers: SummarizerState
     jobs: Sequence[Debt]
     now_ms: int
+    disk_bytes: int | None = None
+    """None: it was not asked for."""
 
 
 class GetStatus(msgspec.Struct, frozen=True):
@@ -82,9 +84,11 @@ class GetStatus(msgspec.Struct, frozen=True):
     attached: Callable[[str], int]
     """How many harnesses of a tenant lend their models now."""
 
-    async def run(self, tenant: str, ref: Ref, at_least_revision: int) -> SessionStatus:
-        """The session as it is, once it is at least at this revision. Raises SessionNotFound,
-        DeadlinePassed."""
+    async def run(
+        self, tenant: str, ref: Ref, at_least_revision: int, *, sized: bool = False
+    ) -> SessionStatus:
+        """The session as it is, once it is at least at this revision; `sized`: and what it takes.
+        Raises SessionNotFound, DeadlinePassed."""
         scope = (await self.addresses.find(tenant, ref)).scope
         await self.sessions.reached(scope, at_least_revision)
         selected = await self.selection.engine_for(scope)
@@ -124,6 +128,7 @@ class GetStatus(msgspec.Struct, frozen=True):
             summarizers=await self._summarizers(scope),
             jobs=jobs,
             now_ms=self.sessions.clock_ms(),
+            disk_bytes=await self.store.size(scope) if sized else None,
         )
 
     def _budget(self, aim: BudgetModel) -> Budget | None:

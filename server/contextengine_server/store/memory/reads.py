@@ -102,6 +102,20 @@ class MemoryReads(MemoryConnection):
         atoms = {atom[0].sequence: atom for row in pinned if (atom := session.atom(row))}
         return [atoms[first] for first in sorted(atoms) if first < before]
 
+    async def size(self, scope: Scope) -> int:
+        """Bytes of a session's own rows, but for what search keeps: that is made of the same
+        strings here."""
+        session, tables = self._session(scope), self._tables()
+        if session is None:
+            return 0
+        taken = sum(
+            len(row.body) + len(row.content_hash) + len(row.host_id.encode())
+            for row in session.messages.values()
+        )
+        taken += sum(len(row.text.encode()) for row in session.summaries.values())
+        answers = tables.replies.get(scope, {}).values()
+        return taken + sum(len(reply.digest) + len(reply.reply) for reply, _ in answers)
+
     async def mend(self, scope: Scope, bodies: Sequence[tuple[int, bytes, bytes]]) -> int:
         """Puts bodies of these hashes in the place of damaged ones."""
         session, mended = self._session(scope), 0

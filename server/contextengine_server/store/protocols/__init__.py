@@ -26,6 +26,7 @@ from .sessions import (
     Messages,
     Observer,
     Replies,
+    Sizes,
     Summaries,
 )
 from .spawns import SpawnLives, SpawnRecords, Spawns
@@ -47,6 +48,7 @@ __all__ = [
     "Observer",
     "Replies",
     "SearchIndex",
+    "Sizes",
     "SpawnLives",
     "SpawnRecords",
     "Spawns",
@@ -63,6 +65,7 @@ class Store(
     Messages,
     Summaries,
     Replies,
+    Sizes,
     Listing,
     Debts,
     Assignments,

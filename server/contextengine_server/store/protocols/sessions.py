@@ -145,6 +145,15 @@ class Summaries(Protocol):
         `retired` all of either."""
 
 
+class Sizes(Protocol):
+    """What sessions take."""
+
+    async def size(self, scope: Scope) -> int:
+        """Bytes of a session's own rows, retired ones included: bodies and ids of messages, texts
+        of summaries, answers to request ids, texts that search keeps. 0 where there is none. Takes
+        time in proportion to the rows."""
+
+
 class Replies(Protocol):
     """What request ids were answered with."""
 

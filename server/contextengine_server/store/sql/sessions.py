@@ -22,6 +22,14 @@ _OF_SESSIONS = (
 )
 
 
+_SIZES = {
+    "messages": ("LENGTH(body)", "LENGTH(content_hash)", "LENGTH(CAST(host_id AS BLOB))"),
+    "summaries": ("LENGTH(CAST(text AS BLOB))",),
+    "requests": ("LENGTH(digest)", "LENGTH(reply)"),
+}
+"""What takes room in a session's rows."""
+
+
 class HeadStatements:
     """Where sessions stand, which there are, and how one is erased."""
 
@@ -52,6 +60,10 @@ class HeadStatements:
             " tenant = :tenant AND agent = :agent AND parent_session = :session"
             " AND parent_session != '' AND parent_incarnation IN ('', COALESCE((SELECT incarnation"
             f" FROM sessions WHERE {SESSION}), '')) ORDER BY session"
+        )
+        self.sizes = tuple(
+            f"SELECT COALESCE(SUM({' + '.join(parts)}), 0) FROM {table} WHERE {SESSION}"
+            for table, parts in _SIZES.items()
         )
         self.delete_messages = f"DELETE FROM messages WHERE {SESSION}"
         self.delete_summaries = f"DELETE FROM summaries WHERE {SESSION}"

@@ -34,6 +34,7 @@ from contextengine_server.store.words import spread
 
 from . import purge
 from .reads import snapshot
+from .statements import SQL
 
 TABLES = {
     "search_documents": (
@@ -104,6 +105,10 @@ DOOMED = "SELECT number FROM search_cursors WHERE doomed = 1 ORDER BY number LIM
 FORGET = "DELETE FROM search_cursors WHERE number = :number"
 START_ANEW = "UPDATE search_cursors SET sequence = 0, parts = 0, summaries = 0, revision = 0"
 
+SIZE = """
+    SELECT COALESCE(SUM(LENGTH(CAST(text AS BLOB))), 0) FROM search_documents WHERE id BETWEEN :low
+    AND :high
+"""
 PASSAGES = "SELECT id, text FROM search_documents WHERE id BETWEEN :low AND :high ORDER BY id"
 
 
@@ -204,6 +209,18 @@ def number_of(db: sqlite3.Connection, scope: Scope) -> int | None:
         return None
     cursor = db.execute(CURSOR, named(scope, incarnation=head[0])).fetchone()
     return None if cursor is None else cursor[0]
+
+
+def size(db: sqlite3.Connection, scope: Scope) -> int:
+    """Bytes of the session's rows, and of the texts that are kept of it here."""
+    names = named(scope)
+    with snapshot(db):
+        taken = sum(int(db.execute(query, names).fetchone()[0]) for query in SQL.heads.sizes)
+        number = number_of(db, scope)
+        if number is not None:
+            span = {"low": passage_id(number), "high": passage_id(number + 1) - 1}
+            taken += int(db.execute(SIZE, span).fetchone()[0])
+    return taken
 
 
 # Writing

@@ -340,6 +340,10 @@ class SqliteStore:
         """What a request id was answered with."""
         return await self._read(reads.reply, scope, request_id)
 
+    async def size(self, scope: Scope) -> int:
+        """Bytes of a session's own rows."""
+        return await self._read(passages.size, scope)
+
     # Background work
 
     async def remember(self, scope: Scope, reply: StoredReply) -> None:

@@ -347,3 +347,18 @@ class ReadCases(StoreCase):
         assert first.body == b"mended"
         assert second.body != b"not this"
         assert await store.head(SCOPE) == pen.head
+
+    async def test_what_a_session_takes(self, store: Store) -> None:
+        assert await store.size(SCOPE) == 0
+        pen = Pen(store)
+        body, text = b"x" * 5_000, "ü" * 700
+        await pen.write(
+            messages=[replace(message(1), body=body), replace(message(2), body=body)],
+            summaries=[replace(summary("a", 1, 2), text=text)],
+            reply=StoredReply("r", b"d" * 16, b"y" * 300),
+        )
+        await Pen(store, SCOPE._replace(session="other")).write(count=3)
+        first = await store.size(SCOPE)
+        assert 11_700 <= first < 12_700
+        await pen.write(retire_after=0)
+        assert await store.size(SCOPE) == first, "what left the view takes room all the same"

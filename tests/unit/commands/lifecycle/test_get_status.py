@@ -53,3 +53,15 @@ async def test_a_key_names_its_newest_session(server: Server) -> None:
 async def test_a_session_that_is_not_there(server: Server) -> None:
     with pytest.raises(SessionNotFound):
         await server.context.get_status.run(TENANT, S1, 0)
+
+
+async def test_what_a_session_takes_is_told_where_asked(server: Server) -> None:
+    await server.ingest("a " + "word " * 1_000)
+    assert (await server.context.get_status.run(TENANT, S1, 0)).disk_bytes is None
+    before = (await server.context.get_status.run(TENANT, S1, 0, sized=True)).disk_bytes
+    assert before is not None
+    assert before > 5_000
+    await server.ingest("b " + "word " * 1_000)
+    after = (await server.context.get_status.run(TENANT, S1, 0, sized=True)).disk_bytes
+    assert after is not None
+    assert after > before + 5_000

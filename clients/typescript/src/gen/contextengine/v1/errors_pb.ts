@@ -196,7 +196,7 @@ export enum ErrorReason {
   DEADLINE = 24,
 
   /**
-   * ABORTED. The rows of a session read as of a revision are no longer there: it was deleted meanwhile.
+   * ABORTED. The session was deleted while Export read it: what was read is no whole.
    *
    * @generated from enum value: ERROR_REASON_SESSION_REPLACED = 25;
    */
