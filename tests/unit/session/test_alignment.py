@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.plan import segment_slots
 from contextengine_server.wire.message import Incoming
+from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     S1,
     TENANT,
@@ -15,6 +17,7 @@ from tests.unit.commands.house import (
     result,
     scope,
     spoken,
+    texts_of,
     user,
 )
 
@@ -229,3 +232,23 @@ async def test_open_calls_of_the_list_stay_open(server: Server) -> None:
     live = incoming(user("a", "1"), assistant("calls", "2", "c1"), result("c1", "done", "3"))
     assert await server.shown(live=live) == ["a", "calls", "done"]
     assert await server.shown(live=live[:2]) == ["a", "calls"]
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_a_summary_that_came_back_stands_where_the_harness_has_it(
+    server: Server, by_id: bool
+) -> None:
+    await server.talk(1, 6)
+    await server.compact()
+    await server.engines.assign.run(scope(), "legacy", {}, clear=False)
+    whole = await server.assemble()
+    slots = [slot for part in whole.plan.segments for slot in segment_slots(part, whole.view)]
+    sent = [item_of(slot.frame).message for slot in slots]
+    assert sent[0].id.startswith("ce:")
+    sent[0].id = sent[0].id if by_id else ""
+    again = await server.assemble(live=incoming(*sent))
+    assert again.joined.context_hash == whole.joined.context_hash
+    assert again.epoch == whole.epoch
+    shorter = await server.shown(live=incoming(sent[0], *sent[-2:]))
+    assert len(shorter) == 3
+    assert shorter[0] == texts_of(whole)[0]

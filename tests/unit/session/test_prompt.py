@@ -6,7 +6,7 @@ import pytest
 
 from contextengine_server.errors import RowNotFound
 from contextengine_server.session.assembly.assembly import Prompt
-from tests.unit.commands.house import S1, TENANT, Server, scope, spoken, turns
+from tests.unit.commands.house import S1, TENANT, Server, incoming, scope, spoken, turns, user
 
 TIGHT = 2_000
 
@@ -83,3 +83,20 @@ async def test_a_pinned_message_is_pinned_once(server: Server) -> None:
     view = (await server.assemble(TIGHT, current_message_id="u2")).view
     assert view.pinned == [view.pinned[0]]
     assert view.atom(view.pinned[0]).entries[0].id == "u2"
+
+
+async def test_what_is_kept_before_the_window_is_as_the_whole_view_has_it(
+    server: Server, other: Server
+) -> None:
+    messages = incoming(user("rules", "pin", labels={"pinned": "true"}))
+    await other.context.ingest.run(TENANT, S1, [*spoken("first"), *messages], None)
+    await other.talk(1, 20)
+    window = (await server.assemble(TIGHT, current_message_id="u2")).view
+    whole = (await other.assemble(whole=True)).view
+    assert window.base > 4
+    assert len(window.anchors) >= 2
+    for step, atom in window.anchors.items():
+        known = whole.atom(step)
+        assert (atom.step, atom.start, atom.end) == (step, known.start, known.end)
+        assert (atom.first, atom.tokens, atom.pinned) == (known.first, known.tokens, known.pinned)
+        assert [slot.hash for slot in atom.slots] == [slot.hash for slot in known.slots]

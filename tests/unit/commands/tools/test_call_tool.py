@@ -66,6 +66,7 @@ async def test_a_grant_whose_time_is_over_is_answered(server: Server) -> None:
     arguments = orjson.dumps({"sequences": [1]})
     done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
     assert not done.answer.is_error
+    assert server.core.meters.tokens_granted.value == done.tokens > 0
     server.clock.advance(1)
     done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
     assert done.answer.is_error
