@@ -96,8 +96,8 @@ class Planner(msgspec.Struct, frozen=True):
             addition_tokens = kept_free = text_tokens(addition) if addition else 0
             room_cell = cell(max(0, budget.reference - kept_free))
             pasted = 0
-            if not call.budget.strict_prompt:
-                space = room_cell - call.prompt_tokens
+            space = room_cell - call.prompt_tokens
+            if view.total > space and not call.budget.strict_prompt:
                 view, pasted = with_bounded_prompt(view, space, session.encoding.shaper)
             plan = engine.plan(view, room_cell, call.prompt_tokens)
             if pasted:
