@@ -59,11 +59,17 @@ class Judge:
         return cls(rows, listing(rows, leaves), coverings, costs, tail)
 
     def broken(
-        self, items: Sequence[t.Item], budget: int, engine: str, *, over: bool = False
+        self,
+        items: Sequence[t.Item],
+        budget: int,
+        engine: str,
+        *,
+        over: bool = False,
+        prompt_bounded: bool = False,
     ) -> list[tuple[int, str]]:
         """The laws that a list breaks, with the reason of each. `budget`: for items, in reference
         tokens."""
-        return broken(self._known(budget, engine), SentList(items, over=over))
+        return broken(self._known(budget, engine), SentList(items, over, prompt_bounded))
 
     def _known(self, budget: int, engine: str) -> Known:
         costs = {
@@ -101,7 +107,13 @@ class Judge:
         """
         assert not reply.cache.reused_count, "only a full list can be judged"
         tokens, planned = tokens_of(reply.items), planned_of(reply)
-        found = self.broken(reply.items, planned, reply.engine_id, over=tokens > planned)
+        found = self.broken(
+            reply.items,
+            planned,
+            reply.engine_id,
+            over=tokens > planned,
+            prompt_bounded=reply.outcome_reason == "PROMPT_BOUNDED",
+        )
         if (tokens > room_of(reply)) != (reply.outcome == OVER):
             found.append((5, f"{tokens} tokens in {room_of(reply)} are called {reply.outcome}"))
         return found

@@ -68,6 +68,8 @@ class SentList:
     items: Sequence[pb.Item]
     over: bool = False
     """It says OVER_BUDGET."""
+    prompt_bounded: bool = False
+    """It says PROMPT_BOUNDED: the newest user message exceeds the budget alone."""
 
     @property
     def tokens(self) -> int:
@@ -266,7 +268,10 @@ def _intent(known: Known, sent: SentList, placed: Placed) -> str | None:
             item = placed.shown.get(index, {}).get(place)
             if not (group.leading or _must_be_verbatim(known, index, shown)):
                 continue
-            if item is None or not shows(shown, item, known.by_sequence):
+            if item is None or not (
+                shows(shown, item, known.by_sequence)
+                or (not group.leading and _bounded_prompt(known, sent, index, item))
+            ):
                 return f"message {shown.sequence} must be verbatim"
     return None
 
@@ -278,6 +283,17 @@ def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
         return False
     return (index, shown.sequence) == known.listing.newest_user or pinned(
         known.by_sequence[shown.sequence].message
+    )
+
+
+def _bounded_prompt(known: Known, sent: SentList, index: int, item: pb.Item) -> bool:
+    """True for the newest user message, shown head and tail, where the answer says so."""
+    sequence = item.origin.sequence
+    return (
+        sent.prompt_bounded
+        and item.form == pb.FORM_HEAD_TAIL
+        and (index, sequence) == known.listing.newest_user
+        and not pinned(known.by_sequence[sequence].message)
     )
 
 
