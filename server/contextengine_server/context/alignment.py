@@ -22,6 +22,10 @@ PAIRS_EACH = 16
 """Of a message with many that are alike, at most so many pairs for each message of both lists are
 looked at: those nearest to where it would stand if nothing had changed."""
 
+MANY = 8
+"""So many alike messages that are more than half of a list are no chance: edits all over it may
+speak against each of its runs, and it is the same list all the same."""
+
 Call = tuple[int, int]
 """A tool call: the place of its message in the list, and its number within it."""
 
@@ -68,6 +72,8 @@ def align(live: Sequence[Token], stored: Sequence[Token]) -> Alignment | None:
     common. Two empty lists, or one, have nothing to contradict."""
     pairs = _with_their_calls(live, stored, list(_pairs(live, stored)))
     matched = dict(_supported(live, stored, pairs))
+    if not matched and len(pairs) >= MANY and 2 * len(pairs) > len(live):
+        matched = dict(pairs)
     if live and stored and not matched:
         return None
     answers = {call: place for place, token in enumerate(stored) for call in token.answers}

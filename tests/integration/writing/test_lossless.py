@@ -23,13 +23,14 @@ def canonical(message: t.Message) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-async def through(house: House, *messages: t.Message) -> None:
+async def through(house: House, *messages: t.Message, budget: t.Budget | None = None) -> None:
     """Stores messages and holds Export and Assemble to them, before and after a restart."""
     await house.stub.IngestBatch(t.IngestBatchRequest(session=ref(), messages=messages))
     wanted = [canonical(message) for message in messages]
     for _ in range(2):
         assert [canonical(row.message) for row in await house.rows(ref())] == wanted
-        items = (await house.stub.Assemble(t.AssembleRequest(session=ref()))).items
+        asked = t.AssembleRequest(session=ref(), budget=budget)
+        items = (await house.stub.Assemble(asked)).items
         assert [canonical(item.message) for item in items] == wanted
         await house.restart()
 
@@ -161,7 +162,7 @@ async def test_hostile_text_is_only_text(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "session", ["a/b c", "'; DROP", "\u202ex", "\x01\x1b", "ü" * 128, "%00", "\n"]
+    "session", ["a/b c", "'; DROP", "\u202ex", "\x01\x1b", "ü" * 128, "%00", "a\n"]
 )
 async def test_hostile_names_are_only_names(house: House, session: str) -> None:
     names = ref(session, agent=session, key=session + "k" if len(session) < 100 else "")
@@ -181,7 +182,7 @@ async def test_a_large_message(house: House) -> None:
         "pi",
         json.dumps({"text": "x" * 1_000_000}).encode(),
     )
-    await through(house, message)
+    await through(house, message, budget=t.Budget(message_tokens=2_000_000))
 
 
 @pytest.mark.parametrize("name", ["coding_session.pi.jsonl", "airline_transcripts.jsonl"])

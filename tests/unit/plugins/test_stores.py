@@ -163,7 +163,8 @@ def test_the_store_of_the_documentation_is_found_and_passes_the_suite(tmp_path: 
     command = "from contextengine_server.cli import main; main()"
     told = done("-c", command, "doctor", "--json", "--store", "shelf:top")
     assert "open, in memory" in told
-    assert re.search(r"\b1\d\d passed", done("-m", "pytest", "-q", "-p", "no:cacheprovider", "."))
+    tested = done("-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
+    assert re.search(r"\b[1-9]\d\d passed", tested)
 
 
 def test_heads_of_what_nobody_else_opens_are_kept_in_memory(tmp_path: Path) -> None:
