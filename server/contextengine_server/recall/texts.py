@@ -13,7 +13,9 @@ from typing import Any
 import orjson
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import MAX_PARTS
+from contextengine_server.wire.damage import gap, readable
 from contextengine_server.wire.privacy import said
 
 PASSAGE_CHARS = 8_000
@@ -40,7 +42,15 @@ def text_of_body(body: bytes) -> str:
 def searched_text(body: bytes) -> str:
     """The text of an encoded message as it is searched: with the name of who speaks, which is what
     a conversation between people is asked by."""
-    message = pb.Message.FromString(body)
+    return _searched(pb.Message.FromString(body))
+
+
+def row_text(row: MessageRow) -> str:
+    """The same of a stored row; of one that cannot be read what stands for it."""
+    return _searched(readable(row) or gap(row))
+
+
+def _searched(message: pb.Message) -> str:
     text = text_of(message)
     return f"{_carried(message.name)}: {text}" if message.name and text.strip() else text
 

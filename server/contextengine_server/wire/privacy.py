@@ -116,16 +116,18 @@ def reasoning_ranges(text: str) -> list[Range]:
     does) where it ends or begins a line.
     """
     tags = [(m.start(), m.end(), bool(m[1]), m[2].casefold()) for m in _TAG.finditer(text)]
+    # By name: a tag behind the last that closes its like is open, which need not be looked for.
+    closed = {name: number for number, (_, _, closes, name) in enumerate(tags) if closes}
     ranges: list[Range] = []
     at = 0
     while at < len(tags):
-        begin, end, closes, _ = tags[at]
+        begin, end, closes, name = tags[at]
         if closes:
             if _begins_line(text, begin) or _ends_line(text, end):
                 ranges = [(0, end)]
             at += 1
             continue
-        last = _closing(tags, at)
+        last = _closing(tags, at) if closed.get(name, -1) > at else None
         if last is not None:
             ranges.append((begin, tags[last][1]))
             at = last + 1
@@ -154,12 +156,16 @@ def _closing(tags: Sequence[tuple[int, int, bool, str]], opened: int) -> int | N
 
 
 def _begins_line(text: str, at: int) -> bool:
-    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+    # Character by character: of a line of a megabyte with tags all over no slice can be afforded.
+    while at and text[at - 1] != "\n" and text[at - 1].isspace():
+        at -= 1
+    return not at or text[at - 1] == "\n"
 
 
 def _ends_line(text: str, at: int) -> bool:
-    end = text.find("\n", at)
-    return not text[at : len(text) if end < 0 else end].strip()
+    while at < len(text) and text[at] != "\n" and text[at].isspace():
+        at += 1
+    return at == len(text) or text[at] == "\n"
 
 
 def _type_of(raw: bytes) -> object:

@@ -190,3 +190,21 @@ def test_what_others_say_of_the_tags_stays(role: pb.Role) -> None:
     message = pb.Message(role=role, parts=[_text("<think>is a tag</think>")])
     assert [part.text.text for part in said(message)] == ["<think>is a tag</think>"]
     assert not reasons(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("x<think>" * 60_000, "x<think>" * 60_000),
+        ("x</think>y" * 60_000, "x</think>y" * 60_000),
+        ("x<think>a</think>" * 60_000, "x" * 60_000),
+        ("x<think>" * 60_000 + "</think>y", "xy"),
+        ("x<think><thought>" * 60_000, "x<think><thought>" * 60_000),
+        ("x" + " " * 200_000 + "<think>y", "x" + " " * 200_000 + "<think>y"),
+    ],
+    ids=["open", "closed", "pairs", "nested", "two names", "spaces"],
+)
+@pytest.mark.timeout(30)
+def test_tags_all_over_a_long_line_are_read_once(text: str, left: str) -> None:
+    """Read again for every tag, each of these would take minutes."""
+    assert "".join(without_reasoning([text])) == left

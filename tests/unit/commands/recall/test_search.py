@@ -7,7 +7,8 @@ import pytest
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
 from contextengine_server.errors import BudgetSpent, SessionNotFound
 from contextengine_server.recall.query import Query
-from tests.unit.commands.house import S1, TENANT, Server, scope
+from tests.unit.commands.house import S1, TENANT, Rows, Server, scope
+from tests.unit.commands.sessions.test_damage import DAMAGE, again, damage, label
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
 
 
@@ -52,6 +53,23 @@ async def test_a_child_finds_what_its_grant_opens(filled: Server) -> None:
     small = (await prepare(filled, CHILD_2, fork=False, grant=Grant(tokens=1))).token
     with pytest.raises(BudgetSpent):
         await filled.recall.search.run(TENANT, CHILD_2, Query("zebra"), 0, small)
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+async def test_a_bad_row_beside_a_hit_is_a_gap(rows: Rows, how: str) -> None:
+    server = await Server(rows).open()
+    server.indexer.start()
+    await server.ingest("m1 a word of the zebra", "m2 a wild horse", "m3 word word word")
+    assert await found(server, "zebra") == ["m1"]
+    damage(rows, 2, how)
+    server = await again(rows, server)
+    for query in (Query("zebra"), Query("which zebra word", limit=1), Query("z.bra", regex=True)):
+        done = await server.recall.search.run(TENANT, S1, query, 0, "")
+        (hit,) = done.page.hits
+        assert hit.host_id == "m1"
+        assert hit.after is not None
+        assert label(2) in hit.after.snippet
+    await server.close()
 
 
 async def test_a_session_that_is_not_there(server: Server) -> None:
