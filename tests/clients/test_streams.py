@@ -161,13 +161,16 @@ def test_a_lease_is_kept_and_what_nobody_wants_is_not_answered(
 ) -> None:
     def script(requests: Requests) -> Replies:
         yield welcome(requests)
-        yield job("unwanted")
+        # A lease that is kept is of a job in hand: a job that is cancelled sooner may never begin.
+        yield job("unwanted", lease_s=1)
+        assert next(requests).keep_lease.job_id == "unwanted"
         yield t.AttachResponse(cancel=t.AttachResponse.Cancel(job_id="unwanted", reason="late"))
         yield job("kept", lease_s=1)
 
     asking = Asking(scripted, script)
     lend(alone, scripted, delay=1.6)
     asking.hears("hello")
+    assert asking.hears("keep_lease").keep_lease.job_id == "unwanted"
     kept = asking.hears("keep_lease").keep_lease
     assert (kept.job_id, kept.lease_id) == ("kept", "lease of kept")
     assert asking.hears("completion").completion == done("kept")
