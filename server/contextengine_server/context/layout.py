@@ -13,7 +13,7 @@ Range = tuple[int, int]
 
 
 def lay_out(
-    view: View, ranges: Iterable[Range], summaries: Sequence[Summary], reason: str = "kept"
+    view: View, ranges: Iterable[Range], summaries: Sequence[Summary], reason: str = ""
 ) -> tuple[Segment, ...]:
     """Segments in order: the ranges, merged with the steps that must stay, and the summaries where
     what they cover begins."""
@@ -36,7 +36,7 @@ def uncovered(view: View, behind: int = 0) -> list[Range]:
 def everything(view: View) -> tuple[Segment, ...]:
     """The whole view: summaries in place of what they cover."""
     if not view.summaries:
-        return (Keep(0, view.steps - 1, "kept"),) if view.steps else ()
+        return (Keep(0, view.steps - 1),) if view.steps else ()
     return lay_out(view, uncovered(view), view.summaries)
 
 

@@ -17,7 +17,8 @@ class Keep(msgspec.Struct, frozen=True):
 
     first: int
     last: int
-    reason: str
+    reason: str = ""
+    """Why, in words, for Explain; empty: there is room for them."""
 
 
 class Summarized(msgspec.Struct, frozen=True):
@@ -25,6 +26,7 @@ class Summarized(msgspec.Struct, frozen=True):
 
     summary: Summary
     reason: str = "covered"
+    """Why what it covers is not shown itself, in words, for Explain."""
 
 
 class Reshaped(msgspec.Struct, frozen=True, eq=False):
@@ -34,6 +36,7 @@ class Reshaped(msgspec.Struct, frozen=True, eq=False):
     first: int
     last: int
     reason: str
+    """Why, in words, for Explain."""
     slots: dict[int, Slot] = {}
 
 

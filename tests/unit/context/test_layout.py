@@ -40,8 +40,8 @@ def test_ranges_that_meet_are_one() -> None:
 def test_a_range_says_why_it_is_shown() -> None:
     view = session().view
     assert lay_out(view, [(7, 9)], (), "because") == (Keep(7, 9, "because"),)
-    assert lay_out(view, [(7, 9)], ()) == (Keep(7, 9, "kept"),)
-    assert everything(view) == (Keep(0, 9, "kept"),)
+    assert lay_out(view, [(7, 9)], ()) == (Keep(7, 9),)
+    assert everything(view) == (Keep(0, 9),)
     assert everything(trial_of([]).view) == ()
 
 

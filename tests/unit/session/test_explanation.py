@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Form
-from contextengine_server.context.plan import segment_slots
+from contextengine_server.context.plan import (
+    Declared,
+    Keep,
+    Plan,
+    Reshaped,
+    Summarized,
+    segment_slots,
+)
+from contextengine_server.context.view import View
+from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.registration import Registration
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
@@ -110,6 +122,42 @@ async def test_a_summary_that_is_evicted_is_named(server: Server) -> None:
     (first,) = {one.summary_id for one in decided.values() if one.entry.sequence == 1}
     assert told(decided[1]) == (Kind.EVICTED, f"its summary {first} was evicted")
     assert first == view.summaries[0].id
+
+
+class Reasoned(DagEngine):
+    """Shows all there is: its first message in another form, summaries, and the rest as it is."""
+
+    id = "reasoned"
+
+    def __init__(self, options: DagOptions) -> None:
+        super().__init__(options)
+        self.declared = Declared(1, frozenset({Form.PLACEHOLDER}))
+
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+        if view.summaries:
+            (summary,) = view.summaries
+            rest = Keep(summary.last_step + 1, view.steps - 1, "it may matter")
+            return Plan((Summarized(summary, "told in short"), rest))
+        (slot,) = view.atom(0).slots
+        masked = Reshaped(0, 0, "seen often", {1: replace(slot, form=Form.PLACEHOLDER)})
+        return Plan((masked, Keep(1, view.steps - 1, "it may matter")), forms="one")
+
+
+async def test_an_engine_says_why_in_words(serve: Serve) -> None:
+    """Its reason stands wherever no law decides."""
+    engine = Registration("reasoned", DagOptions, Reasoned, "plugin:test")
+    server = await serve(engines=[engine])
+    await server.engines.assign.run(scope(), "reasoned", {}, clear=False)
+    await server.talk(1, 8)
+    decided = await explained(server)
+    assert told(decided[1]) == (Kind.MASKED, "seen often")
+    assert told(decided[2]) == (Kind.KEPT, "it may matter")
+    assert told(decided[16]) == (Kind.KEPT, "law tail")
+    await server.compact()
+    assert (await server.state()).compactions
+    decided = await explained(server)
+    assert told(decided[1]) == (Kind.SUMMARIZED, "told in short")
+    assert told(decided[14]) == (Kind.KEPT, "it may matter")
 
 
 async def test_what_answers_nothing_is_dropped(server: Server) -> None:

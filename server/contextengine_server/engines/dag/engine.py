@@ -47,7 +47,7 @@ class DagEngine(BaseEngine[DagOptions]):
         """All of it where it fits; else see `dag.plan`."""
         plain = view.atoms and not (view.large or view.summaries or view.evictions.front)
         if plain and view.total <= cell - reserved:
-            return Plan((Keep(0, view.base + len(view.atoms) - 1, "kept"),))
+            return Plan((Keep(0, view.base + len(view.atoms) - 1),))
         return plan(view, cell, reserved, self.options.fresh_tail_turns)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:

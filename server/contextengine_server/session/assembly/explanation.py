@@ -9,7 +9,7 @@ import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
-from contextengine_server.context.plan import Reshaped, Summarized
+from contextengine_server.context.plan import Keep, Reshaped, Summarized
 from contextengine_server.session.assembly.assembly import Assembly
 
 
@@ -68,28 +68,34 @@ def explain(assembly: Assembly) -> list[Decision]:
             if covering is None:
                 decide(Decision(entry, Kind.EVICTED, plan.rule or "law budget"))
             elif covering.id in summaries:
-                decide(Decision(entry, Kind.SUMMARIZED, "covered", summary_id=covering.id))
+                why = summaries[covering.id].reason
+                decide(Decision(entry, Kind.SUMMARIZED, why, summary_id=covering.id))
             else:
                 rule = f"its summary {covering.id} was evicted"
                 decide(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
     return [decided[sequence] for sequence in sorted(decided)]
 
 
-def _shown(assembly: Assembly) -> tuple[dict[int, tuple[int, Slot]], set[str]]:
-    """The messages shown, by sequence, with their place in the list; and the summaries shown."""
-    shown: dict[int, tuple[int, Slot]] = {}
-    summaries: set[str] = set()
+def _shown(
+    assembly: Assembly,
+) -> tuple[dict[int, tuple[int, Slot, str]], dict[str, Summarized]]:
+    """The messages shown, by sequence, with their place in the list and the engine's reason; and
+    the summaries shown, by id."""
+    shown: dict[int, tuple[int, Slot, str]] = {}
+    summaries: dict[str, Summarized] = {}
     index = 0
     for segment in assembly.plan.segments:
         if isinstance(segment, Summarized):
-            summaries.add(segment.summary.id)
+            summaries[segment.summary.id] = segment
             index += 1
             continue
         other = segment.slots if isinstance(segment, Reshaped) else {}
         for step in range(segment.first, segment.last + 1):
             for slot in assembly.view.atom(step).slots:
                 if not slot.synthetic:
-                    shown.setdefault(slot.sequence, (index, other.get(slot.sequence, slot)))
+                    said = isinstance(segment, Keep) or slot.sequence in other
+                    why = segment.reason if said else ""
+                    shown.setdefault(slot.sequence, (index, other.get(slot.sequence, slot), why))
                 index += 1
     return shown, summaries
 
@@ -97,9 +103,13 @@ def _shown(assembly: Assembly) -> tuple[dict[int, tuple[int, Slot]], set[str]]:
 _KINDS = {Form.PLACEHOLDER: Kind.MASKED, Form.HEAD_TAIL: Kind.BOUNDED}
 
 
-def _kept(assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot) -> Decision:
+def _kept(
+    assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot, why: str
+) -> Decision:
+    """The decision about a message that is shown; `why`: what the engine says of it, which stands
+    where no law asks for it."""
     view = assembly.view
-    kind, rule = _KINDS.get(slot.form, Kind.KEPT), "within the budget"
+    kind, rule = _KINDS.get(slot.form, Kind.KEPT), why or "within the budget"
     if kind is Kind.KEPT:
         if atom.leading:
             kind, rule = Kind.PINNED, "leads the session"
@@ -114,7 +124,7 @@ def _kept(assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot) 
         elif slot.form is Form.SOME_PARTS:
             rule += "; parts that answer no open call are left out"
     elif kind is Kind.BOUNDED:
-        rule = "over its cap: head and tail"
+        rule = why or "over its cap: head and tail"
     synthetic = sum(1 for s in atom.slots if s.synthetic) if entry.traits.calls else 0
     return Decision(
         entry, kind, rule, slot.tokens, item_index=index, synthetic_count=synthetic, form=slot.form
