@@ -38,6 +38,13 @@ class Form(IntEnum):
     NOTE = 6
 
 
+HASH_BYTES = 16
+"""The length of a hash, of a message's content as of a whole list."""
+
+NO_RESULT = "No result was recorded for this tool call."
+"""The text of the result that is made up for a call without one, an error
+(docs/semantics.md#calls-and-results)."""
+
 MIN_CAP_CHARS = 12_000
 """No cap on a message's texts is lower, whatever the budget (see `engines.bounds.cap_chars`)."""
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from operator import attrgetter
 
-from contextengine_server.context.message import Slot
+from contextengine_server.context.message import HASH_BYTES, Slot
 from contextengine_server.context.plan import (
     Keep,
     Plan,
@@ -30,7 +30,6 @@ MAX_PREFIXES = 4
 
 
 SEED = b"contextengine"
-HASH_BYTES = 16
 _FRAME, _HASH, _TOKENS = attrgetter("frame"), attrgetter("hash"), attrgetter("tokens")
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from .model import File, Image, Opaque, Part
 from .text import sha256
 
-NO_RESULT = "No result was recorded for this tool call."
-"""What a call without a result is answered with, as an error."""
-
 
 def size_and_hash(part: Image | File) -> tuple[int, str]:
     """Bytes and digest of a medium; 0 and empty where only its address is known."""

@@ -16,6 +16,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.context.message import NO_RESULT
+
 from .call_ids import CallIdFormat
 from .model import (
     ChatRole,
@@ -29,7 +31,6 @@ from .model import (
     ToolResult,
     text_of,
 )
-from .placeholders import NO_RESULT
 
 Lost = tuple[str, str]
 """What a form cannot say of a message, and the rule."""

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from operator import attrgetter, methodcaller
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.message import Traits
+from contextengine_server.context.message import HASH_BYTES, Traits
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
@@ -22,7 +22,6 @@ _KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
 _TEXT = frozenset({"text"})
 _SAID = frozenset({"text", "image", "file"})
 """Kinds of parts that neither call a tool nor answer one, nor are reasoning."""
-HASH_BYTES = 16
 
 
 @dataclass(slots=True)

@@ -16,18 +16,22 @@ import msgspec
 
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.message import MIN_CAP_CHARS, Entry, Form, Slot
+from contextengine_server.context.message import (
+    HASH_BYTES,
+    MIN_CAP_CHARS,
+    NO_RESULT,
+    Entry,
+    Form,
+    Slot,
+)
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.context.view import Summary
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
 from .bounded import Bounded, cut_texts, may_be_bounded
-from .message import HASH_BYTES, OWN_PREFIX, content_hash, countable, outward, texts_of
+from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
 from .privacy import spoken_parts
-
-NO_RESULT = "No result was recorded for this tool call."
-"""What an abandoned call is answered with, as an error (docs/semantics.md#calls-and-results)."""
 
 MAX_NAMED = 128
 """Characters of a call's id or a tool's name that a note repeats."""

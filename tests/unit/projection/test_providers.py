@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from contextengine_server.context.message import NO_RESULT
 from contextengine_server.projection.gemini.renderer import STAND_IN
 from contextengine_server.projection.model import (
     ChatRole,
@@ -27,9 +28,7 @@ from contextengine_server.projection.model import (
     Text,
     ToolResult,
 )
-from contextengine_server.projection.placeholders import NO_RESULT
 from contextengine_server.projection.provider import OPENER
-from contextengine_server.wire import slots
 from tests.unit.projection.histories import (
     CLAUDE,
     MODELS,
@@ -342,8 +341,3 @@ def test_what_a_vendor_added_says_nothing_else_of_what_is_said(target):
             )
         ]
         assert judged(target, body_of(target, rendered(target, items))) == []
-
-
-def test_an_abandoned_call_is_answered_alike_in_every_form() -> None:
-    """Projections import nothing of ours, so the words stand twice."""
-    assert NO_RESULT == slots.NO_RESULT

@@ -12,9 +12,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from contextengine_server.context.message import NO_RESULT
+
 from ..call_ids import PLAIN, CallIds
 from ..model import Loss
-from ..placeholders import NO_RESULT
 from ..text import sha256
 from .jsonl import looks_contextual
 from .records import Record, line
