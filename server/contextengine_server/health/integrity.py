@@ -19,7 +19,6 @@ from google.protobuf.message import DecodeError
 from msgspec import structs
 from msgspec.structs import replace
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, LostRace
 from contextengine_server.health.summaries import quotes_reasoning, stand_ins
@@ -34,7 +33,7 @@ from contextengine_server.session.state import SessionState, facts_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
 from contextengine_server.telemetry.events import Events
-from contextengine_server.wire.message import content_hash
+from contextengine_server.wire.damage import readable
 
 EVENT = "context:integrity"
 _AT_ONCE = 256
@@ -267,14 +266,7 @@ def _strays(count: int) -> Iterator[Issue]:
 
 
 def _changed(rows: Sequence[MessageRow]) -> list[int]:
-    return [row.sequence for row in rows if _hash_of(row) != row.content_hash]
-
-
-def _hash_of(row: MessageRow) -> bytes:
-    try:
-        return content_hash(pb.Message.FromString(row.body))
-    except DecodeError:
-        return b""
+    return [row.sequence for row in rows if readable(row) is None]
 
 
 def _summaries(

@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from google.protobuf.message import DecodeError
-
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.store.rows import MessageRow, SummaryRow
 from contextengine_server.summarize.extractive.summarizer import NAME as EXTRACTIVE
+from contextengine_server.wire.damage import readable
 from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.privacy import said
 
@@ -44,9 +43,8 @@ def quotes_reasoning(row: SummaryRow, messages: Sequence[MessageRow]) -> bool:
     hidden: list[str] = []
     openly: list[str] = []
     for one in messages:
-        try:
-            message = pb.Message.FromString(one.body)
-        except DecodeError:
+        message = readable(one)
+        if message is None:
             continue
         spoken, everything = _texts(said(message)), _texts(message.parts)
         openly.append(_plain(" ".join(spoken)))

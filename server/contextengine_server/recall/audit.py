@@ -6,14 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from google.protobuf.message import DecodeError
-
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, DocumentKind, Match, SearchSpan
 
-from .texts import passages_of, searched_text
+from .texts import indexed_passages, passages_of
 
 _AT_ONCE = 64
 """Messages that are compared at once."""
@@ -43,13 +41,5 @@ async def stale_passages(store: Store, scope: Scope) -> int:
 
 def _differing(rows: Sequence[MessageRow], indexed: Sequence[Match]) -> int:
     known = {match.place: match.text for match in indexed}
-    return sum(known.get(row.sequence) != _first(row) for row in rows)
-
-
-def _first(row: MessageRow) -> str | None:
-    """The first passage of a message; None where it has none."""
-    try:
-        text = searched_text(row.body)
-    except DecodeError:
-        return None
-    return passages_of(text)[0] if text.strip() else None
+    first = {row.sequence: next(iter(indexed_passages(row)), None) for row in rows}
+    return sum(known.get(sequence) != passage for sequence, passage in first.items())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import RowNotFound
 from contextengine_server.store.rows import MessageRow
-from contextengine_server.wire.damage import gap, readable
+from contextengine_server.wire.damage import message_of
 from contextengine_server.wire.message import outward
 
 from .archive import Archive
@@ -71,11 +70,6 @@ async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIt
                 late[member.sequence] = member
     if late:
         yield [(one.link.scope, member) for _, member in sorted(late.items())]
-
-
-def message_of(row: MessageRow) -> pb.Message:
-    """A stored message, or the gap in its place."""
-    return readable(row) or gap(row)
 
 
 def _await_results(waiting: Waiting, row: MessageRow) -> None:

@@ -24,7 +24,7 @@ from .coverage import children_of, covered, summary_of
 from .lineage import Lineage, SummaryAt, lineage_of, rows_between
 from .pages import digest_of, numbers_in, token_of
 from .snippets import Redact
-from .texts import text_of_body
+from .texts import text_of_row
 
 DEFAULT_TOKENS = 4_000
 """What a page holds where nothing is said: the default of maxExpandTokens."""
@@ -218,7 +218,7 @@ async def _cut(archive: Archive, one: Brought, start: int, room: int) -> Brought
     """As much of a long message or summary as there is room for, from a character on."""
     text = one.summary.text if one.summary is not None else ""
     if one.message is not None:
-        text = await asyncio.to_thread(text_of_body, one.message.body)
+        text = await asyncio.to_thread(text_of_row, one.message)
     size = room * _CHARS_A_TOKEN
     while True:
         piece = Piece(_whole_words(text, start, start + size), start, len(text))

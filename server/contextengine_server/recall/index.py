@@ -14,7 +14,6 @@ from contextlib import suppress
 from time import perf_counter
 
 import structlog
-from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
@@ -23,7 +22,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
 
-from .texts import passages_of, searched_text
+from .texts import indexed_passages, passages_of
 
 BATCH_CHARS = 16_000
 """What is indexed by one write: 2 to 5 ms of the writer's time."""
@@ -241,18 +240,8 @@ class Indexer:
         if self._long is not None and self._long[:2] == (scope, row.sequence):
             return self._long[2]
         if len(row.body) > _LARGE:
-            passages = await asyncio.to_thread(_passages, row)
+            passages = await asyncio.to_thread(indexed_passages, row)
             self._long = scope, row.sequence, passages
         else:
-            passages, self._long = _passages(row), None
+            passages, self._long = indexed_passages(row), None
         return passages
-
-
-def _passages(row: MessageRow) -> list[str]:
-    """The passages of a stored message; none where nothing can be read."""
-    try:
-        text = searched_text(row.body)
-    except DecodeError:
-        log.warning("a stored message cannot be read for search", sequence=row.sequence)
-        return []
-    return passages_of(text) if text.strip() else []

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from contextengine_server.store.rows import SessionHead, SummaryRow
+from contextengine_server.wire.damage import message_of
 
 from .archive import Archive
-from .coverage import children_of, covered, message_of, required_summary
+from .coverage import children_of, covered, required_summary
 from .lineage import lineage_of
 from .texts import role_name
 

@@ -18,7 +18,7 @@ from contextengine_server.store.search import Match, SearchSpan
 
 from .archive import Archive
 from .patterns import Pattern
-from .texts import cuts, row_text
+from .texts import cuts, searched_text
 
 _AT_ONCE = 256
 
@@ -87,7 +87,7 @@ async def rows_of(archive: Archive, span: SearchSpan, first: int, last: int) -> 
 
 
 def _texts(rows: Sequence[MessageRow]) -> list[str]:
-    return [row_text(row) for row in rows]
+    return [searched_text(row) for row in rows]
 
 
 def chosen(row: MessageRow, span: SearchSpan) -> bool:

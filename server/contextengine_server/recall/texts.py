@@ -15,7 +15,7 @@ import orjson
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import MAX_PARTS
-from contextengine_server.wire.damage import gap, readable
+from contextengine_server.wire.damage import message_of, readable
 from contextengine_server.wire.privacy import said
 
 PASSAGE_CHARS = 8_000
@@ -34,20 +34,23 @@ def text_of(message: pb.Message) -> str:
     return _carried("\n".join(filter(None, _lines(said(message)))))
 
 
-def text_of_body(body: bytes) -> str:
-    """The same of an encoded message."""
-    return text_of(pb.Message.FromString(body))
-
-
-def searched_text(body: bytes) -> str:
-    """The text of an encoded message as it is searched: with the name of who speaks, which is what
-    a conversation between people is asked by."""
-    return _searched(pb.Message.FromString(body))
-
-
-def row_text(row: MessageRow) -> str:
+def text_of_row(row: MessageRow) -> str:
     """The same of a stored row; of one that cannot be read what stands for it."""
-    return _searched(readable(row) or gap(row))
+    return text_of(message_of(row))
+
+
+def searched_text(row: MessageRow) -> str:
+    """The text of a stored row as it is searched: with the name of who speaks, which is what a
+    conversation between people is asked by."""
+    return _searched(message_of(row))
+
+
+def indexed_passages(row: MessageRow) -> list[str]:
+    """The passages of a stored row that the index holds: none where nothing is said, or the row is
+    not what its hash names."""
+    message = readable(row)
+    text = "" if message is None else _searched(message)
+    return passages_of(text) if text.strip() else []
 
 
 def _searched(message: pb.Message) -> str:

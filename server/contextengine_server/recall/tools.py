@@ -26,7 +26,7 @@ from .expansion import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
 from .inspection import inspect
 from .query import DEFAULT_LIMIT, Hit, Query
 from .search import MAX_QUERY_BYTES, indexed, search
-from .texts import ROLES, role_name, text_of_body
+from .texts import ROLES, role_name, text_of_row
 
 MAX_HITS = 30
 """The most hits of one ctx_search, as in Comis's tool of that name (docs/dag.md). More are clamped,
@@ -308,7 +308,7 @@ def _brought(one: Brought, redact: Callable[[str], str]) -> dict[str, Any]:
             "role": role_name(row.role),
             **_time(row.time_ms),
         }
-        text = text_of_body(row.body) if one.piece is None else ""
+        text = text_of_row(row) if one.piece is None else ""
     return {**said, "text": fenced(redact(text)) if one.piece is None else one.piece.shown(redact)}
 
 

@@ -12,7 +12,7 @@ from contextengine_server.store.search import Match, SearchSpan
 from .archive import Archive
 from .scan import chosen, match_of, rows_of
 from .snippets import beginning
-from .texts import row_text
+from .texts import searched_text
 
 TURN_CHARS = 240
 """How much of a neighbouring turn is shown beside a hit."""
@@ -32,7 +32,7 @@ async def row_at(archive: Archive, spans: Sequence[SearchSpan], place: int) -> M
     span = next(span for span in spans if span.first <= place <= span.last)
     for row in await rows_of(archive, span, place, place):
         if chosen(row, span):
-            return match_of(span, row, await asyncio.to_thread(row_text, row))
+            return match_of(span, row, await asyncio.to_thread(searched_text, row))
     return None
 
 
@@ -50,7 +50,7 @@ async def turns_beside(
             row.sequence: RecalledTurn(
                 row.sequence,
                 row.role,
-                beginning(row_text(row), archive.redact, TURN_CHARS),
+                beginning(searched_text(row), archive.redact, TURN_CHARS),
             )
             for row in beside
         }

@@ -21,6 +21,11 @@ def readable(row: MessageRow) -> pb.Message | None:
     return message if content_hash(message) == row.content_hash else None
 
 
+def message_of(row: MessageRow) -> pb.Message:
+    """The stored message, or the gap in its place."""
+    return readable(row) or gap(row)
+
+
 def gap(row: MessageRow) -> pb.Message:
     """What stands for a message that cannot be read: it says what is missing, and why.
 

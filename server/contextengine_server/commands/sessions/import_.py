@@ -80,4 +80,5 @@ class Import(msgspec.Struct, frozen=True):
             if entry.damaged
         ]
         if damaged and await self.store.mend(session.scope, damaged):
+            await self.store.index.renew(session.scope)
             await self.sessions.reload(session, session.head, session.reach)

@@ -14,7 +14,8 @@ from contextengine_server.errors import (
 )
 from contextengine_server.recall.expansion import Wanted
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import S1, TENANT, Server
+from tests.unit.commands.house import S1, TENANT, Rows, Server, long
+from tests.unit.commands.sessions.test_damage import DAMAGE, damage, label
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
 
 
@@ -59,6 +60,18 @@ async def test_a_token_opens_what_it_was_made_for(server: Server) -> None:
     server.clock.advance(1)
     with pytest.raises(PermissionDenied):
         await server.recall.expand.run(TENANT, child, wanted, token)
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+async def test_a_piece_of_a_bad_row_is_a_piece_of_what_stands_for_it(rows: Rows, how: str) -> None:
+    server = await Server(rows).open()
+    await server.ingest("m1 " + long("w", 10_000))
+    damage(rows, 1, how)
+    wanted = Wanted(sequences=(1,), max_tokens=100)
+    (brought,) = (await server.recall.expand.run(TENANT, S1, wanted, "")).items
+    assert brought.piece is not None
+    assert brought.piece.text == label(1)
+    await server.close()
 
 
 async def test_what_is_not_there(server: Server) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
+from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import BudgetSpent, SessionNotFound
+from contextengine_server.recall.audit import stale_passages
 from contextengine_server.recall.query import Query
-from tests.unit.commands.house import S1, TENANT, Rows, Server, scope
+from tests.unit.commands.house import S1, TENANT, Rows, Server, scope, spoken
 from tests.unit.commands.sessions.test_damage import DAMAGE, again, damage, label
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
 
@@ -69,6 +71,36 @@ async def test_a_bad_row_beside_a_hit_is_a_gap(rows: Rows, how: str) -> None:
         assert hit.host_id == "m1"
         assert hit.after is not None
         assert label(2) in hit.after.snippet
+    await server.close()
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+async def test_what_a_bad_row_holds_is_not_found_until_it_is_mended(rows: Rows, how: str) -> None:
+    said = spoken("m1 the zebra", "m2 a white owl", "m3 a horse")
+    server = await Server(rows).open()
+    await server.context.ingest.run(TENANT, S1, said, None)
+    damage(rows, 2, how)
+    server = await again(rows, server)
+    server.indexer.start()
+    assert await found(server, "white owl") == []
+    assert await found(server, "horse") == ["m3"]
+    assert await stale_passages(server.store, scope()) == 0
+    await server.sessions.import_.run(
+        TENANT, S1, Introduction(), spoken("m1 the zebra", "m2 a white owl", "m3 a horse")
+    )
+    assert await found(server, "white owl") == ["m2"]
+    await server.close()
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+async def test_what_the_index_holds_of_a_row_that_went_bad_is_stale(rows: Rows, how: str) -> None:
+    server = await Server(rows).open()
+    server.indexer.start()
+    await server.ingest("m1 the zebra", "m2 a white owl")
+    assert await found(server, "white owl") == ["m2"]
+    assert await stale_passages(server.store, scope()) == 0
+    damage(rows, 2, how)
+    assert await stale_passages(server.store, scope()) == 1
     await server.close()
 
 
