@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient, SessionRef
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from contextengine.types import ExportResponse, ImportRequest, ImportResponse, Message
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedTranscript:
+class ImportedTranscript(msgspec.Struct, frozen=True):
     """What became of a session of a file."""
 
     session_id: str

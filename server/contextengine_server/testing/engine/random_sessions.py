@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -29,8 +30,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RandomEvent:
+class RandomEvent(msgspec.Struct, frozen=True):
     """What happens next."""
 
     kind: str

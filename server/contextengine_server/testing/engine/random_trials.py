@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from hypothesis import strategies as st
 
 from contextengine_server.context.atom import Atom
@@ -36,8 +36,7 @@ def compacted(draw: st.DrawFn) -> Trial:
     return one
 
 
-@dataclass(frozen=True)
-class Happening:
+class Happening(msgspec.Struct, frozen=True):
     """A few messages, then perhaps a summary: of the engine's, or of a host's over a range in
     tenths of what there is."""
 

@@ -21,11 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from contextengine_proto.v1 import message_pb2 as pb
 
 
-@dataclass(frozen=True, repr=False)
-class ViewRow:
+class ViewRow(msgspec.Struct, frozen=True):
     """A stored message that is in the view."""
 
     sequence: int
@@ -47,8 +48,7 @@ class ViewRow:
         printer.text(repr(self))
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """A summary of depth 0: what it covers and since when."""
 
     first_sequence: int
@@ -58,8 +58,7 @@ class Leaf:
     """The revision that took it back; 0: it is live."""
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """One item that the view must show."""
 
     kind: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from contextengine_proto.v1 import message_pb2 as pb
 
@@ -13,8 +14,7 @@ HEADER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Covering:
+class Covering(msgspec.Struct, frozen=True):
     """A live top-level summary, by its row."""
 
     id: str
