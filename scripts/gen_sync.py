@@ -3,7 +3,7 @@ there is current.
 
 unasync takes `async` and `await` away and knows Python's own names; ours and the few sentences
 that hold for one of both clients alone are listed here. How a model is lent differs in more than
-that, since threads and tasks are stopped in other ways: `lending.py` is written by hand.
+that, since threads and tasks are stopped in other ways: `runtime.py` is written by hand.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("clients/python/contextengine")
 MODULES = {
     "aio": "client",
-    "aio_lending": "lending",
+    "aio_runtime": "runtime",
     "aio_session": "session",
     "aio_transport": "transport",
 }
 """A module of the asyncio client and the one that blocks in its place."""
-BY_HAND = {"aio_lending"}
+BY_HAND = {"aio_runtime"}
 CLASSES = {
     "AsyncClient": "Client",
     "AsyncConnection": "BlockingConnection",

@@ -20,8 +20,8 @@ from .client import Client
 from .deltas import Assembly, DeltaMismatch
 from .errors import ContextEngineError
 from .ids import new_id, with_ids
-from .lending import Lending
 from .messages import assistant, system, text_of, tool_call, tool_result, user
+from .runtime import Lending
 from .session import Session
 from .transport import Stream
 from .types import Message, SessionRef

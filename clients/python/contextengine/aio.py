@@ -7,7 +7,7 @@ from typing import Unpack
 
 from . import calls, fields
 from . import types as t
-from .aio_lending import AsyncRuntime
+from .aio_runtime import AsyncRuntime
 from .aio_session import AsyncSession
 from .aio_transport import AsyncConnection, AsyncStream
 from .refs import session_ref

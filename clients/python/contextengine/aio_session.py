@@ -16,7 +16,7 @@ from .attempts import Attempts
 from .calls import Call
 from .deltas import Assembly
 from .errors import ContextEngineError
-from .keeping import Keeper, Writing, as_after_turn, new_messages, projected
+from .outage import Keeper, Writing, as_after_turn, new_messages, projected
 from .refs import watchable
 from .requests import build
 

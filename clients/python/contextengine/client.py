@@ -8,9 +8,9 @@ from typing import Unpack
 
 from . import calls, fields
 from . import types as t
-from .lending import Runtime
 from .refs import session_ref
 from .requests import import_requests
+from .runtime import Runtime
 from .session import Session
 from .transport import BlockingConnection, Stream
 

@@ -1,5 +1,5 @@
 """Lending a model to the server as a coroutine: jobs in, completions out, over as many streams as
-it takes. `lending` has the same for threads."""
+it takes. `runtime` has the same for threads."""
 
 from __future__ import annotations
 

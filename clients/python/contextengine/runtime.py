@@ -1,5 +1,5 @@
 """Lending a model to the server in a thread: jobs in, completions out, over as many streams as it
-takes. `aio_lending` has the same for asyncio, where tasks take the place of threads."""
+takes. `aio_runtime` has the same for asyncio, where tasks take the place of threads."""
 
 from __future__ import annotations
 
