@@ -4,17 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net"
-	"sort"
 	"strings"
 	"time"
 )
 
 const (
-	quick = 15 * time.Second
-	long  = 60 * time.Second
-	slow  = 600 * time.Second
-	// maxAttempts is how often a call is sent at most; gRPC itself allows no more than five.
-	maxAttempts = 4
+	quick       = 15 * time.Second
+	long        = 60 * time.Second
+	slow        = 600 * time.Second
 	packageName = "contextengine.v1."
 )
 
@@ -35,23 +32,23 @@ var methods = map[string]time.Duration{
 	"Projection.Project": long, "Runtime.Attach": 0,
 }
 
-// sentOnce are those that gRPC may not send again: a tool may do anything, and a conversation cannot be repeated.
+// sentOnce are those that are not sent again on UNAVAILABLE: a tool may do anything, and a conversation cannot be repeated.
 var sentOnce = map[string]bool{"ContextEngine.CallTool": true, "Runtime.Attach": true}
 
-// serviceConfig is gRPC's: what is safe to send twice is sent again on UNAVAILABLE.
+// streamed are those that gRPC itself opens again; it allows no more than five attempts.
+var streamed = []string{"Sessions.Export", "Sessions.Import", "Sessions.Watch"}
+
+// serviceConfig is gRPC's: a stream that is safe to open twice is opened again on UNAVAILABLE.
 func serviceConfig() string {
 	type name struct {
 		Service string `json:"service"`
 		Method  string `json:"method"`
 	}
 	var names []name
-	for method := range methods {
-		if !sentOnce[method] {
-			service, rpc, _ := strings.Cut(method, ".")
-			names = append(names, name{packageName + service, rpc})
-		}
+	for _, method := range streamed {
+		service, rpc, _ := strings.Cut(method, ".")
+		names = append(names, name{packageName + service, rpc})
 	}
-	sort.Slice(names, func(i, j int) bool { return names[i].Service+names[i].Method < names[j].Service+names[j].Method })
 	config, err := json.Marshal(map[string]any{"methodConfig": []any{map[string]any{
 		"name": names,
 		"retryPolicy": map[string]any{

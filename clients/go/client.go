@@ -3,6 +3,7 @@ package contextengine
 import (
 	"crypto/tls"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
@@ -20,6 +21,8 @@ const (
 	DefaultMaxMessageBytes = 64 << 20
 	// DefaultKeepalive is longer than the five minutes within which a gRPC server without settings takes one ping.
 	DefaultKeepalive = 310 * time.Second
+	// DefaultRetryFor is longer than a rolling restart takes.
+	DefaultRetryFor = 10 * time.Second
 )
 
 type settings struct {
@@ -30,6 +33,7 @@ type settings struct {
 	metadata          func() map[string]string
 	maxMessageBytes   int
 	keepalive         time.Duration
+	retryFor          time.Duration
 	noFallback        bool
 	maxQueuedMessages int
 	maxQueuedBytes    int
@@ -72,6 +76,10 @@ func WithMaxMessageBytes(limit int) Option { return func(s *settings) { s.maxMes
 // WithKeepalive sets the time between pings on an idle connection.
 func WithKeepalive(every time.Duration) Option { return func(s *settings) { s.keepalive = every } }
 
+// WithRetryFor sets how long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline.
+// 0: it is not.
+func WithRetryFor(patience time.Duration) Option { return func(s *settings) { s.retryFor = patience } }
+
 // WithoutFallback makes session handles fail while the service is away.
 func WithoutFallback() Option { return func(s *settings) { s.noFallback = true } }
 
@@ -108,6 +116,8 @@ type Client struct {
 	settings settings
 	conn     *grpc.ClientConn
 	queue    *queue
+	// knownAway: the last call asked for the service as long as it may, in vain.
+	knownAway atomic.Bool
 }
 
 // New makes a client. It connects at the first call.
@@ -115,6 +125,7 @@ func New(target string, options ...Option) (*Client, error) {
 	s := settings{
 		maxMessageBytes:   DefaultMaxMessageBytes,
 		keepalive:         DefaultKeepalive,
+		retryFor:          DefaultRetryFor,
 		maxQueuedMessages: maxQueuedMessages,
 		maxQueuedBytes:    maxQueuedBytes,
 	}
@@ -125,6 +136,9 @@ func New(target string, options ...Option) (*Client, error) {
 		if _, known := methods[name]; !known {
 			return nil, fmt.Errorf("contextengine: timeouts: unknown rpc %s", name)
 		}
+	}
+	if s.retryFor < 0 {
+		return nil, fmt.Errorf("contextengine: retryFor is %s: it must be 0 or above", s.retryFor)
 	}
 	if s.token != "" && s.credentials == nil && !s.insecure && !isLoopback(target) {
 		return nil, fmt.Errorf("contextengine: the token would travel unencrypted to %s: "+

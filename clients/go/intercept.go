@@ -26,10 +26,15 @@ func (c *Client) unary(
 	ctx, cancel := c.deadline(ctx, nameOf(method))
 	defer cancel()
 	ready := withIDs(request)
-	for failures := 1; ; failures++ {
+	made := attempts{began: time.Now(), knownAway: c.knownAway.Load()}
+	if !sentOnce[nameOf(method)] {
+		made.retryFor = c.settings.retryFor
+	}
+	for {
 		err := c.refine(invoke(c.outgoing(ctx), method, ready, reply, conn, options...), ready)
-		pause, again := pauseAfter(ctx, err, failures)
+		pause, again := made.pause(ctx, err)
 		if !again {
+			c.knownAway.Store(made.knownAway)
 			return err
 		}
 		select {
@@ -38,23 +43,6 @@ func (c *Client) unary(
 			return err
 		}
 	}
-}
-
-// pauseAfter is how long to wait before a call is sent again that the service refused without doing anything.
-func pauseAfter(ctx context.Context, err error, failures int) (time.Duration, bool) {
-	var found *Error
-	if !errors.As(err, &found) || failures >= maxAttempts {
-		return 0, false
-	}
-	if found.Reason != ErrOverloaded.Reason && found.Reason != ErrLostRace.Reason {
-		return 0, false
-	}
-	pause := 100 * time.Millisecond << (failures - 1)
-	if found.RetryAfter != nil {
-		pause = *found.RetryAfter
-	}
-	end, has := ctx.Deadline()
-	return pause, !has || time.Now().Add(pause).Before(end)
 }
 
 // stream gives every stream its deadline, its metadata and typed errors.

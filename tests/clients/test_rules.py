@@ -4,6 +4,8 @@ deadlines."""
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -14,6 +16,7 @@ from google.rpc import error_details_pb2
 from contextengine import types as t
 from contextengine.calls import AFTER_TURN, ASSEMBLE, CALL_TOOL, EXPORT, GET_STATUS, IMPORT
 from tests.clients.drivers import Driver, Json, Refused, written
+from tests.soak.killing import free_port
 from tests.unit.client.conftest import Server
 from tests.unit.client.test_errors import failing, info
 
@@ -60,6 +63,78 @@ def test_streams_are_opened_again(
         assert [len(requests) for requests in scripted.requests] == [3] * ATTEMPTS
 
 
+def status_of(driver: Driver) -> t.GetStatusResponse:
+    request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
+    return driver.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
+
+
+def test_a_restart_of_some_seconds_fails_no_call(
+    alone: Driver, scripted: Server, session: Json
+) -> None:
+    """What drains answers UNAVAILABLE for as long as it lives."""
+    until = time.monotonic() + 3
+
+    def answer(_: Any, context: grpc.ServicerContext) -> t.AfterTurnResponse:
+        if time.monotonic() < until:
+            failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))(None, context)
+        return t.AfterTurnResponse(revision=7)
+
+    scripted.answers[AFTER_TURN.path] = answer
+    alone.connect(scripted.address, fallback=False)
+    turn = t.AfterTurnRequest(messages=[said("new")])
+    stored = alone.session(session, "after_turn", turn, t.AfterTurnResponse)
+    assert stored.revision == 7
+    assert len(scripted.requests) > ATTEMPTS
+    # Each attempt is the same request: what an earlier one stored is not stored again.
+    assert scripted.requests[0].request_id
+    assert scripted.requests.count(scripted.requests[0]) == len(scripted.requests)
+
+
+def test_a_server_that_is_gone_for_some_seconds_is_found_again(alone: Driver) -> None:
+    port = free_port()
+    alone.connect(f"127.0.0.1:{port}", fallback=False)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(status_of, alone)
+        time.sleep(3)
+        assert not asked.done()
+        server = Server(port)
+        try:
+            asked.result(15)
+        finally:
+            server.stop()
+
+
+def test_a_service_that_stays_away_is_asked_as_long_as_is_set_and_then_a_few_times(
+    alone: Driver, scripted: Server
+) -> None:
+    scripted.answers[GET_STATUS.path] = AWAY
+    alone.connect(scripted.address, retry_for=4)
+
+    def attempts() -> int:
+        before = len(scripted.requests)
+        with pytest.raises(Refused) as caught:
+            status_of(alone)
+        assert caught.value.error["type"] == "Unavailable"
+        return len(scripted.requests) - before
+
+    # After 0.1, 0.3, 0.9 and 2 seconds, each a fifth more or less; another 2 would be too late.
+    assert attempts() == ATTEMPTS + 1
+    assert attempts() == ATTEMPTS
+    # An answer shows that it is back.
+    del scripted.answers[GET_STATUS.path]
+    status_of(alone)
+    scripted.answers[GET_STATUS.path] = AWAY
+    assert attempts() == ATTEMPTS + 1
+
+
+def test_no_time_means_no_second_attempt(alone: Driver, scripted: Server) -> None:
+    scripted.answers[GET_STATUS.path] = AWAY
+    alone.connect(scripted.address, retry_for=0)
+    with pytest.raises(Refused):
+        status_of(alone)
+    assert len(scripted.requests) == 1
+
+
 def test_a_pause_that_would_reach_the_deadline_is_not_begun(
     alone: Driver, scripted: Server
 ) -> None:
@@ -68,9 +143,8 @@ def test_a_pause_that_would_reach_the_deadline_is_not_begun(
         grpc.StatusCode.RESOURCE_EXHAUSTED, info("OVERLOADED"), retry
     )
     alone.connect(scripted.address, timeouts={"ContextEngine.GetStatus": 4})
-    request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
     with pytest.raises(Refused) as caught:
-        alone.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
+        status_of(alone)
     assert caught.value.error["type"] == "Overloaded"
     assert len(scripted.requests) == 1
 

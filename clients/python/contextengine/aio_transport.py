@@ -103,18 +103,21 @@ class AsyncConnection(Connection):
     ) -> Response:
         """One request that is ready, one reply."""
         invoke = self._callable("unary_unary", call)
-        attempts = Attempts(self.timeout_of(call, timeout), time.monotonic)
+        attempts = self._attempts(call, timeout)
         while True:
             try:
                 reply: Response = await invoke(
                     request, timeout=attempts.remaining(), metadata=self._call_metadata()
                 )
-                return reply
             except grpc.RpcError as raised:
                 error = from_rpc_error(raised)
                 pause = attempts.pause(error)
                 if pause is None:
+                    self._known_away = attempts.known_away
                     raise error from raised
+            else:
+                self._known_away = False
+                return reply
             await asyncio.sleep(pause)
 
     def unary_stream(

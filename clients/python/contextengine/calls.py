@@ -39,7 +39,9 @@ class Call(Generic[Request, Response]):
     timeout: float | None = QUICK
     """Seconds. None: no deadline."""
     retried: bool = True
-    """Whether gRPC may send it again on UNAVAILABLE: reads, and writes that carry ids."""
+    """Whether it may be sent again on UNAVAILABLE: reads, and writes that carry ids."""
+    streams: bool = False
+    """Whether it has many requests or replies: gRPC itself opens it again."""
 
     @property
     def name(self) -> str:
@@ -87,10 +89,10 @@ DISPOSE_SESSION = Call(_CORE, "DisposeSession", t.DisposeSessionRequest, t.Dispo
 SESSIONS_LIST = Call("Sessions", "List", t.SessionsListRequest, t.SessionsListResponse)
 SESSIONS_GET = Call("Sessions", "Get", t.SessionsGetRequest, t.SessionsGetResponse)
 # All or none, and the very same again is no error.
-IMPORT = Call("Sessions", "Import", t.ImportRequest, t.ImportResponse, SLOW)
-EXPORT = Call("Sessions", "Export", t.ExportRequest, t.ExportResponse, SLOW)
+IMPORT = Call("Sessions", "Import", t.ImportRequest, t.ImportResponse, SLOW, streams=True)
+EXPORT = Call("Sessions", "Export", t.ExportRequest, t.ExportResponse, SLOW, streams=True)
 DELETE = Call("Sessions", "Delete", t.DeleteRequest, t.DeleteResponse, LONG)
-WATCH = Call("Sessions", "Watch", t.WatchRequest, t.WatchResponse, None)
+WATCH = Call("Sessions", "Watch", t.WatchRequest, t.WatchResponse, None, streams=True)
 
 ENGINES_LIST = Call("Engines", "List", t.EnginesListRequest, t.EnginesListResponse)
 ENGINES_GET = Call("Engines", "Get", t.EnginesGetRequest, t.EnginesGetResponse)
@@ -104,7 +106,9 @@ EXPAND = Call("Recall", "Expand", t.ExpandRequest, t.ExpandResponse, LONG)
 PROJECT = Call("Projection", "Project", t.ProjectRequest, t.ProjectResponse, LONG)
 
 # A conversation: what was said on a broken stream cannot be said again by gRPC.
-ATTACH = Call("Runtime", "Attach", t.AttachRequest, t.AttachResponse, None, retried=False)
+ATTACH = Call(
+    "Runtime", "Attach", t.AttachRequest, t.AttachResponse, None, retried=False, streams=True
+)
 
 CALLS: tuple[Call[Any, Any], ...] = tuple(
     value for value in list(globals().values()) if isinstance(value, Call)
@@ -113,8 +117,8 @@ CALLS: tuple[Call[Any, Any], ...] = tuple(
 
 
 def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
-    """gRPC's service config: what is safe to send twice is sent again on UNAVAILABLE, after 0.1 to
-    2 seconds."""
+    """gRPC's service config: a stream that is safe to open twice is opened again on UNAVAILABLE,
+    after 0.1 to 2 seconds. Unary calls are sent again by `attempts`, for longer than gRPC would."""
     return json.dumps(
         {
             "methodConfig": [
@@ -122,7 +126,7 @@ def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
                     "name": [
                         {"service": f"{PACKAGE}.{call.service}", "method": call.method}
                         for call in calls
-                        if call.retried
+                        if call.retried and call.streams
                     ],
                     "retryPolicy": {
                         "maxAttempts": MAX_ATTEMPTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 
 import grpc
 
+from .attempts import RETRY_FOR, Attempts
 from .calls import CALLS, Call, service_config
 from .pending import MAX_BYTES, MAX_MESSAGES, Pending, Rejected
 from .spill import Spill
@@ -47,6 +49,7 @@ class Connection:
         insecure: bool = False,
         timeouts: Mapping[str, float] | None = None,
         metadata: MetadataProvider | None = None,
+        retry_for: float = RETRY_FOR,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         keepalive: float = KEEPALIVE_SECONDS,
         fallback: bool = True,
@@ -66,6 +69,8 @@ class Connection:
         `{"ContextEngine.Compact": 60}`; math.inf: none. metadata: called before every rpc, answers
         metadata to send along. A `traceparent` of its own wins over the span of
             OpenTelemetry that is current.
+        retry_for: seconds for which a call is sent again while the service is away (UNAVAILABLE),
+            never beyond its deadline; 0: it is not.
         max_message_bytes: the largest request or reply.
         keepalive: seconds between pings on an idle connection.
         fallback: what session handles do while the service is away: True bears it, False raises.
@@ -86,6 +91,10 @@ class Connection:
         self._token = token
         self._timeouts = dict(timeouts or {})
         self._metadata = metadata
+        if not retry_for >= 0:
+            raise ValueError(f"retry_for is {retry_for} seconds: it must be 0 or above")
+        self._retry_for = retry_for
+        self._known_away = False
         self._credentials = channel_credentials(tls, root_certificates, credentials)
         if token and self._credentials is None and not insecure and not is_loopback(target):
             raise ValueError(
@@ -130,6 +139,15 @@ class Connection:
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout is {timeout} seconds: it must be above 0")
         return None if timeout is None or math.isinf(timeout) else timeout
+
+    def _attempts(self, call: Call[Any, Any], timeout: float | None) -> Attempts:
+        """The attempts of a unary rpc that begins now."""
+        return Attempts(
+            self.timeout_of(call, timeout),
+            time.monotonic,
+            retry_for=self._retry_for if call.retried else 0.0,
+            known_away=self._known_away,
+        )
 
     def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
         """How a streaming rpc is called, besides its requests."""

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -16,16 +17,11 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
+use crate::attempts::Attempts;
 use crate::error::{Error, ErrorKind};
 use crate::rpc::{Method, Rpc};
 use crate::settings::Metadata;
 use crate::trace;
-
-/// How often a call is sent at most.
-const MAX_ATTEMPTS: u32 = 4;
-/// The pauses of gRPC's own retry policy, after a connection that broke: the first, and the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// When a call must be over. None: there is no deadline.
 pub(crate) type Deadline = Option<Instant>;
@@ -39,6 +35,9 @@ pub(crate) struct Connection {
     metadata: Option<Metadata>,
     timeouts: HashMap<String, Option<Duration>>,
     max_message_bytes: usize,
+    retry_for: Duration,
+    /// Whether the last call asked for the service as long as it may, in vain.
+    known_away: AtomicBool,
 }
 
 impl Connection {
@@ -48,8 +47,10 @@ impl Connection {
         metadata: Option<Metadata>,
         timeouts: HashMap<String, Option<Duration>>,
         max_message_bytes: usize,
+        retry_for: Duration,
     ) -> Self {
-        Self { endpoint, channel: OnceLock::new(), authorization, metadata, timeouts, max_message_bytes }
+        let (channel, known_away) = (OnceLock::new(), AtomicBool::new(false));
+        Self { endpoint, channel, authorization, metadata, timeouts, max_message_bytes, retry_for, known_away }
     }
 
     /// The deadline of a call that begins now.
@@ -101,17 +102,21 @@ impl Connection {
         repeatable: impl Fn() -> bool,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Error> {
-        for failures in 1.. {
-            let error = match within(deadline, attempt()).await {
-                Err(error) if failures < MAX_ATTEMPTS && repeatable() => error,
-                done => return done,
+        let mut attempts = Attempts::new(method, self.retry_for, self.known_away.load(Ordering::Relaxed));
+        loop {
+            let done = within(deadline, attempt()).await;
+            let pause = match &done {
+                Err(error) if repeatable() => attempts.pause(error),
+                _ => None,
             };
-            match pause_after(&error, failures, method) {
+            match pause {
                 Some(pause) if deadline.is_none_or(|end| Instant::now() + pause < end) => sleep(pause).await,
-                _ => return Err(error),
+                _ => {
+                    self.known_away.store(done.is_err() && attempts.known_away, Ordering::Relaxed);
+                    return done;
+                }
             }
         }
-        unreachable!("the last attempt is returned")
     }
 
     /// What a request carries besides its messages.
@@ -174,17 +179,6 @@ pub(crate) async fn within<T>(deadline: Deadline, call: impl Future<Output = Res
         Ok(done) => done,
         Err(_) => Err(Error::deadline()),
     }
-}
-
-/// How long to wait before a call is sent again. None: it may not be.
-fn pause_after(error: &Error, failures: u32, method: &Method) -> Option<Duration> {
-    if error.code() == Code::Unavailable && method.is_safe_twice {
-        let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 3_u32.pow(failures - 1));
-        // Clients that lost one server do not come back all at once.
-        return Some(pause.mul_f64(0.8 + 0.4 * fastrand::f64()));
-    }
-    let pause = error.retry_after().unwrap_or(FIRST_PAUSE * 2_u32.pow(failures - 1));
-    (error.may_be_sent_again() && method.is_unary).then_some(pause)
 }
 
 /// Messages that are encoded already: once for all attempts.

@@ -2,6 +2,7 @@
 
 mod assembly;
 mod atoms;
+mod attempts;
 mod client;
 mod connection;
 mod costs;
@@ -29,7 +30,9 @@ pub use messages::{assistant, system, text, text_of, text_of_bytes, tool_call, t
 pub use queue::Rejected;
 pub use rpc::{OfSession, Rpc};
 pub use session::Session;
-pub use settings::{BuildError, Builder, DEFAULT_KEEPALIVE, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_TARGET};
+pub use settings::{
+    BuildError, Builder, DEFAULT_KEEPALIVE, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_RETRY_FOR, DEFAULT_TARGET,
+};
 pub use streams::Replies;
 pub use tonic::Code;
 pub use tonic::metadata;

@@ -154,6 +154,7 @@ class Driver {
       insecure: settings["insecure"] ?? false,
       timeoutsMs: Object.fromEntries(timeouts.map(([name, seconds]) => [name, seconds * 1000])),
       fallback: settings["fallback"] ?? true,
+      ...("retry_for" in settings ? { retryForMs: settings["retry_for"] * 1000 } : {}),
       ...("max_queued_messages" in settings ? { maxQueuedMessages: settings["max_queued_messages"] } : {}),
       ...("max_queued_bytes" in settings ? { maxQueuedBytes: settings["max_queued_bytes"] } : {}),
       ...("spill_file" in settings ? { spillFile: settings["spill_file"] } : {}),

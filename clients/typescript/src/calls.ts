@@ -4,8 +4,10 @@ const QUICK = 15_000;
 const LONG = 60_000;
 const SLOW = 600_000;
 
-/** How often a call is sent at most; gRPC itself allows no more than five. */
+/** How often a call is sent at most that is refused, or that asks for a service known to be away. */
 export const MAX_ATTEMPTS = 4;
+/** For how long a service that is away is asked again, in milliseconds: a rolling restart takes less. */
+export const RETRY_FOR = 10_000;
 
 /** Deadlines of the rpcs that are not quick, in milliseconds, by `Service.Rpc`. Infinity: none. */
 const TIMEOUTS: Record<string, number> = {
@@ -37,9 +39,14 @@ export function defaultTimeout(name: string): number {
   return TIMEOUTS[name] ?? QUICK;
 }
 
-/** gRPC's service config: what is safe to send twice is sent again on UNAVAILABLE, after 0.1 to 2 seconds. */
-export function serviceConfig(names: readonly string[]): string {
-  const retried = names.filter((name) => !SENT_ONCE.has(name)).map((name) => name.split("."));
+/** Whether an rpc may be sent again on UNAVAILABLE. */
+export function isSafeTwice(name: string): boolean {
+  return !SENT_ONCE.has(name);
+}
+
+/** gRPC's service config: a stream that is safe to open twice is opened again on UNAVAILABLE, after 0.1 to 2 seconds. */
+export function serviceConfig(streams: readonly string[]): string {
+  const retried = streams.filter(isSafeTwice).map((name) => name.split("."));
   return JSON.stringify({
     loadBalancingConfig: [],
     methodConfig: [

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ChannelCredentials, type ChannelOptions, credentials } from "@grpc/grpc-js";
 
-import { isLoopback, serviceConfig } from "./calls.js";
+import { isLoopback, RETRY_FOR, serviceConfig } from "./calls.js";
 import { type Complete, Lending } from "./lending.js";
 import { MAX_BYTES, MAX_MESSAGES, Queue, type Rejected } from "./queue.js";
 import { Session } from "./session.js";
@@ -34,6 +34,8 @@ export interface ClientOptions {
   insecure?: boolean;
   /** Deadlines in milliseconds by `Service.Rpc`; Infinity: none. */
   timeoutsMs?: Record<string, number>;
+  /** How long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline. 10 s; 0: it is not. */
+  retryForMs?: number;
   /** Called before every rpc, answers metadata to send along. */
   metadata?: () => Record<string, string>;
   /** The largest request and reply. 64 MiB by default. */
@@ -80,9 +82,13 @@ export class Client {
   readonly queue: Queue | undefined;
 
   constructor(target = "127.0.0.1:50051", options: ClientOptions = {}) {
-    const names = SERVICES.flatMap(({ methods }) => methods.map(nameOf));
+    const methods = SERVICES.flatMap((service) => service.methods);
+    const names = methods.map(nameOf);
+    const streams = methods.filter(({ methodKind }) => methodKind !== "unary").map(nameOf);
     const unknown = Object.keys(options.timeoutsMs ?? {}).filter((name) => !names.includes(name));
     if (unknown.length) throw new RangeError(`timeoutsMs: unknown rpc ${unknown.join(", ")}`);
+    const { retryForMs = RETRY_FOR } = options;
+    if (!(retryForMs >= 0)) throw new RangeError(`retryForMs is ${retryForMs}: it must be 0 or above`);
     if (options.tls && options.credentials) throw new RangeError("credentials excludes tls: give one of them");
     const encrypted = options.credentials ?? (options.tls ? credentials.createSsl() : undefined);
     if (options.token && !encrypted && !options.insecure && !isLoopback(target)) {
@@ -102,7 +108,7 @@ export class Client {
         "grpc.max_send_message_length": limit,
         "grpc.max_receive_message_length": limit,
         "grpc.keepalive_time_ms": options.keepaliveMs ?? 310_000,
-        "grpc.service_config": serviceConfig(names),
+        "grpc.service_config": serviceConfig(streams),
         // What is too large to be held is not sent again.
         "grpc.per_rpc_retry_buffer_size": limit,
         "grpc.retry_buffer_size": 2 * limit,
@@ -111,7 +117,7 @@ export class Client {
         "grpc.max_reconnect_backoff_ms": 5_000,
         ...options.channelOptions,
       },
-      { token: options.token ?? "", timeoutsMs: options.timeoutsMs ?? {}, metadata: options.metadata },
+      { token: options.token ?? "", timeoutsMs: options.timeoutsMs ?? {}, retryForMs, metadata: options.metadata },
     );
     this.contextEngine = this.transport.service(ContextEngine);
     this.sessions = this.transport.service(Sessions);

@@ -24,8 +24,9 @@ import {
   status,
 } from "@grpc/grpc-js";
 
-import { defaultTimeout, MAX_ATTEMPTS } from "./calls.js";
-import { ContextEngineError, InvalidField, LostRace, Overloaded, typed } from "./errors.js";
+import { Attempts } from "./attempts.js";
+import { defaultTimeout, isSafeTwice } from "./calls.js";
+import { InvalidField, typed } from "./errors.js";
 import { ready, unsayable } from "./ids.js";
 import { traceContext } from "./trace.js";
 
@@ -57,6 +58,7 @@ export type Rpcs<S extends DescService> = { [K in keyof S["method"]]: Rpc<S["met
 export interface TransportOptions {
   token: string;
   timeoutsMs: Record<string, number>;
+  retryForMs: number;
   metadata?: (() => Record<string, string>) | undefined;
 }
 
@@ -68,6 +70,8 @@ export function nameOf(method: DescMethod): string {
 /** A connection to a server. */
 export class Transport {
   private readonly channel: Channel;
+  /** Whether the last call asked for the service as long as it may, in vain. */
+  private knownAway = false;
 
   constructor(
     target: string,
@@ -110,14 +114,22 @@ export class Transport {
   ): Promise<MessageShape<O>> {
     const deadline = this.deadline(method, options);
     const request = checked(ready(method.input, create(method.input, given)));
-    for (let failures = 1; ; failures++) {
+    const retryFor = isSafeTwice(nameOf(method)) ? this.options.retryForMs : 0;
+    const attempts = new Attempts(deadline, retryFor, this.knownAway);
+    for (;;) {
       try {
-        return await this.once(method, request, deadline, options?.signal);
+        const reply = await this.once(method, request, deadline, options?.signal);
+        this.knownAway = false;
+        return reply;
       } catch (raised) {
         const error = typed(raised);
-        const pause = pauseAfter(error, failures, deadline);
-        if (pause === undefined) throw error;
-        await sleep(pause);
+        const pause = attempts.pause(error);
+        if (pause === undefined) {
+          this.knownAway = attempts.knownAway;
+          throw error;
+        }
+        // Where it is cancelled meanwhile, the attempt behind the pause says so.
+        await sleep(pause, undefined, { signal: options?.signal }).catch(() => undefined);
       }
     }
   }
@@ -246,12 +258,4 @@ function checked<M extends object>(request: M): M {
     reason: "INVALID_FIELD",
     violations: [{ field, description }],
   });
-}
-
-/** How long to wait before a call is sent again that was refused without being done. Undefined: give up. */
-function pauseAfter(error: unknown, failures: number, deadline: number): number | undefined {
-  if (!(error instanceof ContextEngineError) || failures >= MAX_ATTEMPTS) return undefined;
-  if (!(error instanceof Overloaded) && !(error instanceof LostRace)) return undefined;
-  const pause = error.retryAfterMs ?? 100 * 2 ** (failures - 1);
-  return Date.now() + pause < deadline ? pause : undefined;
 }

@@ -20,7 +20,7 @@ Answer = Callable[[Any, grpc.ServicerContext], Any]
 class Server(grpc.GenericRpcHandler):
     """Serves every rpc with an empty reply, or with what `answers` says for its path."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.answers: dict[str, Answer] = {}
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str]] = []
@@ -28,7 +28,7 @@ class Server(grpc.GenericRpcHandler):
             ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)]
         )
         self._server.add_generic_rpc_handlers([self])
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
         self._server.start()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:

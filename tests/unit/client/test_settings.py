@@ -8,15 +8,24 @@ from pathlib import Path
 
 import grpc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contextengine import AsyncClient, Client
-from contextengine.attempts import Attempts
+from contextengine.attempts import FIRST_PAUSE, JITTER, LONGEST_PAUSE, Attempts
 from contextengine.calls import ASSEMBLE, CALLS, MAX_ATTEMPTS, WATCH, service_config
 from contextengine.connection import channel_options, is_loopback
-from contextengine.errors import ContextEngineError, LostRace, MessageConflict, Overloaded
+from contextengine.errors import (
+    ContextEngineError,
+    LostRace,
+    MessageConflict,
+    Overloaded,
+    Unavailable,
+)
 
 ABORTED = grpc.StatusCode.ABORTED
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -82,10 +91,15 @@ def test_only_what_streams_without_end_has_no_deadline() -> None:
     }
 
 
-def test_grpc_sends_again_only_what_is_safe() -> None:
+def test_only_what_is_safe_is_sent_again() -> None:
+    once = {call.name for call in CALLS if not call.retried}
+    assert once == {"ContextEngine.CallTool", "Runtime.Attach"}
+
+
+def test_grpc_opens_streams_again_and_leaves_the_rest_to_us() -> None:
     (config,) = json.loads(service_config())["methodConfig"]
     named = {f"{name['service'].rpartition('.')[2]}.{name['method']}" for name in config["name"]}
-    assert {call.name for call in CALLS} - named == {"ContextEngine.CallTool", "Runtime.Attach"}
+    assert named == {"Sessions.Import", "Sessions.Export", "Sessions.Watch"}
     assert config["retryPolicy"]["maxAttempts"] == MAX_ATTEMPTS == 4
     assert config["retryPolicy"]["retryableStatusCodes"] == ["UNAVAILABLE"]
 
@@ -127,3 +141,67 @@ def test_only_what_may_help_and_comes_in_time_is_tried_again() -> None:
     assert attempts.pause(overloaded(2)) is None
     clock.now += 8
     assert attempts.remaining() == 0
+
+
+def away() -> ContextEngineError:
+    return Unavailable("", code=UNAVAILABLE)
+
+
+def pauses(attempts: Attempts, clock: Clock) -> list[float]:
+    """The pauses of a call whose every attempt finds nobody."""
+    found = []
+    while (pause := attempts.pause(away())) is not None:
+        found.append(pause)
+        clock.now += pause
+    return found
+
+
+@given(retry_for=st.floats(0, 60), timeout=st.none() | st.floats(0.01, 60))
+def test_a_service_that_is_away_is_asked_for_as_long_as_is_set_and_no_longer(
+    retry_for: float, timeout: float | None
+) -> None:
+    clock = Clock()
+    found = pauses(Attempts(timeout, clock, retry_for=retry_for), clock)
+    least = min(retry_for, math.inf if timeout is None else timeout)
+    assert sum(found) <= least
+    # The next pause would have come too late.
+    assert sum(found) + LONGEST_PAUSE * (1 + JITTER) >= least
+    for number, pause in enumerate(found):
+        usual = min(LONGEST_PAUSE, FIRST_PAUSE * 3**number)
+        assert usual * (1 - JITTER) <= pause <= usual * (1 + JITTER)
+
+
+def test_a_service_that_is_known_to_be_away_is_asked_a_few_times() -> None:
+    clock = Clock()
+    first = Attempts(None, clock, retry_for=20)
+    assert len(pauses(first, clock)) > MAX_ATTEMPTS
+    assert first.known_away
+    next_one = Attempts(None, clock, retry_for=20, known_away=first.known_away)
+    assert len(pauses(next_one, clock)) == MAX_ATTEMPTS - 1
+    assert next_one.known_away
+    # Whoever answers, if only with an error, is there.
+    next_one.pause(MessageConflict("", code=ABORTED))
+    assert not next_one.known_away
+
+
+def test_who_asks_once_or_until_a_near_deadline_knows_nothing_of_an_absence() -> None:
+    once = Attempts(None, Clock(), retry_for=0)
+    assert once.pause(away()) is None
+    assert not once.known_away
+    clock = Clock()
+    soon = Attempts(0.5, clock, retry_for=20)
+    assert len(pauses(soon, clock)) == 2
+    assert not soon.known_away
+
+
+def test_refusals_are_counted_apart_from_absences() -> None:
+    clock = Clock()
+    attempts = Attempts(None, clock, retry_for=600)
+    for _ in range(MAX_ATTEMPTS):
+        assert attempts.pause(away()) is not None
+    assert attempts.pause(overloaded(None)) == 0.1
+
+
+def test_a_time_below_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="retry_for"):
+        Client(retry_for=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -74,8 +75,18 @@ def test_a_write_is_sent_again_while_the_server_is_unavailable(server: Server, r
 def test_retries_end(server: Server, run: Run) -> None:
     server.answers[GET_STATUS.path] = failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))
     with pytest.raises(errors.Draining):
-        run(lambda client: client.get_status(REF))
-    assert len(server.requests) == MAX_ATTEMPTS
+        run(lambda client: client.get_status(REF), retry_for=0.7)
+    # After 0.1 and 0.3 seconds; another 0.9 would be too late.
+    assert len(server.requests) == 3
+
+
+def test_a_restart_of_some_seconds_fails_no_call(server: Server, run: Run) -> None:
+    fail = failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))
+    server.answers[INGEST.path] = first(MAX_ATTEMPTS, fail, IngestResponse(revision=7))
+    began = time.monotonic()
+    assert run(lambda client: client.ingest(REF, user("hello"))).revision == 7
+    assert time.monotonic() - began > 2
+    assert len(server.requests) == MAX_ATTEMPTS + 1
 
 
 def test_what_is_not_safe_to_send_twice_is_sent_once(server: Server, run: Run) -> None:

@@ -27,6 +27,7 @@ type asked struct {
 	Target   string
 	Settings struct {
 		Timeouts          map[string]float64
+		RetryFor          *float64 `json:"retry_for"`
 		Token             string
 		Insecure          bool
 		Fallback          *bool
@@ -248,6 +249,9 @@ func (d *driver) connect(a asked) error {
 		timeouts[name] = time.Duration(seconds * float64(time.Second))
 	}
 	options := []contextengine.Option{contextengine.WithTimeouts(timeouts), contextengine.WithToken(s.Token)}
+	if s.RetryFor != nil {
+		options = append(options, contextengine.WithRetryFor(time.Duration(*s.RetryFor*float64(time.Second))))
+	}
 	if s.Insecure {
 		options = append(options, contextengine.WithInsecure())
 	}

@@ -141,6 +141,9 @@ impl Driver {
         if let Some(token) = settings.token {
             builder = builder.token(token);
         }
+        if let Some(seconds) = settings.retry_for {
+            builder = builder.retry_for(Duration::from_secs_f64(seconds));
+        }
         if settings.insecure {
             builder = builder.insecure();
         }

@@ -48,6 +48,7 @@ pub struct Asked {
 #[serde(default)]
 pub struct Settings {
     pub timeouts: HashMap<String, f64>,
+    pub retry_for: Option<f64>,
     pub token: Option<String>,
     pub insecure: bool,
     pub fallback: Option<bool>,

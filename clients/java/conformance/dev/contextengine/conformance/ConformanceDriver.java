@@ -224,6 +224,7 @@ public final class ConformanceDriver {
         switch (name) {
             case "timeouts" -> value.getAsJsonObject().entrySet().forEach(timeout -> builder.timeout(
                     timeout.getKey(), Duration.ofNanos((long) (timeout.getValue().getAsDouble() * 1e9))));
+            case "retry_for" -> builder.retryFor(Duration.ofNanos((long) (value.getAsDouble() * 1e9)));
             case "token" -> builder.token(value.getAsString());
             case "insecure" -> {
                 if (value.getAsBoolean()) {

@@ -19,8 +19,10 @@ import java.util.stream.Stream;
 
 /** The rpcs by {@code Service.Rpc}: how long each may take, and which are sent again. */
 final class Calls {
-    /** How often a call is sent at most; gRPC itself allows no more than five. */
+    /** How often a call is sent at most that is refused, or that asks for a service known to be away. */
     static final int MAX_ATTEMPTS = 4;
+    /** For how long a service that is away is asked again: a rolling restart takes less. */
+    static final Duration RETRY_FOR = Duration.ofSeconds(10);
 
     private static final Duration QUICK = Duration.ofSeconds(15);
     private static final Duration LONG = Duration.ofSeconds(60);
@@ -37,7 +39,7 @@ final class Calls {
     /** Every rpc with its deadline; zero means none. */
     private static final Map<String, Duration> TIMEOUTS = timeouts();
 
-    /** What gRPC may not send again: a tool may do anything, and a conversation cannot be repeated. */
+    /** What is not sent again on UNAVAILABLE: a tool may do anything, and a conversation cannot be repeated. */
     private static final Set<String> SENT_ONCE = Set.of("ContextEngine.CallTool", "Runtime.Attach");
 
     private Calls() {}
@@ -76,10 +78,15 @@ final class Calls {
         return all;
     }
 
-    /** gRPC's service config: what is safe to send twice is sent again on UNAVAILABLE. */
+    /** Whether an rpc may be sent again on UNAVAILABLE. */
+    static boolean isSafeTwice(MethodDescriptor<?, ?> method) {
+        return !SENT_ONCE.contains(nameOf(method));
+    }
+
+    /** gRPC's service config: a stream that is safe to open twice is opened again on UNAVAILABLE. */
     static Map<String, Object> serviceConfig() {
         List<Map<String, String>> names = METHODS.stream()
-                .filter(method -> !SENT_ONCE.contains(nameOf(method)))
+                .filter(method -> method.getType() != MethodDescriptor.MethodType.UNARY && isSafeTwice(method))
                 .map(method -> Map.of("service", method.getServiceName(), "method", method.getBareMethodName()))
                 .toList();
         Map<String, Object> policy = Map.of(

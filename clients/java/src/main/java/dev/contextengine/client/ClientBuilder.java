@@ -32,6 +32,7 @@ public final class ClientBuilder {
     private Supplier<Map<String, String>> metadata = Map::of;
     private int maxMessageBytes = MAX_MESSAGE_BYTES;
     private Duration keepalive = KEEPALIVE;
+    private Duration retryFor = Calls.RETRY_FOR;
     private boolean fallback = true;
     private int maxQueuedMessages = PendingQueue.MAX_MESSAGES;
     private long maxQueuedBytes = PendingQueue.MAX_BYTES;
@@ -143,6 +144,20 @@ public final class ClientBuilder {
     }
 
     /**
+     * Sets how long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline.
+     *
+     * @param patience 10 seconds by default; zero: it is not
+     * @return this
+     */
+    public ClientBuilder retryFor(Duration patience) {
+        if (patience.isNegative()) {
+            throw new IllegalArgumentException("retryFor is " + patience + ": it must be 0 or above");
+        }
+        this.retryFor = patience;
+        return this;
+    }
+
+    /**
      * Says what session handles do while the service is away.
      *
      * @param fallback true, the default, bears it; false throws, and nothing is queued
@@ -226,6 +241,6 @@ public final class ClientBuilder {
             Failure.of(Status.Code.DEADLINE_EXCEEDED, "", "", null).typed();
         }
         Outgoing outgoing = new Outgoing(token, deadlines, metadata, maxMessageBytes);
-        return new ContextEngineClient(new Transport(builder.build(), deadlines, outgoing), queue);
+        return new ContextEngineClient(new Transport(builder.build(), deadlines, retryFor, outgoing), queue);
     }
 }

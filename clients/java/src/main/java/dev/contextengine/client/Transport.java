@@ -17,15 +17,17 @@ import java.util.concurrent.TimeUnit;
 
 /** The rpcs as they are sent: with ids, a deadline, retries and typed errors. */
 final class Transport implements AutoCloseable {
-    private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
-
     private final ManagedChannel managed;
     private final Channel channel;
     private final Map<String, Duration> timeouts;
+    private final Duration retryFor;
+    /** Whether the last call asked for the service as long as it may, in vain. */
+    private volatile boolean knownAway;
 
-    Transport(ManagedChannel channel, Map<String, Duration> timeouts, Outgoing outgoing) {
+    Transport(ManagedChannel channel, Map<String, Duration> timeouts, Duration retryFor, Outgoing outgoing) {
         this.managed = channel;
         this.timeouts = timeouts;
+        this.retryFor = retryFor;
         this.channel = ClientInterceptors.intercept(channel, outgoing);
         Reconnecting.watch(channel);
     }
@@ -62,23 +64,23 @@ final class Transport implements AutoCloseable {
     /** One request that is ready, one reply. */
     <Q extends Message, R> R send(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
         CallOptions options = CallOptions.DEFAULT.withDeadline(deadline);
-        for (int failures = 1; ; failures++) {
+        Attempts attempts = new Attempts(deadline, Calls.isSafeTwice(method) ? retryFor : Duration.ZERO, knownAway);
+        while (true) {
             try {
-                return ClientCalls.blockingUnaryCall(channel, method, options, request);
+                R reply = ClientCalls.blockingUnaryCall(channel, method, options, request);
+                knownAway = false;
+                return reply;
             } catch (StatusRuntimeException thrown) {
                 ContextEngineException error = Failure.typed(thrown);
-                pause(error, failures, deadline);
+                sleep(attempts.pause(error).orElseThrow(() -> {
+                    knownAway = attempts.knownAway();
+                    return error;
+                }));
             }
         }
     }
 
-    /** Waits until a call may be sent again that the service refused without doing anything; throws the error otherwise. */
-    private static void pause(ContextEngineException error, int failures, Deadline deadline) {
-        Duration pause = error.retryAfter().orElse(FIRST_PAUSE.multipliedBy(1L << (failures - 1)));
-        boolean late = deadline != null && deadline.timeRemaining(TimeUnit.NANOSECONDS) <= pause.toNanos();
-        if (failures >= Calls.MAX_ATTEMPTS || !Failure.isTransient(error) || late) {
-            throw error;
-        }
+    private static void sleep(Duration pause) {
         try {
             TimeUnit.NANOSECONDS.sleep(pause.toNanos());
         } catch (InterruptedException interrupted) {
