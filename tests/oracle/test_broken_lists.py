@@ -11,7 +11,8 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.testing.engine.trial import trial_of
 from contextengine_server.testing.engine.views import items, sent_slots
-from contextengine_server.testing.oracle.assembly import SentList, broken
+from contextengine_server.testing.oracle.assembly import broken
+from contextengine_server.testing.oracle.known import SentList
 
 from .test_broken_plans import BREAKS, PLENTY, history, keep, known_of
 

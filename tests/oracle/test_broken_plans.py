@@ -26,7 +26,8 @@ from contextengine_server.context.view import View
 from contextengine_server.testing.engine.random_sessions import call, reasoning, result, text
 from contextengine_server.testing.engine.trial import Trial, trial_of
 from contextengine_server.testing.engine.views import SCOPE, count, items, sent_slots, summary
-from contextengine_server.testing.oracle.assembly import SentList, broken
+from contextengine_server.testing.oracle.assembly import broken
+from contextengine_server.testing.oracle.known import SentList
 from contextengine_server.testing.oracle.pairs import ViewRow
 from contextengine_server.wire.bounded import cut_texts
 from contextengine_server.wire.slots import frame, origin_sequence

@@ -14,8 +14,8 @@ from typing import Protocol
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry, Role, Slot, Traits
 
-_KEPT_CAPS = 4
-"""Caps whose slots a message keeps: budgets that take turns."""
+_KEPT_CAPS = 8
+"""Caps whose slots a message keeps: budgets that take turns, and what is tried for a share."""
 
 
 class HeadAndTail(Protocol):

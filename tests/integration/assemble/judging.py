@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from contextengine import types as t
 from contextengine_server.testing.engine.views import entry_of
-from contextengine_server.testing.oracle.assembly import Known, SentList, broken
+from contextengine_server.testing.oracle.assembly import broken
+from contextengine_server.testing.oracle.known import Known, SentList
 from contextengine_server.testing.oracle.pairs import Leaf, Shown, ViewRow, WholeList, listing
 from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.tokens import TokenCounter

@@ -19,6 +19,7 @@ from .asking import (
     Kind,
     ask,
     ask_bytes,
+    assign,
     calls,
     epoch,
     hashes,
@@ -59,7 +60,7 @@ def shown(reply: t.AssembleResponse, name: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("tokens", "cap"), [(2_000, 12_000), (12_000, 33_600), (40_000, 100_000)])
+@pytest.mark.parametrize(("tokens", "cap"), [(4_000, 12_000), (12_000, 33_600), (40_000, 100_000)])
 async def test_the_cap_follows_the_budget(
     shared: House, session: t.SessionRef, tokens: int, cap: int
 ) -> None:
@@ -183,3 +184,27 @@ async def test_the_coding_session_at_every_step(shared: House, session: t.Sessio
         bounded += len(forms(reply))
         before, known = hashes(reply), epoch(reply)
     assert bounded > 0
+
+
+@pytest.mark.parametrize("engine", ["dag", "legacy"])
+@pytest.mark.parametrize("calls_open", [0, 1])
+async def test_a_last_step_of_huge_results_fits_the_default_window(
+    shared: House, session: t.SessionRef, engine: str, calls_open: int
+) -> None:
+    names = [f"c{at}" for at in range(4)]
+    await assign(shared, session, engine)
+    await store(shared, session, [say("ask"), calls("a", *names, *["c4"] * calls_open)])
+    epochs, before = set(), dict[str, int]()
+    for name in names:
+        await store(shared, session, [big(f"huge{name}", name, 2_400)])
+        reply = await ask(shared, session, budget=t.Budget(window=t.WindowBudget()), explain=True)
+        assert reply.outcome == t.AssembleResponse.OUTCOME_FITS
+        assert await judged(shared, reply, session) == []
+        now = {item.message.id: item.tokens for item in reply.items}
+        assert all(now[known] <= tokens for known, tokens in before.items())
+        epochs.add(epoch(reply))
+        before = now
+    assert set(forms(reply).values()) == {"FORM_HEAD_TAIL"}
+    assert len(forms(reply)) == 4
+    assert {one.id for one in reply.decisions if one.kind == Kind.KIND_BOUNDED} == set(forms(reply))
+    assert len(epochs) <= 4

@@ -8,6 +8,7 @@ import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.budget import cell
+from contextengine_server.context.message import Form
 from contextengine_server.errors import DeadlinePassed
 from contextengine_server.session import sessions as session_module
 from contextengine_server.session.assembly.assembly import (
@@ -63,7 +64,10 @@ async def test_it_fits_to_the_token(server: Server) -> None:
     needed = (await server.assemble()).tokens
     exact = next(tokens for tokens in range(needed, 3 * needed) if cell(tokens) >= needed)
     assert (await server.assemble(exact)).outcome == FITS
-    assert (await server.assemble(needed - 1)).outcome == OVER_BUDGET
+    less = await server.assemble(needed - 1)
+    assert (less.outcome, less.tokens < needed) == (FITS, True)
+    assert [slot.form for slot in less.view.atoms[-1].slots] == [Form.HEAD_TAIL]
+    assert (await server.assemble(20)).outcome == OVER_BUDGET
     assert server.core.meters.assembled[OVER_BUDGET].value >= 1
 
 

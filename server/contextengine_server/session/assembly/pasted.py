@@ -8,16 +8,17 @@ as it is through all calls of its turn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Form, Shaper, Slot
+from contextengine_server.context.shares import cut_to
 from contextengine_server.context.view import View
 
 SHARE = 2
 """It is given this part (a half) of the cell at most; more where that does not hold a marker."""
-_LEAST_CHARS = 40
-_TRIES = 8
 
 
 def with_bounded_prompt(view: View, room: int, shaper: Shaper) -> tuple[View, int]:
@@ -38,7 +39,7 @@ def with_bounded_prompt(view: View, room: int, shaper: Shaper) -> tuple[View, in
     for part in (room // SHARE, room):
         shown, chars = _cut(atom, slot, part - rest, shaper)
         if shown is not None:
-            return _in_place(view, atom, place, shown), chars
+            return in_place(view, atom, {place: shown}), chars
     return view, 0
 
 
@@ -54,27 +55,15 @@ def _cut(atom: Atom, slot: Slot, target: int, shaper: Shaper) -> tuple[Slot | No
     """The message in no more than so many tokens, and the characters of it that this leaves; None
     where so few cannot be had."""
     entry = next(entry for entry in atom.entries if entry.sequence == slot.sequence)
-    chars = len(entry.body) * target // max(1, slot.tokens)
-    for _ in range(_TRIES):
-        if chars < _LEAST_CHARS:
-            break
-        shown = (
-            slot.bounded(chars) if slot.bounded is not None else shaper.head_and_tail(entry, chars)
-        )
-        if shown is None or shown is slot:  # its texts have no more: it is large by something else
-            chars //= 2
-            continue
-        if shown.tokens <= target:
-            return shown, chars
-        chars = min(chars - 1, chars * target // shown.tokens)
-    return None, 0
+    show = slot.bounded or partial(shaper.head_and_tail, entry)
+    return cut_to(show, len(entry.body) * target // max(1, slot.tokens), target)
 
 
-def _in_place(view: View, atom: Atom, place: int, shown: Slot) -> View:
-    """The view with another slot at a place of an atom, and all sums behind it moved."""
-    delta = shown.tokens - atom.slots[place].tokens
+def in_place(view: View, atom: Atom, shown: Mapping[int, Slot]) -> View:
+    """The view with other slots at places of an atom, and all sums behind it moved."""
+    delta = sum(slot.tokens - atom.slots[place].tokens for place, slot in shown.items())
     changed = atom.clone()
-    changed.slots[place] = shown
+    changed.slots = [shown.get(place, slot) for place, slot in enumerate(atom.slots)]
     changed.tokens += delta
     if atom.step < view.base:
         return replace(view, anchors={**view.anchors, atom.step: changed})

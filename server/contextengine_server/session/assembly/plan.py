@@ -28,6 +28,7 @@ from contextengine_server.session.assembly.assembly import (
     Assembly,
 )
 from contextengine_server.session.assembly.epoch import epoch_of
+from contextengine_server.session.assembly.last_step import with_bounded_step
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
 from contextengine_server.session.assembly.pasted import with_bounded_prompt
 from contextengine_server.session.assembly.pressure import messages_in, uncounted, with_uncounted
@@ -103,6 +104,14 @@ class Planner(msgspec.Struct, frozen=True):
             if pasted:
                 plan = replace(plan, forms=f"{plan.forms}:{view.user_step}:{pasted}")
             tokens = _tokens(engine, plan, view)
+            if plan.over and tokens > budget.reference - kept_free - call.prompt_tokens:
+                shaper = session.encoding.shaper
+                shorter = with_bounded_step(view, plan, tokens - space, shaper)
+                if shorter is not None:
+                    view = shorter.view
+                    plan = engine.plan(view, room_cell, call.prompt_tokens)
+                    plan = replace(plan, forms=f"{plan.forms}:{shorter.name}")
+                    tokens = _tokens(engine, plan, view)
             if view.summaries:
                 shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
                 addition = engine.addition(shown)

@@ -15,7 +15,8 @@ from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, Engine, NothingToDo
-from contextengine_server.testing.oracle.assembly import Known, SentList, broken
+from contextengine_server.testing.oracle.assembly import broken
+from contextengine_server.testing.oracle.known import Known, SentList
 from contextengine_server.testing.oracle.pairs import Leaf, ViewRow, WholeList, listing
 from contextengine_server.testing.oracle.summaries import Covering
 from contextengine_server.wire.slots import WireShaper

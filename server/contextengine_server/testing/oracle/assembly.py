@@ -7,82 +7,11 @@ reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-
 from contextengine_proto.v1 import message_pb2 as pb
 
 from . import bounded, summaries
-from .pairs import Shown, ViewRow, WholeList, outside, pinned
-from .summaries import Covering
-
-
-@dataclass
-class Known:
-    """Everything that is known when an assembly is made."""
-
-    rows: Sequence[ViewRow]
-    listing: WholeList
-    budget: int
-    tail: int
-    """The steps that the engine declares."""
-    forms: frozenset[int] = frozenset()
-    evicts: bool = True
-    coverings: Sequence[Covering] = ()
-    costs: dict[int, int] = field(default_factory=dict)
-    """What a group would cost, by its first sequence: of what is not shown, no item says it."""
-    complete_scope: bool = True
-    reasoning_may_go: bool = False
-
-    @cached_property
-    def by_sequence(self) -> dict[int, ViewRow]:
-        return {row.sequence: row for row in self.rows}
-
-    @cached_property
-    def covered(self) -> dict[int, Covering]:
-        """The groups that a summary covers."""
-        return {
-            index: covering
-            for index, group in enumerate(self.listing.groups)
-            for covering in self.coverings
-            if covering.first_sequence <= group.first <= covering.last_sequence
-        }
-
-    @cached_property
-    def stays(self) -> set[int]:
-        """The groups that law 4 keeps."""
-        user = self.listing.newest_user
-        stays = {
-            index
-            for index, group in enumerate(self.listing.groups)
-            if group.leading or group.pinned
-        }
-        return stays | ({user[0]} if user else set())
-
-
-@dataclass
-class SentList:
-    """An assembly."""
-
-    items: Sequence[pb.Item]
-    over: bool = False
-    """It says OVER_BUDGET."""
-    prompt_bounded: bool = False
-    """It says PROMPT_BOUNDED: the newest user message exceeds the budget alone."""
-
-    @property
-    def tokens(self) -> int:
-        return sum(item.tokens for item in self.items)
-
-
-@dataclass
-class Placed:
-    """Where the items stand in the view."""
-
-    shown: dict[int, dict[int, pb.Item]] = field(default_factory=dict)
-    """By group, then by its place in the group."""
-    wrong: list[str] = field(default_factory=list)
+from .known import Known, Placed, SentList
+from .pairs import Shown, ViewRow, outside, pinned
 
 
 def broken(known: Known, sent: SentList) -> list[tuple[int, str]]:
@@ -219,11 +148,40 @@ def _pairs(known: Known, sent: SentList, placed: Placed) -> str | None:
 
 
 def _pending(known: Known, sent: SentList, placed: Placed) -> str | None:
-    """Law 2."""
+    """Law 2. Results of a step that would not fit with them as they are may be head and tail."""
     groups = known.listing.groups
-    if groups and groups[-1].pending and not _verbatim(known, placed, len(groups) - 1):
-        return "the open calls of the newest assistant message are not verbatim"
+    if not groups or not groups[-1].pending or _verbatim(known, placed, len(groups) - 1):
+        return None
+    items = placed.shown.get(len(groups) - 1, {})
+    for place, shown in enumerate(groups[-1].shown):
+        item = items.get(place)
+        if item is None or not (
+            shows(shown, item, known.by_sequence)
+            or (_only_results(item.message) and _shortened(known, sent, placed, item))
+        ):
+            return "the open calls of the newest assistant message are not verbatim"
     return None
+
+
+def _only_results(message: pb.Message) -> bool:
+    return bool(message.parts) and all(part.HasField("tool_result") for part in message.parts)
+
+
+def _shortened(known: Known, sent: SentList, placed: Placed, item: pb.Item) -> bool:
+    """True for a message of the newest step that is shown head and tail, where the list would not
+    fit with that step as it is."""
+    newest = len(known.listing.groups) - 1
+    items = placed.shown.get(newest, {})
+    if item.form != pb.FORM_HEAD_TAIL or not any(one is item for one in items.values()):
+        return False
+    others = sent.tokens - sum(one.tokens for one in items.values())
+    if known.evicts:
+        others = sum(
+            one.tokens
+            for index in known.stays - {newest}
+            for one in placed.shown.get(index, {}).values()
+        )
+    return others + known.costs.get(known.listing.groups[newest].first, 0) > known.budget
 
 
 def _reasoning(known: Known, sent: SentList, placed: Placed) -> str | None:
@@ -351,6 +309,7 @@ def _honesty(known: Known, sent: SentList, placed: Placed) -> str | None:
         if (
             item.form not in (pb.FORM_UNSPECIFIED, pb.FORM_SOME_PARTS, pb.FORM_NOTE)
             and item.form not in known.forms
+            and not _shortened(known, sent, placed, item)
         ):
             return f"form {item.form} was not declared"
         if item.form == pb.FORM_HEAD_TAIL:
