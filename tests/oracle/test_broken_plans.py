@@ -208,6 +208,20 @@ BREAKS = [
 
 def judge(one: Trial, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
     """The law that the segments break, and all that the list as it is sent breaks."""
+    case = case_of(one, broke)
+    found = violation(case)
+    known = replace(
+        known_of(one, broke, case.budget),
+        complete_scope=broke.scope.complete,
+        reasoning_may_go=broke.reasoning_may_go,
+    )
+    return (found.law if found else None), broken(
+        known, SentList(items(sent_slots(case.plan, case.view)), over=case.plan.over)
+    )
+
+
+def case_of(one: Trial, broke: Break) -> Case:
+    """The plan as the laws are given it."""
     view = replace(one.view, scope=broke.scope)
     plan = Plan(tuple(segment(one, piece) for piece in broke.pieces), over=broke.over)
     tokens = plan_tokens(plan, view)
@@ -217,15 +231,7 @@ def judge(one: Trial, broke: Break) -> tuple[int | None, list[tuple[int, str]]]:
     budget = {-1: tokens - 1, -2: tokens, -3: tokens + more, -4: tokens + more - 1}.get(
         broke.budget, broke.budget
     )
-    found = violation(Case(plan, view, budget, tokens, broke.declared, broke.reasoning_may_go))
-    known = replace(
-        known_of(one, broke, budget),
-        complete_scope=broke.scope.complete,
-        reasoning_may_go=broke.reasoning_may_go,
-    )
-    return (found.law if found else None), broken(
-        known, SentList(items(sent_slots(plan, view)), over=plan.over)
-    )
+    return Case(plan, view, budget, tokens, broke.declared, broke.reasoning_may_go)
 
 
 def known_of(one: Trial, broke: Break, budget: int):

@@ -26,10 +26,11 @@ def check(case: Case) -> Violation | None:
             place = (segment.first, 1)
             if segment.first > segment.last:
                 return Violation(1, "pairs", f"empty range {segment.first} to {segment.last}")
+            if segment.first < 0 or segment.last >= case.view.steps:
+                wrong = min(segment.first, 0) or segment.last
+                return Violation(1, "pairs", f"step {wrong} does not exist")
             if segment.first <= shown_to:
                 return Violation(1, "pairs", f"step {segment.first} is shown twice")
-            if segment.last >= case.view.steps:
-                return Violation(1, "pairs", f"step {segment.last} does not exist")
             if not all(
                 map(case.view.holds, range(segment.first, min(segment.last + 1, case.view.base)))
             ):
