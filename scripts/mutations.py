@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -12,6 +13,13 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
 Positions = dict[cst.CSTNode, CodeRange]
+
+STATEMENT = re.compile(
+    r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER|LIMIT|SET|VALUES|ON)\b"
+)
+"""What a text of SQL holds."""
+NAMED = frozenset({"create_task", "Thread"})
+"""Whose argument `name` is for whoever looks at a running process with a debugger."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +59,34 @@ def mutants_of(path: Path) -> list[Mutant]:
         for kind, operator in mutation_operators
         if isinstance(node, kind)
         for changed in operator(node)
+        if not _says_the_same(node, changed)
     ]
+
+
+def _says_the_same(node: cst.CSTNode, changed: cst.CSTNode) -> bool:
+    """True where a task is only named otherwise; or SQL is in other letters: capitals mean nothing
+    in it, and what a name of a parameter would break by them, a wrong name breaks as well."""
+    if isinstance(node, cst.Call) and isinstance(changed, cst.Call) and _called(node) in NAMED:
+        return _arguments(node) == _arguments(changed)
+    if not isinstance(node, cst.SimpleString) or not isinstance(changed, cst.SimpleString):
+        return False
+    same = node.value.casefold() == changed.value.casefold()
+    return same and STATEMENT.search(node.value) is not None
+
+
+def _arguments(call: cst.Call) -> list[tuple[str, str]]:
+    """What is given besides a name."""
+    named = ((arg.keyword.value if arg.keyword else "", arg.value) for arg in call.args)
+    return [(name, cst.Module([]).code_for_node(one)) for name, one in named if name != "name"]
 
 
 def _inside_functions(
     module: cst.Module, positions: Positions
 ) -> Iterator[tuple[cst.CSTNode, range]]:
-    """The nodes of function bodies, without docstrings, annotations and what is logged, each with
-    the lines of its statement."""
+    """The nodes of function bodies, without docstrings, annotations, what is logged and the names
+    of tasks and threads, each with the lines of its statement."""
     todo: list[tuple[cst.CSTNode, range | None]] = [(module, None)]
+    unseen: set[int] = set()
     while todo:
         node, lines = todo.pop()
         if isinstance(node, cst.Annotation | cst.Decorator):
@@ -68,6 +95,10 @@ def _inside_functions(
             continue
         if isinstance(node, cst.Call) and cst.Module([]).code_for_node(node.func)[:4] == "log.":
             continue
+        if isinstance(node, cst.Arg) and id(node) in unseen:
+            continue
+        if isinstance(node, cst.Call) and _called(node) in NAMED:
+            unseen |= {id(arg) for arg in node.args if arg.keyword and arg.keyword.value == "name"}
         if lines is not None:
             if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
                 lines = _lines(node, positions)
@@ -76,6 +107,12 @@ def _inside_functions(
             todo.append((node.body, _lines(node, positions)))
             continue
         todo += [(child, lines) for child in node.children]
+
+
+def _called(call: cst.Call) -> str:
+    """The last part of the name of what is called."""
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _lines(statement: cst.CSTNode, positions: Positions) -> range:
