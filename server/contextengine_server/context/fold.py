@@ -55,7 +55,7 @@ def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extensio
 def extended(view: View, change: Extension) -> View:
     """A view with the extension in it; the original stays as it is (a `live` list that is not
     stored)."""
-    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors), large=list(view.large))
+    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors))
     if change.shifts:
         copy.atoms = [atom.clone() for atom in copy.atoms]
     apply(copy, change)

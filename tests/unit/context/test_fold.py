@@ -12,6 +12,7 @@ from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, e
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
 from contextengine_server.testing.engine.random_sessions import call, reasoning, result, text
+from contextengine_server.testing.engine.trial import trial_of
 from contextengine_server.testing.engine.views import SHAPER, empty, entries_of, items
 from contextengine_server.testing.oracle.pairs import Leaf, ViewRow
 
@@ -225,6 +226,23 @@ def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
         *(start + delta for start in before[1:]),
     ]
     assert view.late_mark == 4
+
+
+def test_a_late_result_moves_the_summaries_behind_it_and_no_other() -> None:
+    one = trial_of(rows("u a a+x u a u a"))
+    one.compact(0, 1, "what was said")
+    one.compact(3, 4, "what was said then")
+    before, behind = one.view.summaries
+    [late] = entries_of([ViewRow(8, rows("t-x")[0].message, 16)])
+    change = extend(one.view, [late], SHAPER)
+    delta = change.total - one.view.total
+    apply(one.view, change)
+    spans = [(summary.span_start, summary.span_end) for summary in one.view.summaries]
+    assert delta != 0
+    assert spans == [
+        (before.span_start, before.span_end),
+        (behind.span_start + delta, behind.span_end + delta),
+    ]
 
 
 def test_a_result_behind_a_message_that_spoke_is_late() -> None:

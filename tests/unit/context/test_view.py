@@ -93,3 +93,10 @@ def test_the_top_level_are_those_that_no_other_lists() -> None:
     low = [summary(1, 2), summary(3, 4), summary(7, 8)]
     high = summary(1, 4, id="high", depth=1, children=("s1", "s3"))
     assert [s.id for s in top_level([low[2], high, *low[:2]])] == ["high", "s7"]
+
+
+def test_the_first_sequence_of_a_step_is_known_as_far_as_it_is_in_memory() -> None:
+    view = view_of(10, 10, base=5)
+    view.anchors[2] = Atom(2, 2_000, first=30, tokens=10)
+    view.follows[3] = 41
+    assert [view.first_of(step) for step in (2, 3, 4, 5, 6, 7)] == [30, 41, None, 60, 70, None]

@@ -42,7 +42,6 @@ class RecallGrant(msgspec.Struct, frozen=True):
 class Reach(msgspec.Struct, frozen=True):
     """What a call recalls: the session's own rows, or its parent's as far as a grant goes."""
 
-    address: Address
     head: SessionHead
     grant: RecallGrant | None = None
 
@@ -65,11 +64,11 @@ class RecallGrants(msgspec.Struct, frozen=True):
         """As `reach`, of a session that was found."""
         grant = await self.granted(address.scope, token)
         if grant is not None:
-            return Reach(address, grant.head, grant)
+            return Reach(grant.head, grant)
         head = await self.store.head(address.scope)
         if head is None:
             raise not_found(address.scope)
-        return Reach(address, head)
+        return Reach(head)
 
     async def spend(self, grant: RecallGrant, tokens: int) -> None:
         """Counts what is about to be answered. Raises BudgetSpent, after which nothing may be

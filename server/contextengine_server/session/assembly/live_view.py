@@ -195,7 +195,7 @@ def _beginning(shown: Iterable[Entry | Slot], stored: Sequence[int]) -> str:
     run = -1
     for item in shown:
         at = place.get(item.sequence, -1) if isinstance(item, Entry) and item.live_index < 0 else -1
-        if at < 0 or at != run + 1 or run < 0:
+        if at != run + 1 or run < 0:
             parts += [b"to %d" % run] if run >= 0 else []
             parts.append(item.hash if at < 0 else b"from %d" % at)
         run = at

@@ -337,14 +337,18 @@ class ReadCases(StoreCase):
 
     async def test_a_body_of_the_same_hash_takes_the_place_of_another(self, store: Store) -> None:
         pen = Pen(store)
-        await pen.write(messages=[replace(message(n), content_hash=b"hash %d" % n) for n in (1, 2)])
+        rows = [replace(message(n), content_hash=b"hash %d" % n) for n in (1, 2, 3)]
+        await pen.write(messages=rows)
         await Pen(store, SCOPE._replace(session="other")).write(count=1)
-        wanted = [(1, b"hash 1", b"mended"), (2, b"another", b"not this"), (3, b"hash 3", b"")]
-        assert await store.mend(SCOPE, wanted) == 1
+        wanted = [
+            (1, b"hash 1", b"mended"), (2, b"another", b"not this"), (3, b"hash 3", b"as well"),
+            (4, b"hash 4", b""),
+        ]  # fmt: skip
+        assert await store.mend(SCOPE, wanted) == 2
         assert await store.mend(SCOPE, wanted) == 0
         assert await store.mend(SCOPE._replace(session="none"), wanted) == 0
-        first, second = await store.messages(SCOPE)
-        assert first.body == b"mended"
+        first, second, third = await store.messages(SCOPE)
+        assert (first.body, third.body) == (b"mended", b"as well")
         assert second.body != b"not this"
         assert await store.head(SCOPE) == pen.head
 

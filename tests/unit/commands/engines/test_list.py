@@ -22,6 +22,10 @@ async def test_the_default_comes_first_with_what_it_serves(server: Server) -> No
     assert by_id["legacy"].failure is not None
     assert by_id["dag"].failure is None
     assert all(one.engine is not None and not one.unavailable for one in listed)
+    mine = await server.engines.get.run(scope(), "legacy")
+    theirs = await server.engines.get.run(Scope("another", AGENT, ""), "legacy")
+    assert (mine.status.failure is not None, theirs.status.failure) == (True, None)
+    assert (mine.status.sessions, theirs.status.sessions) == (1, 0)
     elsewhere = (await server.engines.list.run("another")).engines
     assert {one.sessions for one in elsewhere} == {0}
 

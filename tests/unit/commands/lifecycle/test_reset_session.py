@@ -51,3 +51,14 @@ async def test_a_session_that_is_not_there(server: Server) -> None:
     with pytest.raises(SessionNotFound):
         await server.context.reset_session.run(TENANT, S1, None, None)
     assert await server.store.head(scope()) is None
+
+
+async def test_nothing_is_counted_of_what_left_the_view(server: Server) -> None:
+    await server.talk(1, 8)
+    await server.compact()
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    head = await server.head()
+    assert (head.message_count, head.message_tokens, head.summary_count) == (0, 0, 0)
+    assert head.last_sequence == 16
+    await server.ingest("a")
+    assert (await server.head()).message_count == 1

@@ -7,7 +7,8 @@ import pytest
 
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
 from contextengine_server.errors import RowNotFound, SessionNotFound
-from tests.unit.commands.house import S1, TENANT, Server, scope
+from contextengine_server.session.address import Ref
+from tests.unit.commands.house import S1, TENANT, Server, long, scope
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
 
 
@@ -72,3 +73,35 @@ async def test_a_grant_whose_time_is_over_is_answered(server: Server) -> None:
     assert done.answer.is_error
     assert orjson.loads(done.answer.json)["error"]["code"] == "grant_expired"
     assert done.tokens > 0
+
+
+async def test_a_page_is_as_long_as_its_grant_pays_for_with_all_that_is_around_it(
+    server: Server,
+) -> None:
+    """The JSON around messages costs as well."""
+    await server.ingest(*(long(f"m{at}", 60) for at in range(40)))
+    token = (await prepare(server, fork=False, grant=Grant(tokens=1_500))).token
+    arguments = orjson.dumps({"sequences": list(range(1, 41))})
+    done = await server.context.call_tool.run(TENANT, CHILD, "ctx_expand", arguments, token)
+    assert not done.answer.is_error, done.answer.json
+    assert 0 < done.answer.recovered < 40
+    assert done.tokens == server.counter.count_text(done.answer.json.decode()) <= 1_500
+    spawn = await server.store.spawns.find(TENANT, token)
+    assert spawn is not None
+    assert spawn.used_tokens == done.tokens
+
+
+async def test_a_search_is_answered_whole_under_a_grant_or_not_at_all(server: Server) -> None:
+    server.indexer.start()
+    await server.ingest(*(f"m{at} the zebra eats" for at in range(40)))
+    arguments = orjson.dumps({"query": "zebra", "limit": 20})
+    whole = await server.context.call_tool.run(TENANT, S1, "ctx_search", arguments, "")
+    token = (await prepare(server, fork=False, grant=Grant(tokens=whole.tokens * 2))).token
+    done = await server.context.call_tool.run(TENANT, CHILD, "ctx_search", arguments, token)
+    assert orjson.loads(done.answer.json)["hits"]
+    few = (await prepare(server, FEW, fork=False, grant=Grant(tokens=200))).token
+    done = await server.context.call_tool.run(TENANT, FEW, "ctx_search", arguments, few)
+    assert orjson.loads(done.answer.json)["error"]["code"] == "grant_spent"
+
+
+FEW = Ref(CHILD.agent, "few")

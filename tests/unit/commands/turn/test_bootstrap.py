@@ -28,9 +28,11 @@ from tests.unit.commands.house import (
     TENANT,
     Rows,
     Server,
+    incoming,
     request,
     scope,
     spoken,
+    user,
 )
 
 S2 = Ref(AGENT, "s2")
@@ -180,3 +182,23 @@ async def _race(
     finally:
         await server.close()
         await other.close()
+
+
+async def test_a_session_goes_on_with_another_once_for_a_request(server: Server) -> None:
+    await server.ingest("a", "b", ref=S2)
+    said = Introduction(continues=S2)
+    history = [user("c"), user("d")]
+    first = await server.context.bootstrap.run(TENANT, S1, said, incoming(*history), request())
+    again = await server.context.bootstrap.run(TENANT, S1, said, incoming(*history), request())
+    assert (
+        [one.sequence for one in again.stored] == [one.sequence for one in first.stored] == [3, 4]
+    )
+    assert again.head.revision == first.head.revision
+    assert await server.shown() == ["a", "b", "c", "d"]
+
+
+async def test_items_of_ours_in_a_history_are_at_no_place(server: Server) -> None:
+    await server.ingest("a")
+    history = incoming(user("a", "a"), user("made up", "ce:s1"), user("b", "b"))
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), history)
+    assert [(one.index, one.sequence) for one in done.stored] == [(0, 1), (1, 0), (2, 2)]

@@ -14,7 +14,18 @@ from contextengine_server.errors import (
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Disposition
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, incoming, request, spoken, user
+from tests.unit.commands.house import (
+    AGENT,
+    S1,
+    TENANT,
+    Server,
+    incoming,
+    long,
+    request,
+    scope,
+    spoken,
+    user,
+)
 
 
 async def test_messages_are_stored_in_order_under_one_revision(server: Server) -> None:
@@ -37,6 +48,29 @@ async def test_what_is_there_is_a_duplicate_and_commits_nothing(server: Server) 
     ]
     assert done.revision == 1
     assert server.store.calls["commit"] == 1
+
+
+async def test_a_duplicate_has_the_tokens_of_what_is_stored(server: Server) -> None:
+    """A reply tells how much of the budget each message takes, stored now or before."""
+    messages = incoming(user(long("m"), "m"), user("short", "s"))
+    first = await server.context.ingest.run(TENANT, S1, messages, None)
+    rows = await server.store.messages(scope())
+    assert [one.tokens for one in first.stored] == [row.tokens for row in rows]
+    again = incoming(user("short", "s"), user(long("m"), "m"))
+    done = await server.context.ingest.run(TENANT, S1, again, None)
+    assert [one.tokens for one in done.stored] == [rows[1].tokens, rows[0].tokens]
+    twice = incoming(user(long("n"), "n"), user(long("n"), "n"))
+    first, second = (await server.context.ingest.run(TENANT, S1, twice, None)).stored
+    assert first.tokens == second.tokens > 100
+
+
+async def test_a_message_keeps_the_time_that_its_host_says(server: Server, other: Server) -> None:
+    said = user("a", "m1")
+    said.timestamp.FromMilliseconds(1_700_000_000_123)
+    await server.context.ingest.run(TENANT, S1, incoming(said, user("b")), None)
+    for one in (server, other):
+        entries = list((await one.assemble()).view.entries())
+        assert [entry.time_ms for entry in entries] == [1_700_000_000_123, None]
 
 
 async def test_an_id_twice_in_one_batch_is_one_message(server: Server) -> None:

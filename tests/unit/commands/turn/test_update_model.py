@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.session.model import Report, Sent
 from contextengine_server.tokens import profile
@@ -46,3 +48,21 @@ async def test_the_same_request_again_changes_nothing(server: Server) -> None:
     again = await server.context.update_model.run(TENANT, S1, Model("gpt-5"), request())
     assert (again.revision, (await server.head()).revision) == (first.revision, 2)
     assert again.head.model == "gpt-4o"
+
+
+async def test_what_comes_meanwhile_waits_and_loses_no_race(server: Server) -> None:
+    await server.ingest("a")
+    others: list[asyncio.Task[object]] = []
+
+    async def another() -> None:
+        call = server.context.update_model.run(TENANT, S1, Model(window=9_000), None)
+        others.append(asyncio.create_task(call))
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    server.store.before_commit.append(another)
+    server.store.calls.clear()
+    await server.context.update_model.run(TENANT, S1, Model("gpt-5"), None)
+    await asyncio.gather(*others)
+    assert ((await server.head()).model, (await server.state()).model.window) == ("gpt-5", 9_000)
+    assert server.store.calls["commit"] == 2

@@ -1,0 +1,103 @@
+"""A session that is read anew shows what one shows that was there all along: the window, and what
+is read before it, stand for the whole history."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
+from contextengine_server.session.assembly.explanation import explain
+from tests.unit.commands.house import (
+    S1,
+    SMALL,
+    TENANT,
+    Rows,
+    Server,
+    assistant,
+    incoming,
+    long,
+    request,
+    result,
+    user,
+)
+from tests.unit.session.test_two_servers import same_as_cold
+
+KINDS = ("user", "user", "answer", "answer", "calls", "result", "late", "pin", "large", "rewind")
+
+happening = st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(20, 500))
+
+
+def said(kind: str, number: int, words: int, calls: list[str]) -> list[pb.Message]:
+    """The messages of what happens; `calls`: the ids of all calls so far, the newest last."""
+    text = long(f"{kind}{number}", words)
+    match kind:
+        case "user":
+            return [user(text)]
+        case "pin":
+            return [user(text, labels={"pinned": "yes"})]
+        case "large":
+            return [user(long(f"large{number}", 6_000)), assistant("noted")]
+        case "calls":
+            calls += [f"c{number}", f"d{number}"]
+            return [assistant(text, "", f"c{number}", f"d{number}")]
+        case "result" if calls:
+            return [result(calls[-1], text)]
+        case "late" if calls:
+            return [result(calls[len(calls) // 2], text)]
+        case _:
+            return [assistant(text)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    begins=st.booleans(),
+    happened=st.lists(happening, min_size=4, max_size=40),
+    compact_at=st.integers(0, 39),
+    budgets=st.lists(st.integers(400, 6_000), min_size=1, max_size=3),
+)
+def test_a_session_read_anew_shows_the_same(
+    begins: bool, happened: list[tuple[str, int, int]], compact_at: int, budgets: list[int]
+) -> None:
+    asyncio.run(_same(begins, happened, compact_at, budgets))
+
+
+async def _same(
+    begins: bool, happened: list[tuple[str, int, int]], compact_at: int, budgets: list[int]
+) -> None:
+    rows = Rows()
+    warm = await Server(rows, **SMALL).open()
+    calls: list[str] = []
+    policy = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="be kind"))])
+    first = [policy, user("hello")] if begins else [user("hello")]
+    await warm.context.ingest.run(TENANT, S1, incoming(*first), None)
+    for number, (kind, choice, words) in enumerate(happened):
+        if number == compact_at:
+            await warm.compact(4_000)
+        if kind == "rewind":
+            await _rewound(warm, number, choice)
+            continue
+        messages = incoming(*said(kind, number, words, calls))
+        await warm.context.ingest.run(TENANT, S1, messages, None)
+    for budget in budgets:
+        cold = await Server(rows, **SMALL).open()
+        for tokens in (budget, *budgets):
+            await same_as_cold(warm, cold, tokens)
+        told = [
+            [(one.entry.sequence, one.kind, one.rule, one.tokens) for one in explain(assembly)]
+            for assembly in (
+                await warm.assemble(budget, whole=True),
+                await cold.assemble(budget, whole=True),
+            )
+        ]
+        assert told[0] == told[1]
+        await cold.close()
+    await warm.close()
+
+
+async def _rewound(server: Server, number: int, back: int) -> None:
+    change = Rewound(max(0, (await server.head()).last_sequence - back))
+    await server.context.record_host_change.run(TENANT, S1, change, request(f"r{number}"))
