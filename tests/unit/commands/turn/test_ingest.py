@@ -60,8 +60,8 @@ async def test_a_duplicate_has_the_tokens_of_what_is_stored(server: Server) -> N
     done = await server.context.ingest.run(TENANT, S1, again, None)
     assert [one.tokens for one in done.stored] == [rows[1].tokens, rows[0].tokens]
     twice = incoming(user(long("n"), "n"), user(long("n"), "n"))
-    first, second = (await server.context.ingest.run(TENANT, S1, twice, None)).stored
-    assert first.tokens == second.tokens > 100
+    one, other = (await server.context.ingest.run(TENANT, S1, twice, None)).stored
+    assert one.tokens == other.tokens > 100
 
 
 async def test_a_message_keeps_the_time_that_its_host_says(server: Server, other: Server) -> None:
