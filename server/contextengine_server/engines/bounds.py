@@ -69,16 +69,12 @@ def bounds_of(view: View, cell: int) -> Bounds:
     bounds = Bounds()
     if not view.large:
         return bounds
-    cap, stays = cap_chars(cell), set(view.must_stay())
+    stays = set(view.must_stay())
     for step in view.large:
         atom = view.atom(step)
         if step in stays or atom.pending:
             continue
-        forms = {}
-        for slot in atom.slots:
-            if slot.bounded is not None and (shown := slot.bounded(cap)) is not None:
-                forms[slot.sequence] = shown
-        forms.update(_shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN))))
+        forms = forms_of(atom, cell)
         if forms:
             bounds.forms[step] = forms
             bounds.saved[step] = sum(
@@ -87,6 +83,18 @@ def bounds_of(view: View, cell: int) -> Bounds:
                 if slot.sequence in forms
             )
     return bounds
+
+
+def forms_of(atom: Atom, cell: int) -> dict[int, Slot]:
+    """What to show of a step instead of messages over the cap of a cell, its own or the step's: by
+    sequence."""
+    cap = cap_chars(cell)
+    forms = {
+        slot.sequence: shown
+        for slot in atom.slots
+        if slot.bounded is not None and (shown := slot.bounded(cap)) is not None
+    }
+    return forms | _shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN)))
 
 
 def _shared(atom: Atom, forms: dict[int, Slot], room: int) -> dict[int, Slot]:

@@ -13,12 +13,13 @@ from functools import partial
 import msgspec
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import cell as on_grid
 from contextengine_server.context.epoch import digest
 from contextengine_server.context.message import Entry, Form, Shaper, Slot
 from contextengine_server.context.plan import Plan, Summarized, shown_at
 from contextengine_server.context.shares import cut_to, level
 from contextengine_server.context.view import View
+from contextengine_server.engines.bounds import forms_of
 from contextengine_server.session.assembly.pasted import in_place
 from contextengine_server.wire.bounded import may_be_bounded
 
@@ -31,18 +32,32 @@ class BoundedStep(msgspec.Struct, frozen=True):
     """Names the forms that it is shown in, for the epoch."""
 
 
-def with_bounded_step(view: View, plan: Plan, excess: int, shaper: Shaper) -> BoundedStep | None:
+def with_bounded_step(
+    view: View, plan: Plan, excess: int, shaper: Shaper, cell: int | None = None
+) -> BoundedStep | None:
     """The view with its newest step so much shorter than the plan shows it. None where that cannot
-    be had, or the plan does not show it. Tokens in the reference encoding."""
+    be had, or the plan does not show it. `cell`: that of the budget, where the engine shortens
+    messages over a cap once their step is done. Tokens in the reference encoding."""
     newest = view.steps - 1
     segment = plan.segments[-1] if plan.segments else None
     if segment is None or isinstance(segment, Summarized) or segment.last != newest:
         return None
     atom = view.atom(newest)
-    shown = shown_at(segment, atom)
-    forms = _shorter(atom, shown, newest == view.user_step, excess, shaper)
-    if forms is None:
-        return None
+    shown = before = shown_at(segment, atom)
+    if atom.pending and cell is not None:
+        # As they will be shown once nothing stands open, so that none grows then.
+        done = forms_of(atom, cell)
+        results = {entry.sequence for entry in atom.entries if entry.traits.only_results}
+        shown = [
+            done.get(slot.sequence, slot) if slot.sequence in results else slot for slot in before
+        ]
+        excess -= sum(slot.tokens for slot in before) - sum(slot.tokens for slot in shown)
+    forms = shown
+    if excess > 0:
+        shorter = _shorter(atom, shown, newest == view.user_step, excess, shaper)
+        if shorter is None:
+            return None
+        forms = shorter
     changed = {place: slot for place, slot in enumerate(forms) if slot is not atom.slots[place]}
     name = digest([slot.hash.hex() for slot in changed.values()]).hex()
     return BoundedStep(in_place(view, atom, changed), f"{newest}:{name}")
@@ -65,7 +80,7 @@ def _shorter(
     while places:
         sizes = [shown[place].tokens for place in places]
         # On the grid, so that one more small result leaves the others as they are.
-        share = cell(max(0, level(sizes, sum(sizes) - excess)))
+        share = on_grid(max(0, level(sizes, sum(sizes) - excess)))
         forms, stubborn = list(shown), set()
         for place in places:
             slot = atom.slots[place]
@@ -83,7 +98,7 @@ def _shorter(
 
 def _cut(slot: Slot, entry: Entry, tokens: int, shaper: Shaper) -> Slot | None:
     show = slot.bounded or partial(shaper.head_and_tail, entry)
-    return cut_to(show, len(entry.body) * tokens // slot.tokens, tokens)[0]
+    return cut_to(show, len(slot.frame) * tokens // slot.tokens, tokens)[0]
 
 
 def _may_be_cut(entry: Entry, atom: Atom, prompt: bool) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from contextengine_server.context.budget import cell
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
+from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
@@ -106,7 +107,8 @@ class Planner(msgspec.Struct, frozen=True):
             tokens = _tokens(engine, plan, view)
             if plan.over and tokens > budget.reference - kept_free - call.prompt_tokens:
                 shaper = session.encoding.shaper
-                shorter = with_bounded_step(view, plan, tokens - space, shaper)
+                caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
+                shorter = with_bounded_step(view, plan, tokens - space, shaper, caps)
                 if shorter is not None:
                     view = shorter.view
                     plan = engine.plan(view, room_cell, call.prompt_tokens)
