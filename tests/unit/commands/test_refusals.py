@@ -3,15 +3,16 @@ what a program can read of it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
-from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
+from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant, SpawnRequest
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import DomainError
+from contextengine_server.recall.expansion import Wanted
 from contextengine_server.session.address import Ref
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
@@ -349,3 +350,55 @@ async def test_a_policy_that_is_none(server: Server) -> None:
         server.engines.assign.run(scope(), "dag", {"summarizer": [1]}, clear=False),
         field("options_json", "summarizer: must be a mapping of names to values"),
     )
+
+
+async def test_a_grant_that_does_not_reach(server: Server) -> None:
+    await server.ingest("a " + "word " * 50)
+    token = (await prepare(server, fork=False)).token
+    none = "grants no recall of the parent: prepare the child with a grant"
+    wanted = Wanted(sequences=(1,))
+    await refuses(
+        server.recall.expand.run(TENANT, CHILD, wanted, token),
+        Told("PERMISSION_DENIED", f"spawn_token: {none}", (("spawn_token", none),)),
+    )
+    timed, few = Ref(AGENT, "timed"), Ref(AGENT, "few")
+    until = Grant(tokens=9, expire_ms=server.clock.ms)
+    token = (await prepare(server, timed, fork=False, grant=until)).token
+    over = "granted recall of the parent until a time that has passed"
+    await refuses(
+        server.recall.expand.run(TENANT, timed, wanted, token),
+        Told("PERMISSION_DENIED", f"spawn_token: {over}", (("spawn_token", over),)),
+    )
+    token = (await prepare(server, few, fork=False, grant=Grant(tokens=20))).token
+    assert await server.store.spawns.spend(TENANT, token, 20)
+    await refuses(
+        server.recall.expand.run(TENANT, few, wanted, token),
+        Told(
+            "BUDGET_SPENT",
+            "spawn_token: 1 tokens more than the 20 that were read would exceed the grant of 20:"
+            " ask for less, or go on without the parent",
+            (("spawn_token", "has 0 tokens left"),),
+            {"scope": "spawn", "used": "20", "cap": "20"},
+        ),
+    )
+
+
+async def test_a_name_of_blanks(server: Server) -> None:
+    await refuses(
+        server.ingest("a", ref=Ref(AGENT, " ")),
+        field("session.session_id", "is blank: nobody could tell it from none"),
+    )
+
+
+async def test_a_session_that_others_never_leave_alone(server: Server, other: Server) -> None:
+    await server.ingest("a")
+
+    def again(at: int) -> Callable[[], Awaitable[object]]:
+        return lambda: other.ingest(f"o{at}")
+
+    server.store.before_commit += [again(at) for at in range(50)]
+    with pytest.raises(DomainError) as refused:
+        await server.ingest("b")
+    error = refused.value
+    assert error.text == "session s1 was changed by others 8 times meanwhile: send again"
+    assert (error.reason, error.retry_after_ms) == ("LOST_RACE", 50)

@@ -61,6 +61,11 @@ def test_one_alike_message_that_its_neighbours_contradict_is_none() -> None:
     assert align(tokens("x y z done"), tokens("a b done c")) is UNALIGNED
 
 
+def test_that_both_lists_begin_with_it_speaks_for_a_message() -> None:
+    assert aligned("a x", "a y").matched == {0: 0}
+    assert align(tokens("z a"), tokens("w a")) is UNALIGNED
+
+
 def test_nothing_in_common_is_no_alignment() -> None:
     assert align(tokens("x y"), tokens("a b")) is UNALIGNED
 

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from contextengine_server.context.plan import Plan, Reshaped
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import DEGRADED, OVER_BUDGET, AssembleCall
@@ -15,6 +19,16 @@ from contextengine_server.session.assembly.budget import BudgetSpec
 from tests.integration.engines.broken import FRAGILE, SAID, SECRET, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import TENANT, Server, scope, spoken
+
+
+class Astray(Fragile):
+    """Gives a form to a step that is not there."""
+
+    id = "astray"
+
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+        return Plan((Reshaped(view.steps, view.steps, "x", {}),))
+
 
 IN_ASSEMBLE = ["reach", "addition", "plan", "due", "no plan", "nothing", "twice"]
 
@@ -89,3 +103,14 @@ async def test_nothing_is_read_where_there_is_no_scope(serve: Serve) -> None:
     assert (done.outcome, done.outcome_reason) == (DEGRADED, "INCOMPLETE_SCOPE")
     assert (done.engine.id, done.joined.total) == ("legacy", 1)
     assert await server.stored() == ["a", "b"]
+
+
+async def test_a_plan_over_steps_that_are_not_there_breaks_a_law(serve: Serve) -> None:
+    server = await serve(engines=[Registration("astray", DagOptions, Astray, "plugin:test")])
+    await server.engines.assign.run(scope(), "astray", {}, clear=False)
+    await server.ingest("a", "b")
+    with pytest.raises(EngineFailed, match=r"law 1 \(pairs\): step 2 does not exist") as refused:
+        await server.assemble()
+    assert refused.value.metadata["law"] == "1"
+    (told,) = server.events("engine:failed")
+    assert told.attributes["engine"] == "astray"

@@ -221,3 +221,11 @@ def test_every_method_of_a_store_is_there(counted: Counted) -> None:
     wanted = {name for name, _ in inspect.getmembers(Store, callable) if not name.startswith("_")}
     assert {"head", "commit", "list_sessions", "observe"} <= wanted
     assert not [name for name in wanted | set(Store.__annotations__) if not hasattr(made, name)]
+
+
+async def test_all_else_is_the_stores_own(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    cached = CachedHeads(store)
+    taken_over = {name: one for name, one in vars(cached).items() if not name.startswith("_")}
+    assert len(taken_over) > 30
+    assert taken_over == {name: getattr(store, name) for name in taken_over}

@@ -324,3 +324,25 @@ def test_opening_an_up_to_date_database_imports_no_migrations(tmp_path: Path) ->
         [sys.executable, "-c", look, path], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "500 set()\n"
+
+
+async def test_a_store_says_how_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    closed = await store.health()
+    assert (closed.ok, closed.detail) == (False, "closed")
+    assert closed.facts == {"path": str(path), "schema": migrations.HEAD}
+    assert "restore a backup" in closed.advice
+    await store.open()
+    health = await store.health()
+    assert (health.ok, health.detail, health.advice) == (True, "open", "")
+    assert {name: health.facts[name] for name in ("path", "schema", "journal", "vacuum")} == {
+        "path": str(path),
+        "schema": migrations.HEAD,
+        "journal": "wal",
+        "vacuum": "not wanted",
+    }
+    assert int(health.facts["bytes"]) == path.stat().st_size
+    assert int(health.facts["log_bytes"]) == path.with_name("store.db-wal").stat().st_size
+    assert int(health.facts["free_bytes"]) > 0
+    await store.close()

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.errors import HasDependents
 from contextengine_server.store.rows import Debt, MessageRow, ModelJob, StoredReply
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind
 from contextengine_server.store.sqlite import SqliteStore, database, space
@@ -246,3 +247,9 @@ async def test_what_was_never_indexed_is_overwritten_as_well(tmp_path: Path) -> 
     await store.delete(Scope("acme", "main", "s1"), expected_revision=None, cascade=False)
     assert word.encode() not in files(path)
     await store.close()
+
+
+def test_what_stands_on_a_session_is_named_as_far_as_it_can_be_read() -> None:
+    error = HasDependents([f"s{at}" for at in range(7)])
+    assert str(error) == "7 sessions stand on it: s0, s1, s2, s3, s4"
+    assert error.sessions == tuple(f"s{at}" for at in range(7))

@@ -78,7 +78,11 @@ async def test_a_parent_that_is_too_large_is_not_forked(serve: Serve) -> None:
     await server.talk(1, 4)
     spawn = await prepare(server)
     assert not spawn.fork
-    assert "too large to fork" in spawn.note
+    tokens = (await server.assemble()).view.view_tokens()
+    assert spawn.note == (
+        f"Parent context is too large to fork ({tokens}/1000 tokens); starting with isolated"
+        " context instead."
+    )
     assert await server.shown(ref=CHILD) == []
 
 

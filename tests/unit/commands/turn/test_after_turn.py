@@ -11,6 +11,7 @@ from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Disposition
+from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
     S1,
@@ -111,3 +112,20 @@ async def test_nothing_is_due_after_an_undo(server: Server) -> None:
     await server.compact(undo_to_generation=0)
     done = await server.context.after_turn.run(TENANT, S1, Turn(turns(7, 1), budget=SMALL_BUDGET))
     assert not done.queued
+
+
+async def test_an_engine_that_fails_stops_no_turn(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(engines=[FRAGILE])
+    await server.engines.assign.run(scope(), "fragile", {}, clear=False)
+    monkeypatch.setattr(Fragile, "how", "due")
+    done = await server.context.after_turn.run(TENANT, S1, Turn(spoken("a"), budget=SMALL_BUDGET))
+    assert not done.queued
+    assert await server.stored() == ["a"]
+    (told,) = server.events("engine:failed")
+    assert (told.attributes["engine"], told.attributes["operation"]) == ("fragile", "after turn")
+    assert server.core.selection.failures.of(TENANT, "fragile") is not None
+    monkeypatch.setattr(Fragile, "how", "")
+    await server.context.after_turn.run(TENANT, S1, Turn(spoken("b"), budget=SMALL_BUDGET))
+    assert server.core.selection.failures.of(TENANT, "fragile") is None

@@ -3,6 +3,7 @@ changes; a compaction that is due is queued."""
 
 from __future__ import annotations
 
+from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
@@ -104,3 +105,42 @@ async def test_watchers_are_told_how_a_list_begins_anew(server: Server) -> None:
     (told,) = server.events("context:budget_computed")
     assert told.counts["items"] == 1
     assert told.attributes["verdict"] == "fits"
+
+
+async def test_what_is_told_of_a_list_says_where_it_stands(server: Server) -> None:
+    await server.talk(1, 6)
+    await server.ingest("a")
+    await ask(server, 1_500)
+    computed = server.events("context:budget_computed")[-1]
+    evicted = server.events("context:evicted")[-1]
+    made = await server.assemble(1_500)
+    assert (computed.revision, evicted.revision) == (2, 2)
+    assert (computed.session, evicted.session) == ("s1", "s1")
+    assert computed.counts["cell"] == made.cell
+    assert computed.counts["tokens"] == made.tokens
+    assert computed.attributes["engine"] == evicted.attributes["engine"] == "dag"
+    assert evicted.counts["tokens"] == made.view.view_tokens() - made.tokens > 0
+    assert evicted.counts["first_step"] == made.plan.cut > 0
+    assert evicted.attributes["rule"] == made.plan.rule
+
+
+async def test_a_long_question_and_a_long_answer_are_not_kept(server: Server) -> None:
+    await server.ingest("a")
+    call = AssembleCall(TENANT, S1, budget=BudgetSpec(message_tokens=100_000))
+    for length in (MAX_QUESTION_BYTES, MAX_QUESTION_BYTES + 1):
+        question = TENANT, b"q" * length
+        for _ in range(2):
+            await server.context.assemble.run(call, question, Writer())
+        known = await server.context.assemble.again(question, NO_TRACE)
+        assert (known is None) == (length > MAX_QUESTION_BYTES)
+
+
+async def test_what_was_answered_of_a_session_that_is_gone_is_forgotten(server: Server) -> None:
+    await server.ingest("a")
+    await server.ingest("b", ref=Ref(AGENT, "s2"))
+    for _ in range(2):
+        await ask(server)
+    server.context.assemble.replies.forget(scope(Ref(AGENT, "s2")))
+    assert await server.context.assemble.again(QUESTION, NO_TRACE) is not None
+    server.context.assemble.replies.forget(scope())
+    assert await server.context.assemble.again(QUESTION, NO_TRACE) is None
