@@ -219,6 +219,7 @@ def rules_of(settings: Settings) -> Rules:
         spawns=spawn_rules_of(settings),
         default_engine=settings.engine.default,
         falls_back=settings.engine.on_engine_failure == FALLBACK,
+        remakes=settings.summarizer.remake,
     )
 
 

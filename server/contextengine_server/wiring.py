@@ -57,6 +57,7 @@ from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.host_summary import HostSummaries
 from contextengine_server.compaction.proposal import Proposals
 from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.compaction.undo import Undo
 from contextengine_server.engines.registry import Registry
@@ -100,6 +101,8 @@ class Rules(msgspec.Struct, frozen=True):
     default_engine: str
     falls_back: bool
     """True where another engine stands in for one that fails."""
+    remakes: bool
+    """True where summaries that stand in for better ones are made again in the background."""
 
 
 class CoreDependencies(msgspec.Struct, frozen=True):
@@ -176,7 +179,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         at.summarizer, selection, events, meters, clock_ms, at.model_capacity
     )
     aligner, lists = Aligner(), LiveStore(sessions, appender, events)
-    compactor = Compactor(sessions, store, selection, events, meters, summaries)
+    compactor = Compactor(sessions, store, selection, events, meters, summaries, rules.remakes)
     return Core(
         store=store,
         rules=rules,
@@ -249,6 +252,7 @@ def context_engine_commands(
             core.compactor,
             core.proposals,
             Undo(sessions, editor, core.events),
+            Remake(core.compactor),
             core.queue,
         ),
         commit_compaction=CommitCompaction(addresses, sessions, core.proposals),
@@ -316,7 +320,14 @@ def engines_commands(core: Core, examine: Examine, models: Sequence[str]) -> Eng
         listing,
         GetEngine(core.selection, listing),
         Assign(core.selection, core.events, models),
-        Doctor(core.addresses, core.store, core.selection, integrity, examine),
+        Doctor(
+            core.addresses,
+            core.sessions,
+            core.selection,
+            integrity,
+            Remake(core.compactor),
+            examine,
+        ),
     )
 
 

@@ -45,8 +45,10 @@ BELOW: dict[str, set[str]] = {
         "telemetry", "errors", GENERATED,
     },
     # Looks at every room and is looked at by none but those above.
-    "health": {"config", "context", "engines", "errors", "recall", "runtime", "session", "store",
-    "summarize", "telemetry", "tokens", "wire", GENERATED},
+    "health": {
+        "compaction", "config", "context", "engines", "errors", "recall", "runtime", "session",
+        "store", "summarize", "telemetry", "tokens", "wire", GENERATED,
+    },
     "api": {
         "config.policy", "context", "wire", "store", "tokens", "summarize", "engines", "recall",
         "session",

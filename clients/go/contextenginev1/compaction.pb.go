@@ -115,7 +115,11 @@ type CompactRequest struct {
 	// The settings of the host's runtime.
 	RuntimeSettings *RuntimeSettings `protobuf:"bytes,15,opt,name=runtime_settings,json=runtimeSettings,proto3" json:"runtime_settings,omitempty"`
 	// What started it in the host: `manual`, `overflow`, `timeout_recovery`, `budget`, `cli_budget`. Empty: not said.
-	Trigger       string `protobuf:"bytes,16,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	Trigger string `protobuf:"bytes,16,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// True: compact nothing; make again, in place, the summaries that a lower link of the chain of summarizers wrote because
+	// a higher one was down, those that quote private reasoning, and those made of either. One that nobody better is there
+	// for stays as it is. With `no_wait` it is done in the background. Excludes `undo_to_generation` and `propose_only`.
+	Redo          bool `protobuf:"varint,17,opt,name=redo,proto3" json:"redo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +266,13 @@ func (x *CompactRequest) GetTrigger() string {
 	return ""
 }
 
+func (x *CompactRequest) GetRedo() bool {
+	if x != nil {
+		return x.Redo
+	}
+	return false
+}
+
 // The harness's whole list for a compaction.
 type LiveCompaction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -325,7 +336,8 @@ type CompactResponse struct {
 	Compacted bool `protobuf:"varint,1,opt,name=compacted,proto3" json:"compacted,omitempty"`
 	// Why not, in words that hosts know as benign where it is no failure: `nothing to compact`, `below threshold`,
 	// `already under target`, `already compacted`, `deferred to background`, `delegated`, `next request unchanged` (the
-	// view is smaller, and what was made is kept). Empty where compacted.
+	// view is smaller, and what was made is kept), `nothing to make again`, `summaries made again` (with `redo`, where that
+	// makes the next request no smaller). Empty where compacted.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Tokens of the view before, in the model's tokens.
 	TokensBefore int64 `protobuf:"varint,3,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
@@ -897,7 +909,7 @@ var File_contextengine_v1_compaction_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\n" +
-	"!contextengine/v1/compaction.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x05\n" +
+	"!contextengine/v1/compaction.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x06\n" +
 	"\x0eCompactRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1d\n" +
 	"\n" +
@@ -917,7 +929,8 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\x12undo_to_generation\x18\r \x01(\x03H\x02R\x10undoToGeneration\x88\x01\x01\x12\x17\n" +
 	"\ano_wait\x18\x0e \x01(\bR\x06noWait\x12L\n" +
 	"\x10runtime_settings\x18\x0f \x01(\v2!.contextengine.v1.RuntimeSettingsR\x0fruntimeSettings\x12\x18\n" +
-	"\atrigger\x18\x10 \x01(\tR\atriggerB\x14\n" +
+	"\atrigger\x18\x10 \x01(\tR\atrigger\x12\x12\n" +
+	"\x04redo\x18\x11 \x01(\bR\x04redoB\x14\n" +
 	"\x12_expected_revisionB\x16\n" +
 	"\x14_current_token_countB\x15\n" +
 	"\x13_undo_to_generation\"d\n" +

@@ -389,7 +389,8 @@ type DoctorRequest struct {
 	// Absent: only the server.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// True: mend what can be worked out again in that session: counts, where messages are shown, summaries of nothing, the
-	// search index. Operators only. False: nothing is changed.
+	// search index; and make summaries again that stand in for better ones or quote private reasoning, as Compact's `redo`.
+	// Operators only. False: nothing is changed.
 	Repair bool `protobuf:"varint,2,opt,name=repair,proto3" json:"repair,omitempty"`
 	// True: strike off the failures of engines that this tenant is shown, once they are told. They go by themselves when
 	// what failed succeeds. Operators only.

@@ -1600,8 +1600,14 @@ type SummaryInfo struct {
 	CreatedRevision int64 `protobuf:"varint,14,opt,name=created_revision,json=createdRevision,proto3" json:"created_revision,omitempty"`
 	// The revision that retired it. 0: it is live.
 	RetiredRevision int64 `protobuf:"varint,15,opt,name=retired_revision,json=retiredRevision,proto3" json:"retired_revision,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Who was to write it, where that one could not and a lower link of the chain of summarizers stood in: a model's id, or
+	// `models`. Empty: it is by the first that was there.
+	Wanted string `protobuf:"bytes,16,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// The summary that this one was made again for: it stands in its place, in the view and below other summaries, and that
+	// one stays live below it until this one is taken back. Empty: none.
+	Remakes       string `protobuf:"bytes,17,opt,name=remakes,proto3" json:"remakes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SummaryInfo) Reset() {
@@ -1737,6 +1743,20 @@ func (x *SummaryInfo) GetRetiredRevision() int64 {
 		return x.RetiredRevision
 	}
 	return 0
+}
+
+func (x *SummaryInfo) GetWanted() string {
+	if x != nil {
+		return x.Wanted
+	}
+	return ""
+}
+
+func (x *SummaryInfo) GetRemakes() string {
+	if x != nil {
+		return x.Remakes
+	}
+	return ""
 }
 
 // Names a session. The tenant is never part of a request: it comes from the caller's credentials.
@@ -2018,7 +2038,7 @@ const file_contextengine_v1_message_proto_rawDesc = "" +
 	"\x06tokens\x18\x04 \x01(\x03R\x06tokens\x12*\n" +
 	"\x04form\x18\x05 \x01(\x0e2\x16.contextengine.v1.FormR\x04form\x123\n" +
 	"\amessage\x18\x06 \x01(\v2\x19.contextengine.v1.MessageR\amessage\x127\n" +
-	"\asummary\x18\a \x01(\v2\x1d.contextengine.v1.SummaryInfoR\asummary\"\xa1\x04\n" +
+	"\asummary\x18\a \x01(\v2\x1d.contextengine.v1.SummaryInfoR\asummary\"\xd3\x04\n" +
 	"\vSummaryInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x05R\x05depth\x12%\n" +
@@ -2040,7 +2060,9 @@ const file_contextengine_v1_message_proto_rawDesc = "" +
 	"generation\x12\x1a\n" +
 	"\bchildren\x18\r \x03(\tR\bchildren\x12)\n" +
 	"\x10created_revision\x18\x0e \x01(\x03R\x0fcreatedRevision\x12)\n" +
-	"\x10retired_revision\x18\x0f \x01(\x03R\x0fretiredRevision\"g\n" +
+	"\x10retired_revision\x18\x0f \x01(\x03R\x0fretiredRevision\x12\x16\n" +
+	"\x06wanted\x18\x10 \x01(\tR\x06wanted\x12\x18\n" +
+	"\aremakes\x18\x11 \x01(\tR\aremakes\"g\n" +
 	"\n" +
 	"SessionRef\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +

@@ -112,6 +112,7 @@ class Compact(Guarded, total=False):
     no_wait: bool
     runtime_settings: t.RuntimeSettings
     trigger: str
+    redo: bool
 
 
 class CommitCompaction(Call, total=False):

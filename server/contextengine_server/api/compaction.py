@@ -59,6 +59,11 @@ def _wanted(request: pb.CompactRequest) -> CompactCall:
                 ["undo_to_generation", name],
                 "take compactions back in a call of its own, then compact",
             )
+    for name in ("undo_to_generation", "propose_only") if request.redo else ():
+        if request.HasField(name) if name == "undo_to_generation" else getattr(request, name):
+            raise ContradictoryFields(
+                ["redo", name], "make summaries again in a call of its own, then compact"
+            )
     if request.propose_only and request.no_wait:
         raise ContradictoryFields(
             ["propose_only", "no_wait"],
@@ -74,6 +79,7 @@ def _wanted(request: pb.CompactRequest) -> CompactCall:
         return_list=request.return_list,
         no_wait=request.no_wait,
         undo_to_generation=request.undo_to_generation if undo else None,
+        redo=request.redo,
         expected_revision=(
             request.expected_revision if request.HasField("expected_revision") else None
         ),

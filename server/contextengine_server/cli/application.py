@@ -259,13 +259,19 @@ def compact(
     force: Annotated[
         bool, typer.Option("--force", help="Compact even below the threshold.")
     ] = False,
+    redo: Annotated[
+        bool,
+        typer.Option(
+            "--redo", help="Compact nothing: make summaries again that stood in for better ones."
+        ),
+    ] = False,
     budget: Budget = None,
     json: Json = False,
 ) -> None:
     """Compact a session's view. Its messages stay stored."""
     from contextengine_server.cli.sessions import compact_session
 
-    run(compact_session(where, session, agent, focus, force, budget, json))
+    run(compact_session(where, session, agent, focus, force, redo, budget, json))
 
 
 @app.command(epilog="Example: contextengine status case-1")

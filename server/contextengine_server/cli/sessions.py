@@ -54,7 +54,14 @@ async def show_session(
 
 
 async def compact_session(
-    where: Where, session: str, agent: str, focus: str, force: bool, budget: int | None, json: bool
+    where: Where,
+    session: str,
+    agent: str,
+    focus: str,
+    force: bool,
+    redo: bool,
+    budget: int | None,
+    json: bool,
 ) -> None:
     """Compacts a session and prints what came of it."""
     from contextengine import SessionRef
@@ -68,6 +75,7 @@ async def compact_session(
             SessionRef(agent_id=agent, session_id=session),
             focus=focus,
             force=force,
+            redo=redo,
             trigger="manual",
             **more,
         )

@@ -123,7 +123,7 @@ def row_of(
     """The summary's row, for a commit that makes this the session's head. `taken`: the ids of
     others of the same commit."""
     row = SummaryRow(
-        id=_id(head.revision, summary.text, taken),
+        id=id_of(head.revision, summary.text, taken),
         depth=made.step.depth,
         first_sequence=made.first_sequence,
         last_sequence=made.last_sequence,
@@ -147,11 +147,12 @@ def row_of(
         fallback=summary.fallback,
         generation=head.generation + 1,
         origin=made.step.origin,
+        wanted=summary.wanted,
     )
     return replace(row, tokens=summary_cost(row, shaper))
 
 
-def _id(revision: int, text: str, taken: Container[str]) -> str:
+def id_of(revision: int, text: str, taken: Container[str]) -> str:
     """Derived, so that the same session compacted in the same way gets the same summary, wherever
     that happens."""
     # In decimal, which tokenizers take by threes.

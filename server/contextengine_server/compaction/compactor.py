@@ -24,6 +24,7 @@ from contextengine_server.compaction.compaction_pass import (
     prepare,
     row_of,
 )
+from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.compaction.request import (
     DEFERRED,
     HELD,
@@ -58,7 +59,7 @@ from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import with_oldest
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Commit, SessionHead, SummaryRow
+from contextengine_server.store.rows import Commit, Debt, SessionHead, SummaryRow
 from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.telemetry.events import Events
@@ -79,6 +80,8 @@ class Compactor(msgspec.Struct, frozen=True):
     events: Events
     meters: Meters
     summaries: SummaryRequests
+    remakes: bool = True
+    """True: summaries that stand in for better ones are made again in the background."""
 
     async def compact(
         self, address: Address, engine: Engine, wanted: CompactionRequest
@@ -255,7 +258,10 @@ class Compactor(msgspec.Struct, frozen=True):
                     state = session.state.refusing(_key(engine, made, wanted))
                 new = replace(new, state=state.encode())
                 commit = Commit(
-                    head=new, expected_revision=session.revision, summaries=[row] if shrunk else ()
+                    head=new,
+                    expected_revision=session.revision,
+                    summaries=[row] if shrunk else (),
+                    debt=self.owed(session, [row] if shrunk else [], new.updated_ms),
                 )
                 try:
                     await self.sessions.commit(commit)
@@ -276,6 +282,14 @@ class Compactor(msgspec.Struct, frozen=True):
                 self.place(session, [row])
                 self.announce(session, engine.id, row)
                 return row, session.view.view_tokens()
+
+    def owed(self, session: Session, rows: list[SummaryRow], now_ms: int) -> Debt | None:
+        """What the session owes with these summaries besides its own: that those which stand in for
+        better ones are made again. None: nothing."""
+        if not self.remakes:
+            return None
+        made = [summary_of(row, session.encoding.shaper) for row in rows]
+        return remake_owed(session.scope, [*session.live_summaries, *made], now_ms)
 
     def place(self, session: Session, rows: list[SummaryRow]) -> None:
         """Memory follows the commit of these summaries."""

@@ -14,7 +14,8 @@ import orjson
 import structlog
 
 from contextengine_server.compaction.compactor import Compactor
-from contextengine_server.compaction.queue import ASKED, CompactionQueue
+from contextengine_server.compaction.queue import ASKED, REMAKE, CompactionQueue
+from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.host_capabilities import COMPACTS
@@ -45,6 +46,11 @@ DEADLINE_S = 120.0
 """How long one job may take, as lossless-claw's option sweepDeadlineMs (src/db/config.ts). What it
 committed by then stays."""
 RETRY_MS = (1_000, 10_000, 60_000, 600_000)
+REMAKE_MS = (60_000, 300_000, 900_000, 3_600_000)
+"""How long it is until summaries are tried again that nobody better wrote."""
+MAX_REMAKES = 24
+"""After so many tries, most of a day, they stay until the session is compacted again: a model that
+answers what is no summary would be asked for ever."""
 
 log = structlog.get_logger("contextengine.background")
 
@@ -74,6 +80,7 @@ class Background:
         """Sessions whose job runs here, with the time it began."""
         self._sessions, self._store, self._selection = sessions, store, selection
         self._compactor, self._queue, self._events = compactor, queue, events
+        self._remake = Remake(compactor)
         self._budgets, self._clock_ms = budgets, sessions.clock_ms
         self._tracer = tracer or Tracer()
         self._tasks: list[asyncio.Task[None]] = []
@@ -124,7 +131,7 @@ class Background:
             # Linked to the call that caused it, which did not wait.
             with self._tracer.background("compact", debt.cause) as span, under(span):
                 name_scope(span, debt.scope)
-                more = await self._within_deadline(debt)
+                wait_ms = await self._within_deadline(debt)
         except asyncio.CancelledError:
             await store.release_debt(debt, done=False)
             raise
@@ -140,11 +147,13 @@ class Background:
                 debt, done=False, not_before_ms=self._clock_ms() + wait, error=type(error).__name__
             )
         else:
+            more = wait_ms is not None
             outcome = "more" if more else "done"
             # Put back behind what others owe.
-            await store.release_debt(debt, done=not more, not_before_ms=self._clock_ms())
+            later = self._clock_ms() + (wait_ms or 0)
+            await store.release_debt(debt, done=not more, not_before_ms=later)
             session = self._sessions.cache.find(debt.scope)
-            if session is not None and session.pending is not None:
+            if session is not None and session.pending is not None and debt.kind != REMAKE:
                 session.pending.waiting = more
         finally:
             keeper.cancel()
@@ -170,18 +179,37 @@ class Background:
             except StoreUnavailable:
                 log.warning("the lease of a job was not renewed", session=debt.scope.session)
 
-    async def _within_deadline(self, debt: Debt) -> bool:
-        """One job; True where there is more to do. Raises TimeoutError where it got nowhere in all
-        its time."""
+    async def _within_deadline(self, debt: Debt) -> int | None:
+        """One job; after how many ms there is more to do, None: there is nothing. Raises
+        TimeoutError where it got nowhere in all its time."""
         before = await self._store.head(debt.scope)
         try:
             async with asyncio.timeout(self.deadline_s):
-                return await self._compact(debt)
+                if debt.kind == REMAKE:
+                    return await self._make_again(debt)
+                return 0 if await self._compact(debt) else None
         except TimeoutError:
             after = await self._store.head(debt.scope)
             if before is None or after is None or after.generation <= before.generation:
                 raise
-            return True
+            return 0
+
+    async def _make_again(self, debt: Debt) -> int | None:
+        """Makes summaries again that stood in for better ones; as `_within_deadline`."""
+        scope = debt.scope
+        engine = (await self._selection.engine_for(scope)).engine
+        if await self._store.head(scope) is None:
+            return None
+        async with self._sessions.open(scope) as session, session.compaction:
+            done = await self._remake.run(
+                Address(scope), engine, most=PASSES, look_for_quotes=False
+            )
+            describe(CURRENT.get(), done)
+        if len(done.summaries) >= PASSES:
+            return 0
+        if not done.error or debt.attempts >= MAX_REMAKES:
+            return None
+        return REMAKE_MS[min(debt.attempts, len(REMAKE_MS)) - 1]
 
     async def _compact(self, debt: Debt) -> bool:
         """One job; True where there is more to do."""

@@ -170,6 +170,7 @@ class Proposals(msgspec.Struct, frozen=True):
                         head=head,
                         expected_revision=session.revision,
                         summaries=rows,
+                        debt=self.compactor.owed(session, rows, head.updated_ms),
                         reply=StoredReply(
                             _name(proposal_id, decided=True),
                             b"",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import orjson
 
 from contextengine_server.compaction.request import CompactionRequest
+from contextengine_server.compaction.summary_quality import awaited
 from contextengine_server.compaction.summary_request import MAX_FOCUS
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary
 from contextengine_server.session.session import PendingCompaction
 from contextengine_server.session.sessions import SessionCache
 from contextengine_server.store.protocols import Store
@@ -18,9 +20,25 @@ from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import CURRENT
 
 COMPACT = "compact"
+REMAKE = "remake"
+"""Summaries that are to be made again once who was to write them is back."""
+
+FIRST_TRY_MS = 60_000
+"""How long what was down is given: as long as a breaker stays open by default."""
+
 ASKED = "compact:asked"
 """A compaction that a host asked for and does not wait for, besides one that a threshold made
 due."""
+
+
+def remake_owed(
+    scope: Scope, summaries: Sequence[Summary], now_ms: int, cause: str = ""
+) -> Debt | None:
+    """What a session with these live summaries owes: that those which stand in for better ones are
+    made again; None: nothing."""
+    if not awaited(summaries):
+        return None
+    return Debt(scope, REMAKE, now_ms, not_before_ms=now_ms + FIRST_TRY_MS, cause=cause)
 
 
 class CompactionQueue(msgspec.Struct, frozen=True):
@@ -76,3 +94,8 @@ class CompactionQueue(msgspec.Struct, frozen=True):
         CURRENT.get().set("contextengine.compaction.queued", True)
         self.woken.set()
         return True
+
+    async def add_remake(self, scope: Scope, cause: str = "") -> None:
+        """Records that summaries are to be made again, at once, and wakes a worker."""
+        await self.store.add_debt(Debt(scope, REMAKE, self.clock_ms(), cause=cause))
+        self.woken.set()

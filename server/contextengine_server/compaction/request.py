@@ -17,6 +17,8 @@ NO_SMALLER = "nothing to compact: a summary would not be smaller"
 HELD = "nothing to compact: a compaction was undone, and none is made until one is forced"
 DEFERRED = "deferred to background"
 UNCHANGED = "next request unchanged"
+NOT_REMADE = "nothing to make again"
+REMADE = "summaries made again"
 
 
 class CompactionRequest(msgspec.Struct, frozen=True):
@@ -45,6 +47,9 @@ class Compacted(msgspec.Struct):
     """False where the assembly at the caller's budget is no smaller than before. What was made
     makes the view smaller, and is kept."""
 
+    no_help: str = UNCHANGED
+    """What to say where it does not help."""
+
     @property
     def compacted(self) -> bool:
         """True where the next request is smaller now."""
@@ -53,7 +58,7 @@ class Compacted(msgspec.Struct):
     @property
     def why(self) -> str:
         """Why it is not, or what went wrong on the way; empty: nothing to say."""
-        return UNCHANGED if self.summaries and not self.helps else self.reason or self.error
+        return self.no_help if self.summaries and not self.helps else self.reason or self.error
 
     def ended(self, reason: str) -> Compacted:
         """Nothing more is done; the reason counts where nothing was."""

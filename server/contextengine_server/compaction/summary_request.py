@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry
@@ -89,8 +90,10 @@ class SummaryRequests(msgspec.Struct):
         *,
         frame: int,
         children: Sequence[Summary] = (),
+        better_than: str = "",
     ) -> SummaryResult:
-        """The summary of a compaction's step. Only cancellation is raised.
+        """The summary of a compaction's step. Only cancellation is raised; with `better_than`, who
+        wrote the one that it is to take the place of, SummarizerFailed where nobody better did.
 
         `entries` are the messages that it stands for; with `children`, summaries of lesser depth,
         it is one deeper than the deepest of them. `gain` is the tokens that leave the view with it;
@@ -99,6 +102,7 @@ class SummaryRequests(msgspec.Struct):
         request = self.request(
             scope, engine, step, entries, gain, focus, frame=frame, children=children
         )
+        request = replace(request, better_than=better_than)
         began_ms = self.clock_ms()
         with CURRENT.get().span("summarize") as span:
             with under(span):

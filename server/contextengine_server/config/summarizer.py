@@ -168,6 +168,13 @@ class SummarizerSettings(PolicySettings):
             " less, once."
         ),
     )
+    remake: bool = Field(
+        True,
+        description=(
+            "Make summaries again, in the background and within the spend cap, that a later one in"
+            " the order wrote because an earlier one was down, once that one is back."
+        ),
+    )
     parallel: Whole = Field(
         4,
         ge=1,

@@ -8,7 +8,7 @@ worked out when messages arrive.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -50,6 +50,10 @@ class Summary(msgspec.Struct, frozen=True, eq=False):
     origin: str = "engine"
     summarizer: str = ""
     fallback: bool = False
+    wanted: str = ""
+    """Who was to write it where somebody later in the chain had to; else empty."""
+    remakes: str = ""
+    """The summary in whose place it stands, made again; empty: none."""
 
     @property
     def slot(self) -> Slot:
@@ -314,6 +318,28 @@ def _first_step(summary: Summary) -> int:
 
 
 def top_level(summaries: list[Summary]) -> list[Summary]:
-    """Those of the live summaries that no other live one lists as its child, in order."""
+    """Those of the live summaries that no other live one lists as its child or stands in the place
+    of, in order. One that was made again is below whatever lists the one that it was made for."""
     below = {child for summary in summaries for child in summary.children}
+    remade = {summary.id: summary.remakes for summary in summaries if summary.remakes}
+    for id in remade:
+        before = id
+        while before in remade and before not in below:
+            before = remade[before]
+        if before in below:
+            below.add(id)
+    below.update(remade.values())
     return sorted((s for s in summaries if s.id not in below), key=_first_step)
+
+
+def standing(summaries: Iterable[Summary]) -> dict[str, Summary]:
+    """What stands for each of these summaries: the newest that was made in its place, or itself."""
+    by_id = {summary.id: summary for summary in summaries}
+    after = {summary.remakes: summary.id for summary in by_id.values() if summary.remakes}
+    newest: dict[str, Summary] = {}
+    for id in by_id:
+        last = id
+        while last in after:
+            last = after[last]
+        newest[id] = by_id[last]
+    return newest

@@ -126,12 +126,11 @@ _ADVICE = {
         "Undo the compaction (Compact with undo_to_generation), and compact again."
     ),
     "stand_in_summary": (
-        "Once the model answers: undo to before them (Compact with undo_to_generation), and compact"
-        " again."
+        "Nothing, where the model comes back within a day: they are made again in the background."
+        " Later: ask again with repair, or Compact with redo, once the model answers."
     ),
     "private_summary": (
-        "Undo to before them (Compact with undo_to_generation), and compact again: reasoning is"
-        " left out now."
+        "Ask again with repair, or Compact with redo: they are made again, in place, without it."
     ),
 }
 

@@ -19,9 +19,9 @@ from google.protobuf.message import DecodeError
 from msgspec import structs
 from msgspec.structs import replace
 
+from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import CorruptRow, LostRace
-from contextengine_server.health.summaries import quotes_reasoning, stand_ins
 from contextengine_server.recall.audit import stale_passages
 from contextengine_server.session.address import Address, not_found
 from contextengine_server.session.change import Editor, PreparedChange
@@ -36,6 +36,9 @@ from contextengine_server.telemetry.events import Events
 from contextengine_server.wire.damage import readable
 
 EVENT = "context:integrity"
+MADE_AGAIN = ("stand_in_summary", "private_summary")
+"""Issues that are mended by making summaries again, which is not done here."""
+
 _AT_ONCE = 256
 _NAMED = 5
 """Sequences or ids that are named; of more, how many."""
@@ -133,7 +136,7 @@ class Integrity(msgspec.Struct, frozen=True):
             inherited = await lineage_summaries(self.store, head) if inherits(head) else []
             orphans = [row.id for row in rows if await self._orphan(head, row)]
             report.issues += _summaries(rows, inherited, orphans)
-            report.issues += _to_make_again(rows, await self._quoting(head, rows))
+            report.issues += _to_make_again(rows, await quoting(self.store, head, rows))
             truth = await self._truth(head)
             if truth is not None:
                 report.issues += _counts(head, truth)
@@ -217,20 +220,6 @@ class Integrity(msgspec.Struct, frozen=True):
             head.scope, max(row.first_sequence, own), row.last_sequence, retired=True
         )
 
-    async def _quoting(self, head: SessionHead, rows: Sequence[SummaryRow]) -> list[str]:
-        """The live summaries of the session's own messages that quote private reasoning."""
-        own, found = head.parent_sequence + 1 if head.parent_session else 1, []
-        for row in rows:
-            if row.retired_revision or row.origin == "host":
-                continue
-            for first in range(max(row.first_sequence, own), row.last_sequence + 1, _AT_ONCE):
-                last = min(first + _AT_ONCE - 1, row.last_sequence)
-                messages = await self.store.messages(head.scope, first, last, retired=True)
-                if await asyncio.to_thread(quotes_reasoning, row, messages):
-                    found.append(row.id)
-                    break
-        return found
-
     async def _truth(self, head: SessionHead) -> _Truth | None:
         """Folds all rows of the view anew; None where one cannot be read."""
         state = SessionState.decode(head.state)
@@ -289,13 +278,13 @@ def _summaries(
         )
 
 
-def _to_make_again(rows: Sequence[SummaryRow], quoting: Sequence[str]) -> Iterator[Issue]:
-    stood_in = stand_ins(rows)
+def _to_make_again(rows: Sequence[SummaryRow], quoted: Sequence[str]) -> Iterator[Issue]:
+    stood_in = stand_ins(ours_now(rows))
     if stood_in:
         found = f"{_some(stood_in)} summaries were written by what stood in for a model"
         yield Issue("stand_in_summary", found, serves=True)
-    if quoting:
-        found = f"{_some(quoting)} summaries quote private reasoning of a model"
+    if quoted:
+        found = f"{_some(quoted)} summaries quote private reasoning of a model"
         yield Issue("private_summary", found, serves=True)
 
 

@@ -21,9 +21,11 @@ Covered = list[tuple[Scope, MessageRow]]
 
 
 async def summary_of(archive: Archive, lineage: Lineage, summary_id: str) -> SummaryAt | None:
-    """The summary of this id; None where the session recalls none."""
+    """The summary of this id, or what stands in its place since it was made again; None where the
+    session recalls none."""
     every = await lineage.summaries(archive.store)
-    return next((one for one in every if one.row.id == summary_id), None)
+    standing = await lineage.standing(archive.store, summary_id)
+    return next((one for one in every if one.row.id == standing), None)
 
 
 async def required_summary(archive: Archive, lineage: Lineage, summary_id: str) -> SummaryAt:
@@ -39,11 +41,13 @@ async def required_summary(archive: Archive, lineage: Lineage, summary_id: str) 
 
 
 async def children_of(archive: Archive, lineage: Lineage, parent: SummaryAt) -> list[SummaryAt]:
-    """The summaries that this one was made of, in order."""
+    """The summaries that this one was made of, in order; of those that were made again what stands
+    in their place."""
     if not parent.row.children:
         return []
     known = {one.row.id: one for one in reversed(await lineage.summaries(archive.store))}
-    return [known[child] for child in parent.row.children if child in known]
+    children = [await lineage.standing(archive.store, child) for child in parent.row.children]
+    return [known[child] for child in children if child in known]
 
 
 async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIterator[Covered]:
@@ -53,7 +57,7 @@ async def covered(archive: Archive, lineage: Lineage, one: SummaryAt) -> AsyncIt
     Pinned messages are in no summary. What was live when the summary was made is what it covers,
     whatever became of it.
     """
-    row, created = one.row, one.row.created_revision
+    row, created = one.row, one.as_of
     waiting: Waiting = {}
     async for link, rows in rows_between(
         archive.store, lineage, row.first_sequence, row.last_sequence, below=one.link, as_of=created

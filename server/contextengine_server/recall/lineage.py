@@ -3,7 +3,7 @@ to that moment."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -39,6 +39,9 @@ class SummaryAt(msgspec.Struct, frozen=True):
     link: Link
     ordinal: int
     row: SummaryRow
+    as_of: int
+    """It covers what was there at this revision of its session: when it was made, or the first of
+    those in whose place it stands."""
 
 
 @dataclass(slots=True)
@@ -49,21 +52,35 @@ class Lineage:
     retired: bool
     """True: rows that left the view count as well."""
     _summaries: list[SummaryAt] | None = field(default=None)
+    _remade: dict[str, str] = field(default_factory=dict)
+    """Of summaries that were made again, what stands in their place."""
 
     async def summaries(self, store: Store) -> list[SummaryAt]:
-        """Every summary within, those of the session itself first, in the order of creation."""
+        """Every summary within but those that were made again since, those of the session itself
+        first, in the order of creation."""
         if self._summaries is None:
             found = []
             for link in self.links:
                 rows = sorted(await store.summaries(link.scope, retired=True), key=_creation)
+                self._remade |= {
+                    row.remakes: row.id for row in rows if row.remakes and _live(row, link)
+                }
+                by_id = {row.id: row for row in rows}
                 found += [
-                    SummaryAt(link, ordinal, row)
+                    SummaryAt(link, ordinal, row, _first(row, by_id).created_revision)
                     for ordinal, row in enumerate(rows)
                     if row.last_sequence <= link.last
                     and self._there(row.created_revision, row.retired_revision, link)
                 ]
-            self._summaries = found
+            self._summaries = [one for one in found if one.row.id not in self._remade]
         return self._summaries
+
+    async def standing(self, store: Store, summary_id: str) -> str:
+        """The id of what stands in the place of a summary: itself, where it was not made again."""
+        await self.summaries(store)
+        while summary_id in self._remade:
+            summary_id = self._remade[summary_id]
+        return summary_id
 
     def _there(self, created: int, gone: int, link: Link) -> bool:
         return created <= link.revision and (self.retired or not gone or gone > link.revision)
@@ -134,3 +151,15 @@ async def rows_between(
 
 def _creation(row: SummaryRow) -> tuple[int, str]:
     return row.created_revision, row.id
+
+
+def _live(row: SummaryRow, link: Link) -> bool:
+    gone = row.retired_revision
+    return row.created_revision <= link.revision and (not gone or gone > link.revision)
+
+
+def _first(row: SummaryRow, by_id: Mapping[str, SummaryRow]) -> SummaryRow:
+    """The first of the summaries in whose place this one stands, or itself."""
+    while row.remakes in by_id:
+        row = by_id[row.remakes]
+    return row

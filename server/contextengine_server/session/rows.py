@@ -75,6 +75,8 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         origin=row.origin,
         summarizer=row.summarizer,
         fallback=row.fallback,
+        wanted=row.wanted,
+        remakes=row.remakes,
     )
 
 

@@ -114,6 +114,12 @@ class SummaryRow(msgspec.Struct, frozen=True):
     generation: int = 0
     origin: str = "engine"
     """`engine`, `runtime` (built-in compaction of a delegating engine) or `host`."""
+    wanted: str = ""
+    """The link of the chain that was to write it and did not, so that a lower one stood in; empty:
+    it is by the first that was there."""
+    remakes: str = ""
+    """The summary that this one stands in the place of, made again; empty: none. That one stays
+    live below it."""
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -154,7 +154,8 @@ class IndexFilling(Protocol):
 
     async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
         """(ordinal, text) of the session's summaries in the order of creation, behind the first
-        `skip`."""
+        `skip`. One that another of its own generation took the place of never comes back, and has
+        no text."""
 
 
 class IndexUpkeep(Protocol):

@@ -75,6 +75,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     """The session that it is for."""
     policy: SummaryPolicy | None = None
     """What was chosen for this session; None: what the summarizers were made with."""
+    better_than: str = ""
+    """The name of who wrote the summary that this one is to take the place of: only those before
+    it in the chain are asked. Empty: all, and the note that counts at the end."""
 
 
 class SummaryResult(msgspec.Struct, frozen=True):
@@ -95,6 +98,11 @@ class SummaryResult(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...] = ()
     """Why it is by a later one than the first, each cause once. Empty: it is by the first that was
     there."""
+
+    @property
+    def wanted(self) -> str:
+        """Who was to write it where somebody later in the chain had to; else empty."""
+        return self.refused[0][0] if self.refused and (self.causes or self.fallback) else ""
 
 
 class Summarizer(Protocol):

@@ -24,6 +24,10 @@ EVENTS = {
     "context:ENGINE_compacted": (
         "A summary was committed: tokens before and after, messages, depth, who wrote it."
     ),
+    "context:summary_remade": (
+        "A summary was made again in the place of one by another, or of one that quoted private"
+        " reasoning: which, who wrote it before and now, tokens before and after."
+    ),
     "context:ENGINE_degraded": (
         "A summary is by another than was asked first. Its `reason`: `breaker_open`, `spend_cap`,"
         " `summarizer_fallback` or `summarizers_exhausted`."

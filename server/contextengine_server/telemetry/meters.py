@@ -6,7 +6,7 @@ from contextengine_server.telemetry.metrics import Counter, Metrics
 
 _OUTCOMES = {1: "fits", 2: "over_budget", 3: "degraded"}
 _DEGRADED = ("breaker_open", "spend_cap", "summarizer_fallback", "summarizers_exhausted")
-_COMPACTIONS = ("committed", "no_progress", "failed")
+_COMPACTIONS = ("committed", "no_progress", "failed", "remade")
 _SUBAGENTS = ("forked", "isolated", "started", "rolled_back", "ended", "expired")
 
 _REPORTED = {

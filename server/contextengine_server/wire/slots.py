@@ -282,6 +282,8 @@ def summary_info(row: SummaryRow | Summary) -> pb.SummaryInfo:
         children=row.children,
         created_revision=created,
         retired_revision=row.retired_revision if isinstance(row, SummaryRow) else 0,
+        wanted=row.wanted,
+        remakes=row.remakes,
     )
     if row.start_ms is not None:
         info.start_time.FromMilliseconds(row.start_ms)

@@ -114,10 +114,11 @@ async def owed(house: House, session: t.SessionRef) -> int:
 
 
 async def settled(house: House, session: t.SessionRef) -> t.GetStatusResponse:
-    """The session's status once no background work is owed."""
+    """The session's status once no compaction is owed. That summaries are to be made again waits
+    for who was to write them."""
     while True:
         status = await house.client.get_status(session)
-        if not status.jobs:
+        if all(job.kind == "remake" for job in status.jobs):
             return status
         await asyncio.sleep(0.02)
 

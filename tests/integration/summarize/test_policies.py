@@ -20,11 +20,15 @@ from .services import Served, served
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DOWN = error(503)
+ALONE = {"summarizer.remake": False}
+"""Nobody is asked but for what a test asks for."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
-    async with served(tmp_path_factory.mktemp("shared"), "first", "second", "third") as made:
+    async with served(
+        tmp_path_factory.mktemp("shared"), "first", "second", "third", **ALONE
+    ) as made:
         yield made
 
 

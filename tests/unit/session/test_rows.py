@@ -64,7 +64,7 @@ def test_a_summary_says_what_its_row_says() -> None:
     summary = summary_of(ROW, ENCODING.shaper)
     row, seen = asdict(ROW), asdict(summary)
     same = set(row) & set(seen)
-    assert len(same) == 18
+    assert len(same) == 20
     assert {name: seen[name] for name in same} == {name: row[name] for name in same}
     assert summary.created == 21
     assert summary.before == CommitSnapshot(1_000, 1_100, 120, 130)

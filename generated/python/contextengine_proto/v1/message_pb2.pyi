@@ -252,7 +252,7 @@ class Item(_message.Message):
     def __init__(self, id: _Optional[str] = ..., origin: _Optional[_Union[Origin, _Mapping]] = ..., content_hash: _Optional[bytes] = ..., tokens: _Optional[int] = ..., form: _Optional[_Union[Form, str]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., summary: _Optional[_Union[SummaryInfo, _Mapping]] = ...) -> None: ...
 
 class SummaryInfo(_message.Message):
-    __slots__ = ("id", "depth", "first_sequence", "last_sequence", "message_count", "source_tokens", "tokens", "start_time", "end_time", "summarizer", "fallback", "generation", "children", "created_revision", "retired_revision")
+    __slots__ = ("id", "depth", "first_sequence", "last_sequence", "message_count", "source_tokens", "tokens", "start_time", "end_time", "summarizer", "fallback", "generation", "children", "created_revision", "retired_revision", "wanted", "remakes")
     ID_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +268,8 @@ class SummaryInfo(_message.Message):
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
     CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
     RETIRED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    REMAKES_FIELD_NUMBER: _ClassVar[int]
     id: str
     depth: int
     first_sequence: int
@@ -283,7 +285,9 @@ class SummaryInfo(_message.Message):
     children: _containers.RepeatedScalarFieldContainer[str]
     created_revision: int
     retired_revision: int
-    def __init__(self, id: _Optional[str] = ..., depth: _Optional[int] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_count: _Optional[int] = ..., source_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summarizer: _Optional[str] = ..., fallback: _Optional[bool] = ..., generation: _Optional[int] = ..., children: _Optional[_Iterable[str]] = ..., created_revision: _Optional[int] = ..., retired_revision: _Optional[int] = ...) -> None: ...
+    wanted: str
+    remakes: str
+    def __init__(self, id: _Optional[str] = ..., depth: _Optional[int] = ..., first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_count: _Optional[int] = ..., source_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summarizer: _Optional[str] = ..., fallback: _Optional[bool] = ..., generation: _Optional[int] = ..., children: _Optional[_Iterable[str]] = ..., created_revision: _Optional[int] = ..., retired_revision: _Optional[int] = ..., wanted: _Optional[str] = ..., remakes: _Optional[str] = ...) -> None: ...
 
 class SessionRef(_message.Message):
     __slots__ = ("agent_id", "session_id", "session_key")

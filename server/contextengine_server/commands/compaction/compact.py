@@ -9,6 +9,7 @@ import msgspec
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.proposal import Proposal, Proposals
 from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.request import (
     DEFERRED,
     Compacted,
@@ -63,6 +64,8 @@ class CompactCall(msgspec.Struct, frozen=True):
     """With a proposal: the list as it would be."""
     no_wait: bool = False
     undo_to_generation: int | None = None
+    redo: bool = False
+    """Compact nothing; make summaries again that stood in for better ones."""
     expected_revision: int | None = None
     request: Request | None = None
 
@@ -120,6 +123,7 @@ class Compact(msgspec.Struct, frozen=True):
     compactor: Compactor
     proposals: Proposals
     undo: Undo
+    remake: Remake
     queue: CompactionQueue
 
     async def run(
@@ -148,6 +152,11 @@ class Compact(msgspec.Struct, frozen=True):
                 uncounted=uncounted_in(call.measured, session, engine, spec, available),
                 focus=call.focus,
             )
+            if call.redo and call.no_wait:
+                await self.queue.add_remake(address.scope, trace.traceparent())
+                return encode(_nothing(session, DEFERRED))
+            if call.redo:
+                return await self._redo(session, address, engine, call, wanted, encode, trace)
             if not engine.owns_compaction and COMPACTS in session.state.capabilities:
                 return encode(await self._delegate(address, engine, wanted, factor))
             if call.propose_only:
@@ -179,7 +188,11 @@ class Compact(msgspec.Struct, frozen=True):
             known = await self._known(address.scope, call.request) if joining else None
             if known is not None:
                 return known
-            made = [one for one in session.live_summaries if one.generation > generation]
+            made = [
+                one
+                for one in session.live_summaries
+                if one.generation > generation and not one.remakes
+            ]
             if made and self.compactor.reached(engine, session.encoding, session.view, wanted):
                 done = Compacted("", tokens, session.view.view_tokens())
             else:
@@ -189,6 +202,33 @@ class Compact(msgspec.Struct, frozen=True):
                     describe(span, done)
             if made:
                 done = Compacted("", tokens, done.after, [*made, *done.summaries], done.error)
+            if done.summaries:
+                after = await self._next_request(address.scope, engine, wanted)
+                done.helps = after.smaller_than(before)
+            reply = encode(await self._done(session, done, factor))
+            return await self._remember(address.scope, call.request, reply)
+
+    async def _redo(
+        self,
+        session: Session,
+        address: Address,
+        engine: Engine,
+        call: CompactCall,
+        wanted: CompactionRequest,
+        encode: Encode,
+        trace: Trace,
+    ) -> bytes:
+        """Makes summaries again, in place."""
+        factor = session.state.model.factor
+        before = await self._next_request(address.scope, engine, wanted)
+        async with session.compaction:
+            known = await self._known(address.scope, call.request)
+            if known is not None:
+                return known
+            _require_revision(call, session.require())
+            with trace.span("compact") as span, under(span):
+                done = await self.remake.run(address, engine, force=call.force)
+                describe(span, done)
             if done.summaries:
                 after = await self._next_request(address.scope, engine, wanted)
                 done.helps = after.smaller_than(before)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from contextengine_server.compaction.remake import Remake
 from contextengine_server.errors import DomainError
 from contextengine_server.health.checks import (
     ERROR,
@@ -15,11 +16,11 @@ from contextengine_server.health.checks import (
     Examine,
     integrity_checks,
 )
-from contextengine_server.health.integrity import Integrity
+from contextengine_server.health.integrity import MADE_AGAIN, Integrity, Issue
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.selection import Selection
+from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.errors import StoreUnavailable
-from contextengine_server.store.protocols import Store
 
 UNREADABLE = Check(
     "session.integrity.unreadable",
@@ -34,9 +35,10 @@ class Doctor(msgspec.Struct, frozen=True):
     """Checks settings, store and engines, and the rows of a session where one is named."""
 
     addresses: Addresses
-    store: Store
+    sessions: Sessions
     selection: Selection
     integrity: Integrity
+    remake: Remake
     examine: Examine
 
     async def run(
@@ -64,12 +66,26 @@ class Doctor(msgspec.Struct, frozen=True):
         """Whether the session's rows agree with each other; of a session that is not there, whether
         anything is left."""
         try:
-            if await self.store.head(address.scope) is not None:
-                return integrity_checks(await self.integrity.examine(address, mend=repair))
+            if await self.sessions.store.head(address.scope) is not None:
+                report = await self.integrity.examine(address, mend=repair)
+                again = [issue for issue in report.issues if issue.kind in MADE_AGAIN]
+                if again and repair:
+                    await self._make_again(address, again)
+                return integrity_checks(report)
         except StoreUnavailable:
             return [UNREADABLE]
         left = await self.integrity.left_over(address.scope, mend=repair)
         return integrity_checks(left) if left.issues else []
+
+    async def _make_again(self, address: Address, issues: Sequence[Issue]) -> None:
+        """Makes summaries again that stood in for better ones, and those that quote private
+        reasoning."""
+        engine = (await self.selection.engine_for(address.scope)).engine
+        async with self.sessions.open(address.scope) as session, session.compaction:
+            await self.remake.run(address, engine, force=True)
+        left = {issue.kind for issue in (await self.integrity.examine(address)).issues}
+        for issue in issues:
+            issue.mended = issue.kind not in left
 
     async def _engine_check(self, address: Address) -> Check:
         try:

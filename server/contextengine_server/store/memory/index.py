@@ -69,7 +69,9 @@ class MemoryIndex:
         if session is None:
             return []
         created = sorted(session.summaries.values(), key=lambda row: (row.created_revision, row.id))
-        return [(ordinal, row.text) for ordinal, row in enumerate(created)][skip:]
+        gone = {(row.remakes, row.generation) for row in created if row.remakes}
+        texts = ["" if (row.id, row.generation) in gone else row.text for row in created]
+        return list(enumerate(texts))[skip:]
 
     async def renew(self, scope: Scope) -> None:
         """Gives up what is held of a session, and begins with it anew."""

@@ -136,6 +136,8 @@ summaries = sa.Table(
     _flag("fallback"),
     _number("generation"),
     _text("origin"),
+    _text("wanted"),
+    _text("remakes"),
 )
 """Every summary that was ever stored; `children` is a JSON list of ids."""
 

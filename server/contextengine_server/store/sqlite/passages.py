@@ -74,8 +74,11 @@ FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
 LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
 SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
 SUMMARIES = (
-    f"SELECT text FROM summaries WHERE {_SCOPE} ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
+    "SELECT CASE WHEN (id, generation) IN (SELECT remakes, generation FROM summaries"
+    f" WHERE {_SCOPE} AND remakes != '') THEN '' ELSE text END FROM summaries WHERE {_SCOPE}"
+    " ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
 )
+"""Of one that never comes back, since what was made in its place has its generation, no text."""
 BEHIND = """
     SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (tenant, agent,
     session, incarnation)
@@ -197,7 +200,7 @@ def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:
 
 def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, str]]:
     """(ordinal, text) of the session's summaries in the order of creation, behind the first
-    `skip`."""
+    `skip`; without text for one that another of its generation took the place of."""
     rows = db.execute(SUMMARIES, named(scope, skip=skip))
     return [(ordinal, text) for ordinal, (text,) in enumerate(rows, skip)]
 

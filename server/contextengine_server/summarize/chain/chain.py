@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from contextengine_server.summarize.chain.count_only import NAME as COUNT_ONLY
 from contextengine_server.summarize.chain.count_only import count_only
 from contextengine_server.summarize.request import (
     Cause,
@@ -68,12 +69,22 @@ class SummarizerChain:
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The first summary that is acceptable, with what was refused before it. Only cancellation
-        is raised."""
+        is raised; and SummarizerFailed where the request wants one that is better than another."""
+        if request.better_than:
+            return await first_acceptable(self._before(request.better_than), request, self._count)
         try:
             return await first_acceptable(self._summarizers, request, self._count)
         except SummarizerFailed as error:
             note = count_only(request, self._count)
             return replace(note, refused=error.refused, spent=error.spent, causes=error.causes)
+
+    def _before(self, name: str) -> Sequence[Summarizer]:
+        """The links before the one of this name; the name of none of them is that of a model, and
+        the models are the first link."""
+        if name == COUNT_ONLY:
+            return self._summarizers
+        names = [one.name for one in self._summarizers]
+        return self._summarizers[: names.index(name) if name in names else 1]
 
 
 async def first_acceptable(

@@ -4,6 +4,7 @@ their guards."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from contextengine_server.summarize.chain.escalation import ATTEMPTS, EscalatingSummarizer
@@ -78,7 +79,9 @@ class Models:
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary. Raises SummarizerFailed, with every reason, where no model gave one."""
-        asked = await self.order(request)
+        asked = list(
+            takewhile(lambda one: one.name != request.better_than, await self.order(request))
+        )
         # Before the guards: a tenant without models costs no look at its breaker.
         if not asked:
             raise NobodyThere("no model is configured, and no harness lends one")

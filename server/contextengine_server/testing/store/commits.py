@@ -99,6 +99,8 @@ class CommitCases(StoreCase):
             fallback=True,
             generation=3,
             origin="host",
+            wanted="a model é",
+            remakes="sum 0",
         )
         owed = debt(
             SCOPE, cause="00-trace", payload=b"\x00\x01", not_before_ms=5, last_error="x", held=True

@@ -74,6 +74,27 @@ class IndexCases(IndexCase):
         await pen.write(summaries=[summary("s", 1, 1, revision=3)])
         assert noted == [SCOPE, SCOPE]
 
+    async def test_what_never_comes_back_has_no_text(self, store: Store) -> None:
+        """A summary that another of its generation took the place of is not to be found again; one
+        that a later generation took the place of comes back with an undo."""
+        pen = Pen(store)
+        await pen.write(count=2)
+        await pen.write(
+            summaries=[
+                summary("a", 1, 1, revision=2, generation=1),
+                summary("b", 2, 2, revision=2, generation=2),
+            ]
+        )
+        await pen.write(
+            summaries=[
+                summary("c", 1, 1, revision=3, generation=1, remakes="a"),
+                summary("d", 2, 2, revision=3, generation=3, remakes="b"),
+            ]
+        )
+        said = ["", "what 2 to 2 said", "what 1 to 1 said", "what 2 to 2 said"]
+        assert await store.index.summaries(SCOPE, 0) == list(enumerate(said))
+        assert await store.index.summaries(SCOPE, 1) == list(enumerate(said))[1:]
+
     async def test_a_deletion_erases_what_was_indexed(self, store: Store) -> None:
         await written(store, *(f"secret number {n} " + "x" * 900 for n in range(60)))
         other = await written(store, "secret of another", scope=Scope("acme", "main", "s2"))

@@ -268,7 +268,8 @@ export type DoctorRequest = Message<"contextengine.v1.DoctorRequest"> & {
 
   /**
    * True: mend what can be worked out again in that session: counts, where messages are shown, summaries of nothing, the
-   * search index. Operators only. False: nothing is changed.
+   * search index; and make summaries again that stand in for better ones or quote private reasoning, as Compact's `redo`.
+   * Operators only. False: nothing is changed.
    *
    * @generated from field: bool repair = 2;
    */
