@@ -47,6 +47,7 @@ TESTS = (
     "tests/contract",
     "tests/oracle",
     "tests/properties",
+    "tests/unit/config/test_summarizer.py",
     "tests/unit/summarize/test_summary_text.py",
     "tests/unit/summarize/test_stored_states.py",
 )

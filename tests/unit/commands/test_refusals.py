@@ -3,7 +3,7 @@ what a program can read of it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -388,17 +388,3 @@ async def test_a_name_of_blanks(server: Server) -> None:
         server.ingest("a", ref=Ref(AGENT, " ")),
         field("session.session_id", "is blank: nobody could tell it from none"),
     )
-
-
-async def test_a_session_that_others_never_leave_alone(server: Server, other: Server) -> None:
-    await server.ingest("a")
-
-    def again(at: int) -> Callable[[], Awaitable[object]]:
-        return lambda: other.ingest(f"o{at}")
-
-    server.store.before_commit += [again(at) for at in range(50)]
-    with pytest.raises(DomainError) as refused:
-        await server.ingest("b")
-    error = refused.value
-    assert error.text == "session s1 was changed by others 8 times meanwhile: send again"
-    assert (error.reason, error.retry_after_ms) == ("LOST_RACE", 50)

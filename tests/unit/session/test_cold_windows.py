@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
+from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.explanation import explain
 from tests.unit.commands.house import (
+    AGENT,
     S1,
     SMALL,
     TENANT,
@@ -101,3 +104,30 @@ async def _same(
 async def _rewound(server: Server, number: int, back: int) -> None:
     change = Rewound(max(0, (await server.head()).last_sequence - back))
     await server.context.record_host_change.run(TENANT, S1, change, request(f"r{number}"))
+
+
+async def test_a_session_stands_on_what_its_parents_parents_were(
+    server: Server, other: Server
+) -> None:
+    """However they go on, are emptied or are summarized since."""
+    s2, s3 = Ref(AGENT, "s2"), Ref(AGENT, "s3")
+    await server.talk(1, 4)
+    await server.compact()
+    assert (await server.state()).compactions
+    await server.context.bootstrap.run(TENANT, s2, Introduction(continues=S1))
+    await server.ingest("b", ref=s2)
+    await server.context.bootstrap.run(TENANT, s3, Introduction(continues=s2))
+    await server.ingest("c", ref=s3)
+    before = await server.shown(ref=s3)
+    assert before[0].startswith("[Summary ")
+    assert before[-2:] == ["b", "c"]
+    await server.talk(5, 8)
+    await server.compact(force=True)
+    await server.context.reset_session.run(TENANT, s2, None, None)
+    await server.ingest("another b", ref=s2)
+    assert await other.shown(ref=s3) == before
+    assert await other.shown(ref=s2) == ["another b"]
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    cold = Ref(AGENT, "s4")
+    await server.context.bootstrap.run(TENANT, cold, Introduction(continues=s3))
+    assert await other.shown(ref=cold) == before

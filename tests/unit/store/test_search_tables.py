@@ -241,3 +241,16 @@ def test_the_index_is_asked_by_keys(tmp_path: Path, name: str, index: str) -> No
         )
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", names)]
     assert any(index in step for step in plan), plan
+
+
+async def test_what_is_indexed_takes_room_as_well(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    other = Pen(store, SCOPE._replace(session="other"))
+    await Pen(store).write(count=len(TEXTS))
+    await other.write(count=1)
+    before, besides = await store.size(SCOPE), await store.size(other.scope)
+    await index(store)
+    assert await store.size(SCOPE) == before + sum(len(text.encode()) for text in TEXTS)
+    assert await store.size(other.scope) == besides
+    await store.close()

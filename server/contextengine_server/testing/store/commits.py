@@ -209,6 +209,22 @@ class CommitCases(StoreCase):
         await pen.write(messages=[message(1, body=b"same"), message(2, body=b"same")])
         assert await pen.sequences() == [1, 2]
 
+    async def test_answers_to_revisions_that_never_were_are_counted_and_erased(
+        self, store: Store
+    ) -> None:
+        pen, other = Pen(store), Pen(store, SCOPE._replace(session="other"))
+        for at in (1, 2, 3):
+            await pen.write(count=1, reply=StoredReply(f"r{at}", b"", b""))
+            await other.write(count=1, reply=StoredReply(f"r{at}", b"", b""))
+        assert await store.stray_replies(SCOPE, 3) == 0
+        assert await store.stray_replies(SCOPE, 1) == 2
+        assert await store.reply(SCOPE, "r3") is not None
+        assert await store.stray_replies(SCOPE, 1, erase=True) == 2
+        assert await store.stray_replies(SCOPE, 0) == 1
+        assert await store.reply(SCOPE, "r1") == StoredReply("r1", b"", b"")
+        assert await store.reply(SCOPE, "r2") is None
+        assert await store.stray_replies(other.scope, 0) == 3
+
     async def test_an_answered_request_is_told_with_its_reply(self, store: Store) -> None:
         pen = Pen(store)
         stored = StoredReply("r1", b"digest", b"reply")

@@ -112,6 +112,23 @@ class IndexCases(IndexCase):
             pass
         assert await found(store, "rows") == [2]
 
+    async def test_what_is_renewed_begins_anew(self, store: Store) -> None:
+        pen = await written(store, "one", "two")
+        other = await written(store, "one of another", scope=Scope("acme", "main", "s2"))
+        noted: list[Scope] = []
+        store.index.noted = noted.append
+        await store.index.renew(SCOPE)
+        assert noted == [SCOPE]
+        assert await store.index.progress(SCOPE) == Progress(Cursor(), "first life", 1, 1, 2, 0)
+        assert await store.index.behind(9) == [SCOPE]
+        assert await found(store, "one", span(), span(other.scope)) == [1]
+        while await store.index.tidy():
+            pass
+        await fill(pen, "uno", "two")
+        assert await found(store, "one") == []
+        assert await found(store, "uno") == [1]
+        assert await store.index.behind(9) == []
+
     async def test_what_lies_behind_the_last_place_is_left_out(self, store: Store) -> None:
         pen = Pen(store)
         await pen.write(count=1)

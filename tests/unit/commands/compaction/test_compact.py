@@ -7,15 +7,20 @@ import asyncio
 
 import pytest
 
+from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
 from contextengine_server.compaction.request import DEFERRED, HELD, UNCHANGED
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import (
+    EngineFailed,
     InvalidField,
     RequestIdReused,
     RevisionMismatch,
     SessionNotFound,
 )
+from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.telemetry.tracing import NO_TRACE
+from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Server, request, scope, spoken
 
@@ -188,3 +193,36 @@ async def test_what_is_said_while_a_summary_is_written_is_no_growth(
 
     server.summarizer.meanwhile.append(more)
     assert (await server.compact(100_000, force=True)).done.compacted
+
+
+async def test_the_same_request_at_once_is_answered_once(session: None, server: Server) -> None:
+    written: list[CompactDone] = []
+
+    def encode(done: CompactDone) -> bytes:
+        written.append(done)
+        return b"reply %d" % len(written)
+
+    call = CompactCall(force=True, budget=BudgetSpec(message_tokens=4_000), request=request("once"))
+    run = server.context.compact.run
+    replies = await asyncio.gather(*(run(TENANT, S1, call, encode, NO_TRACE) for _ in range(2)))
+    assert replies == [b"reply 1", b"reply 1"]
+    assert len(written) == 1
+
+
+async def test_an_engine_that_cannot_judge_what_it_helped_has_another_do_so(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(engines=[FRAGILE], **{"engine.on_engine_failure": "legacy"})
+    await server.engines.assign.run(scope(), "fragile", {}, clear=False)
+    await server.talk(1, 6)
+    monkeypatch.setattr(Fragile, "how", "plan")
+    done = (await server.compact(4_000)).done
+    assert done.summaries
+    assert done.compacted
+    monkeypatch.setattr(Fragile, "how", "")
+    closed = await serve(engines=[FRAGILE])
+    await closed.talk(7, 6)
+    monkeypatch.setattr(Fragile, "how", "plan")
+    with pytest.raises(EngineFailed) as refused:
+        await closed.compact(4_000)
+    assert refused.value.metadata["engine"] == "fragile"

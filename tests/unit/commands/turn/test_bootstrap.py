@@ -20,6 +20,7 @@ from contextengine_server.errors import (
     SessionNotFound,
 )
 from contextengine_server.session.address import Ref
+from contextengine_server.session.receipt import Disposition
 from contextengine_server.store.lineage import parent_of
 from tests.unit.commands.house import (
     AGENT,
@@ -202,3 +203,17 @@ async def test_items_of_ours_in_a_history_are_at_no_place(server: Server) -> Non
     history = incoming(user("a", "a"), user("made up", "ce:s1"), user("b", "b"))
     done = await server.context.bootstrap.run(TENANT, S1, Introduction(), history)
     assert [(one.index, one.sequence) for one in done.stored] == [(0, 1), (1, 0), (2, 2)]
+
+
+async def test_a_history_meets_what_another_stores_meanwhile(server: Server, other: Server) -> None:
+    await server.ingest("a")
+    server.store.before_commit.append(partial(other.ingest, "b"))
+    history = spoken("a", "b", "c")
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), history)
+    assert [one.sequence for one in done.stored] == [1, 2, 3]
+    assert [one.disposition for one in done.stored] == [
+        Disposition.DUPLICATE,
+        Disposition.DUPLICATE,
+        Disposition.STORED,
+    ]
+    assert await other.shown() == ["a", "b", "c"]

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.context.message import Form
+from contextengine_server.context.plan import segment_slots
 from contextengine_server.session.assembly.assembly import DEGRADED, FITS, Assembly
 from contextengine_server.session.assembly.explanation import Kind, explain
+from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     S1,
     TENANT,
@@ -288,3 +291,39 @@ def words(message: pb.Message) -> tuple[str, ...]:
         elif kind == "tool_result":
             found += [inner.text.text for inner in part.tool_result.parts]
     return tuple(found)
+
+
+async def test_a_late_result_for_what_stands_before_the_window_is_shown(server: Server) -> None:
+    """A cold server, a small budget: what the result answers is read for it."""
+    begin = [user("u"), assistant("", "", "c1")]
+    rest = [user(long(f"u{at}", 60)) for at in range(40)]
+    await stored(server, *begin, *rest)
+    server.core.sessions.cache.drop(scope())
+    late = result("c1", "it came late")
+    shown = await live(server, *begin, *rest, late, store_new=False, tokens=300)
+    assert shown.outcome == FITS
+    assert not shown.stored
+    whole = await live(server, *begin, *rest, late, store_new=False)
+    assert texts_of(whole)[:3] == ["u", "", "it came late"]
+    assert (await server.head()).last_sequence == 42
+
+
+async def test_a_note_of_ours_that_comes_back_is_not_stored(server: Server) -> None:
+    await stored(server, user("a", "1"), assistant("calls", "2", "c1"), user("b", "3"))
+    await server.talk(1, 6)
+    await server.compact()
+    await stored(server, result("c1", "late", "late"))
+    made = await server.assemble()
+    slots = [slot for one in made.plan.segments for slot in segment_slots(one, made.view)]
+    (note,) = [item_of(slot.frame).message for slot in slots if slot.form is Form.NOTE]
+    nameless = pb.Message()
+    nameless.CopyFrom(note)
+    nameless.id = ""
+    done = await server.context.ingest.run(TENANT, S1, incoming(note), None)
+    assert [one.sequence for one in done.stored] == [0]
+    before = (await server.head()).last_sequence
+    for form in (note, nameless):
+        listed = [form if slot.form is Form.NOTE else item_of(slot.frame).message for slot in slots]
+        again = await live(server, *listed)
+        assert (await server.head()).last_sequence == before
+        assert texts_of(again) == texts_of(made)

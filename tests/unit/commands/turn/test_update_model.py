@@ -66,3 +66,10 @@ async def test_what_comes_meanwhile_waits_and_loses_no_race(server: Server) -> N
     await asyncio.gather(*others)
     assert ((await server.head()).model, (await server.state()).model.window) == ("gpt-5", 9_000)
     assert server.store.calls["commit"] == 2
+
+
+async def test_a_provider_alone_leaves_the_model(server: Server) -> None:
+    await server.context.update_model.run(TENANT, S1, Model("gpt-5", "openai"), None)
+    done = await server.context.update_model.run(TENANT, S1, Model(provider="azure"), None)
+    assert (done.head.model, done.head.provider) == ("gpt-5", "azure")
+    assert done.model.factor == profile("gpt-5").factor
