@@ -187,7 +187,7 @@ async def test_a_summary_of_nothing_leaves_the_view(house: House) -> None:
     row = (
         "INSERT INTO summaries SELECT tenant, agent, session, 'lonely', 0, 9001, 9009, 9, 900, 40,"
         " 'of nothing', created_revision, 9000, 9008, 90000, 90900, 0, 0, 0, 0, 0, '[]', NULL,"
-        f" NULL, 'extractive', 0, generation, 'engine' FROM summaries {EVERYONE} LIMIT 1"
+        f" NULL, 'extractive', 0, generation, 'engine', '', '' FROM summaries {EVERYONE} LIMIT 1"
     )
     await damaged(house, row)
     assert (await looked(house))["orphan_summary"] == WARNING
