@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,10 +35,25 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 async def diagnose(
-    where: Where, session: str, agent: str, repair: bool, clear_failures: bool, json: bool
+    where: Where,
+    session: str,
+    agent: str,
+    repair: bool,
+    clear_failures: bool,
+    backup: Path | None,
+    json: bool,
 ) -> bool:
     """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
-    session. `clear_failures`: strikes off the failures of engines."""
+    session; with `backup`, damaged messages of all sessions from that file. `clear_failures`:
+    strikes off the failures of engines."""
+    if backup is not None:
+        if not repair:
+            raise CommandFailed("--backup needs --repair: nothing is changed without it", 2)
+        from contextengine_server.cli.backup import mended_from
+
+        checks = await mended_from(where, backup, agent, session)
+        print_checks(checks, f"this command, with {backup}", json)
+        return healthy(checks)
     if repair and not session:
         raise CommandFailed("--repair needs --session: name the session to mend", 2)
     asked = Asked(session, agent, repair, clear_failures)

@@ -117,6 +117,16 @@ def doctor(
         bool,
         typer.Option("--clear-failures", help="Strike off the failures of engines that it shows."),
     ] = False,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            help=(
+                "With --repair, of a store that no server has open: put damaged messages of all"
+                " sessions, or of that one, right from this copy of the database."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is
@@ -127,7 +137,7 @@ def doctor(
     """
     from contextengine_server.cli.doctor import diagnose
 
-    if not run(diagnose(where, session, agent, repair, clear_failures, json)):
+    if not run(diagnose(where, session, agent, repair, clear_failures, backup, json)):
         raise typer.Exit(1)
 
 

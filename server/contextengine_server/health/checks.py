@@ -115,7 +115,10 @@ def engine_checks(
 
 
 _ADVICE = {
-    "message_hash": "Restore the database from a backup: what was said cannot be worked out again.",
+    "message_hash": (
+        "Put it right from a backup: `contextengine doctor --repair --backup FILE` while no server"
+        " has the store open, or import the session again, exported from the backup."
+    ),
     "missing_sequence": (
         "Restore the database from a backup: what was said cannot be worked out again."
     ),

@@ -1,0 +1,80 @@
+"""Damaged messages put right from a backup: what a hash names is the same in both, wherever it came
+from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.wire.damage import readable
+
+_AT_ONCE = 256
+"""Sessions, or messages, that are read at once."""
+
+
+class MendedSession(msgspec.Struct, frozen=True):
+    """A session in which messages were damaged."""
+
+    scope: Scope
+    damaged: int
+    mended: int
+
+
+async def mend_from(
+    store: Store, backup: Store, tenant: str, *, agent: str = "", session: str = ""
+) -> list[MendedSession]:
+    """Puts what the backup holds in the place of every damaged message of a tenant whose hash it
+    has; the sessions in which there were any. `agent` and `session` name one session; empty: all.
+    What search found by them is found again once a server runs."""
+    told = []
+    async for scope in _scopes(store, tenant, agent, session):
+        damaged = await _damaged(store, scope)
+        if not damaged:
+            continue
+        good = [row for one in damaged if (row := await _same(backup, scope, one)) is not None]
+        bodies = [(row.sequence, row.content_hash, row.body) for row in good]
+        mended = await store.mend(scope, bodies) if bodies else 0
+        if mended:
+            await store.index.renew(scope)
+        told.append(MendedSession(scope, len(damaged), mended))
+    return told
+
+
+async def _scopes(store: Store, tenant: str, agent: str, session: str) -> AsyncIterator[Scope]:
+    if session:
+        yield Scope(tenant, agent, session)
+        return
+    after: tuple[int, str, str] | None = None
+    while True:
+        heads = await store.list_sessions(tenant, limit=_AT_ONCE, after=after)
+        for head in heads:
+            yield head.scope
+        if len(heads) < _AT_ONCE:
+            return
+        last = heads[-1]
+        after = last.updated_ms, last.scope.agent, last.scope.session
+
+
+async def _damaged(store: Store, scope: Scope) -> list[MessageRow]:
+    """The session's messages that are not what their hashes name, those that left the view
+    included."""
+    head = await store.head(scope)
+    found: list[MessageRow] = []
+    if head is None:
+        return found
+    for first in range(1, head.last_sequence + 1, _AT_ONCE):
+        rows = await store.messages(scope, first, first + _AT_ONCE - 1, retired=True)
+        found += [row for row in rows if readable(row) is None]
+    return found
+
+
+async def _same(backup: Store, scope: Scope, row: MessageRow) -> MessageRow | None:
+    """The message of this hash as the backup has it, whole; None: it has another, or none."""
+    rows = await backup.messages(scope, row.sequence, row.sequence, retired=True)
+    if not rows or rows[0].content_hash != row.content_hash or readable(rows[0]) is None:
+        return None
+    return rows[0]

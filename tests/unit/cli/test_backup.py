@@ -1,0 +1,120 @@
+"""`doctor --repair --backup`: one bad row is mended from a copy of the database, and the copy stays
+as it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.cli.backup import mended_from
+from contextengine_server.cli.connection import Where
+from contextengine_server.cli.doctor import diagnose
+from contextengine_server.cli.output import CommandFailed
+from contextengine_server.context.scope import Scope
+from contextengine_server.health.checks import ERROR, OK
+from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.testing.store.rows import Pen
+from contextengine_server.wire.message import content_hash
+
+DAMAGE = "UPDATE messages SET body = x'ff' WHERE session = '{}' AND sequence = {}"
+
+
+def said(sequence: int, text: str) -> MessageRow:
+    message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])
+    body = message.SerializeToString()
+    return MessageRow(sequence, 1, 5, content_hash(message), body, created_revision=1)
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    """A database with two sessions of three messages."""
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    for session in ("one", "two"):
+        pen = Pen(store, Scope("default", "main", session))
+        await pen.write(messages=[said(at, f"{session} {at}") for at in (1, 2, 3)])
+    await store.close()
+    return path
+
+
+def copied(path: Path, name: str = "copy.db") -> Path:
+    copy = path.with_name(name)
+    with closing(sqlite3.connect(path)) as read, closing(sqlite3.connect(copy)) as write:
+        read.backup(write)
+    return copy
+
+
+def run(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            assert db.execute(statement).rowcount
+
+
+def rows(path: Path) -> list[tuple[str, int, bytes]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT session, sequence, body FROM messages ORDER BY 1, 2").fetchall()
+
+
+async def test_a_damaged_row_is_taken_back(path: Path) -> None:
+    whole = rows(path)
+    copy = copied(path)
+    before = copy.read_bytes()
+    run(path, DAMAGE.format("one", 2), DAMAGE.format("two", 3))
+    assert rows(path) != whole
+    checks = await mended_from(Where(store=str(path)), copy, "default", "")
+    assert [(check.name, check.status) for check in checks] == [
+        ("session.main.two", OK),
+        ("session.main.one", OK),
+    ]
+    assert rows(path) == whole
+    assert copy.read_bytes() == before
+    (check,) = await mended_from(Where(store=str(path)), copy, "default", "")
+    assert check.found == "no message is damaged"
+
+
+async def test_one_session_alone(path: Path) -> None:
+    copy = copied(path)
+    run(path, DAMAGE.format("one", 2), DAMAGE.format("two", 3))
+    (check,) = await mended_from(Where(store=str(path)), copy, "main", "two")
+    assert check.name == "session.main.two"
+    assert (("one", 2, b"\xff") in rows(path), ("two", 3, b"\xff") in rows(path)) == (True, False)
+
+
+async def test_what_the_backup_has_not_is_told(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A backup that is damaged at the same place, or holds another message there, mends nothing."""
+    copy = copied(path)
+    run(
+        copy, DAMAGE.format("one", 1), "UPDATE messages SET content_hash = x'01' WHERE sequence = 2"
+    )
+    run(path, *(DAMAGE.format("one", at) for at in (1, 2, 3)))
+    healthy = await diagnose(Where(store=str(path)), "", "default", True, False, copy, False)
+    assert not healthy
+    assert "1 of 3 damaged" in " ".join(capsys.readouterr().out.split())
+    (check,) = await mended_from(Where(store=str(path)), copy, "default", "")
+    assert (check.status, check.found[:6]) == (ERROR, "0 of 2")
+
+
+async def test_what_cannot_be(path: Path) -> None:
+    copy = copied(path)
+    where = Where(store=str(path))
+    with pytest.raises(CommandFailed, match="needs --repair"):
+        await diagnose(where, "", "default", False, False, copy, False)
+    with pytest.raises(CommandFailed, match="give --store"):
+        await mended_from(Where(address="127.0.0.1:1"), copy, "default", "")
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        await mended_from(where, path.with_name("none.db"), "default", "")
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        with pytest.raises(CommandFailed, match="is open in this process"):
+            await mended_from(where, copy, "default", "")
+    finally:
+        await store.close()
