@@ -33,23 +33,47 @@ def test_it_never_evicts_and_says_when_that_is_too_much() -> None:
     assert LEGACY.reach(500) is None
 
 
-def test_a_summary_gives_way_where_no_compaction_would_make_room_for_it() -> None:
+def test_no_summary_ever_gives_way() -> None:
+    """Over budget says so, and a compaction makes one small summary of them."""
     one = trial_of(said(("system", 50), *[("assistant", 300)] * 6))
     one.compact(1, 2, "[200] first")
     one.compact(3, 4, "[200] second")
     assert planned(one, 8_000) == "0-0 S1-2 S3-4 5-6 cut 0 "
-    assert planned(one, 1_024) == "0-0 S1-2 S3-4 5-6 cut 0  over"
-    assert planned(one, 724) == "0-0 5-6 cut 0 law budget"
-    assert planned(one, 400) == "0-0 S1-2 S3-4 5-6 cut 0  over"
+    for budget in (1_024, 724, 400):
+        assert planned(one, budget) == "0-0 S1-2 S3-4 5-6 cut 0  over"
+    while one.compaction(LEGACY, 724, force=True):
+        pass
+    assert planned(one, 724) == "0-0 S1-5 6-6 cut 0 "
 
 
-def test_a_summary_that_just_fits_stays() -> None:
-    one = trial_of(said(("system", 300), *[("assistant", 300)] * 5))
-    one.compact(1, 2, "[200] first")
-    one.compact(3, 4, "[200] second")
-    room = one.view.view_tokens() - one.view.summaries[0].tokens
-    assert outline(LEGACY.plan(one.view, room)) == "0-0 S3-4 5-5 cut 0 law budget"
-    assert outline(LEGACY.plan(one.view, room - 1)) == "0-0 5-5 cut 0 law budget"
+def test_where_the_newest_part_leaves_no_room_it_is_folded_too() -> None:
+    one = trial_of(said(*[("assistant", 300)] * 12))
+    assert one.compaction(LEGACY, 3_000, force=True)
+    summary = one.view.summaries[0]
+    assert summary.last_step < 10
+    one.add(said(*[("system", 0)] * 12, *[("assistant", 300)] * 2)[12:])
+    room = one.view.view_tokens() - 1
+    while one.compaction(LEGACY, room, force=True):
+        pass
+    assert not planned(one, room).endswith("over")
+
+
+def test_a_summary_that_is_too_large_is_made_smaller() -> None:
+    one = trial_of(said(("system", 50), *[("assistant", 300)] * 8))
+    one.compact(1, 7, "[900] of them")
+    made = step(one, 724)
+    assert isinstance(made, CompactionStep)
+    assert (made.first, made.last, made.replaces) == (1, 7, (one.view.summaries[0].id,))
+    assert made.target_tokens <= 724 - one.view.view_tokens() + one.view.summaries[0].tokens
+    assert one.compaction(LEGACY, 724, force=True)
+    assert planned(one, 724) == "0-0 S1-7 8-8 cut 0 "
+
+
+def test_what_the_harness_measured_beyond_our_count_leaves_less_room() -> None:
+    one = trial_of(said(*[("assistant", 300)] * 12))
+    assert one.compaction(LEGACY, 3_000, force=True)
+    assert step(one, 3_000) == NothingToDo("already compacted")
+    assert isinstance(step(one, 3_000, measured=3_001), CompactionStep)
 
 
 def test_one_summary_takes_the_place_of_all_before() -> None:

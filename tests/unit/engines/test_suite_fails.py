@@ -128,6 +128,15 @@ class Stubborn(LegacyEngine):
         return NothingToDo("no")
 
 
+class Dropping(LegacyEngine):
+    """Leaves its summaries out, although it says that it never evicts."""
+
+    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+        plan = super().plan(view, cell, reserved)
+        kept = tuple(one for one in plan.segments if not isinstance(one, Summarized))
+        return replace(plan, segments=kept)
+
+
 class Anonymous(DagEngine):
     id = "another"
 
@@ -222,6 +231,10 @@ MEDDLING = replace(dag.ENGINE, findings=lambda options, beside: [Finding("server
         (made(Forgetful), "test_real_sessions_are_lawful_on_their_way"),
         (made(Shifting), "test_equal_epochs_of_real_sessions_begin_alike"),
         (made(Stubborn), "test_what_is_over_budget_fits_once_it_is_compacted"),
+        (
+            made(Dropping),
+            "test_what_is_over_budget_fits_once_it_is_compacted_by_force",
+        ),
         (made(Deaf), "test_it_is_listed_chosen_and_configured"),
         (made(Changing), "test_status_says_what_it_says_of_itself"),
         (made(Forgetful), "test_a_session_lives_with_it"),

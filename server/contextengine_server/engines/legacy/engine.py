@@ -9,9 +9,8 @@ they are, as OpenClaw does with its setting keepRecentTokens
 
 from __future__ import annotations
 
-from contextengine_server.context.budget import largest_in
-from contextengine_server.context.lawful import least, newest_within
-from contextengine_server.context.layout import everything, lay_out, uncovered
+from contextengine_server.context.lawful import newest_within
+from contextengine_server.context.layout import everything, uncovered
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import View
 
@@ -38,39 +37,43 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
         return None
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        """The whole view. Summaries, never messages, give way where even a view that keeps nothing
-        else would have no room for them; else it is for the harness to compact."""
-        tokens = view.view_tokens()
-        room = cell - reserved
-        if tokens <= room:
-            return Plan(everything(view))
-        if least(view) + sum(summary.tokens for summary in view.summaries) <= room:
-            return Plan(everything(view), over=True)
-        kept = list(view.summaries)
-        while kept and tokens > room:
-            tokens -= kept.pop(0).tokens
-        # What no summary has room beside is held against any budget of the cell, not its least.
-        if tokens <= largest_in(cell) - reserved:
-            return Plan(lay_out(view, uncovered(view), kept), rule="law budget", over=tokens > room)
-        return Plan(everything(view), over=True)
+        """The whole view, and nothing less: what does not fit is for the harness to compact."""
+        return Plan(everything(view), over=view.view_tokens() > cell - reserved)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
-        """One summary over all but the newest part, in place of every summary before."""
-        if not goal.force and max(view.view_tokens(), goal.measured or 0) <= goal.available:
+        """One summary over all but the newest part, in place of every summary before. Where that is
+        done and the view does not fit yet, over more of the newest part, down to the last step."""
+        used = max(view.view_tokens(), goal.measured or 0)
+        if not goal.force and used <= goal.available:
             return NothingToDo("already under target")
         if not view.steps:
             return NothingToDo("nothing to compact")
+        fixed = sum(view.atom(step).tokens for step in view.must_stay())
+        room = goal.room - fixed - (used - view.view_tokens())
+        kept = min(self.options.keep_recent_tokens, goal.available // 2, room - goal.floor)
+        answer: CompactionStep | NothingToDo = NothingToDo("nothing to compact")
+        for limit in (kept, min(kept, room - self.options.summary_max_tokens), 0):
+            last = newest_within(view, max(0, limit), view.raw_from) - 1
+            answer = self._step(view, goal, last, used)
+            if isinstance(answer, CompactionStep) or used <= goal.room:
+                break
+        return answer
+
+    def _step(
+        self, view: View, goal: CompactionGoal, last: int, used: int
+    ) -> CompactionStep | NothingToDo:
+        """The summary over everything up to a step, or up to where summaries reach already."""
         first = next(
             (step for step in range(view.leading, view.steps) if step not in set(view.pinned)),
             view.steps,
         )
-        last = self._keep_from(view, goal) - 1
-        if view.raw_from - 1 > last:
-            last = view.raw_from - 1
+        if view.summaries:
+            first = max(view.leading, min(first, view.summaries[0].first_step))
+            last = max(last, view.raw_from - 1)
         if last < first:
             return NothingToDo("nothing to compact")
         replaced = [summary for summary in view.summaries if summary.first_step >= first]
-        if replaced and replaced[-1].last_step >= last and len(replaced) == 1:
+        if len(replaced) == 1 and replaced[0].last_step >= last and used <= goal.room:
             return NothingToDo("already compacted")
         stays = set(view.must_stay())
         gain = sum(s.tokens for s in replaced) + sum(
@@ -79,22 +82,11 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
             for step in range(max(run_first, first), min(run_last, last) + 1)
             if step not in stays
         )
+        room = goal.room - (used - gain)
         if gain <= goal.floor:
-            return NothingToDo("nothing to compact")
-        room = goal.room - (view.view_tokens() - gain)
+            return NothingToDo("already compacted" if replaced else "nothing to compact")
         target = max(goal.floor, min(self.options.summary_max_tokens, room, gain - 1))
         previous = "\n\n".join(summary.text for summary in replaced)
         return CompactionStep(
             first, last, target, tuple(s.id for s in replaced), previous, origin="runtime"
         )
-
-    def _keep_from(self, view: View, goal: CompactionGoal) -> int:
-        """The first step of the newest part that stays: as much as allowed, never less than the
-        last step."""
-        fixed = sum(view.atom(step).tokens for step in view.must_stay())
-        limit = min(
-            self.options.keep_recent_tokens,
-            goal.available // 2,
-            max(0, goal.room - fixed - goal.floor),
-        )
-        return newest_within(view, limit, view.raw_from)

@@ -36,11 +36,14 @@ def with_bounded_step(
     view: View, plan: Plan, excess: int, shaper: Shaper, cell: int | None = None
 ) -> BoundedStep | None:
     """The view with its newest step so much shorter than the plan shows it. None where that cannot
-    be had, or the plan does not show it. `cell`: that of the budget, where the engine shortens
-    messages over a cap once their step is done. Tokens in the reference encoding."""
+    be had, or the plan shows what a compaction could take. `cell`: that of the budget, where the
+    engine shortens messages over a cap once their step is done. Tokens in the reference encoding.
+    """
     newest = view.steps - 1
     segment = plan.segments[-1] if plan.segments else None
     if segment is None or isinstance(segment, Summarized) or segment.last != newest:
+        return None
+    if not _is_least(plan, view):
         return None
     atom = view.atom(newest)
     shown = before = shown_at(segment, atom)
@@ -61,6 +64,19 @@ def with_bounded_step(
     changed = {place: slot for place, slot in enumerate(forms) if slot is not atom.slots[place]}
     name = digest([slot.hash.hex() for slot in changed.values()]).hex()
     return BoundedStep(in_place(view, atom, changed), f"{newest}:{name}")
+
+
+def _is_least(plan: Plan, view: View) -> bool:
+    """True where nothing is shown but what must stay, the newest step, and one summary at most: an
+    engine that never evicts may show more, and its host is to compact."""
+    needed = {*view.must_stay(), view.steps - 1}
+    summaries = sum(isinstance(segment, Summarized) for segment in plan.segments)
+    return summaries <= 1 and all(
+        step in needed
+        for segment in plan.segments
+        if not isinstance(segment, Summarized)
+        for step in range(segment.first, segment.last + 1)
+    )
 
 
 def _shorter(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextengine_server.context.budget import cell
+from contextengine_server.context.lawful import least
+from contextengine_server.context.plan import Summarized
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
 
 from .case import EngineCase
 from .random_sessions import RandomSession, sessions
 from .random_trials import compacted, unfinished
-from .trial import FLOOR, SHARES, Trial, budgets, hold, trial_of
+from .trial import FLOOR, SHARES, Trial, budgets, hold, outline, trial_of
 
 MOST = 500
 """So many compactions of one small session do not come to an end."""
@@ -33,6 +36,27 @@ class CompactionCases(EngineCase):
             else:
                 raise AssertionError(f"{MOST} compactions of {one.view.steps} steps")
             hold(one, engine, budget)
+
+        holds()
+
+    def test_what_is_over_budget_fits_once_it_is_compacted_by_force(self) -> None:
+        """Whoever made the summaries before; unless what no law lets go exceeds the budget together
+        with the smallest summary. Nothing is left out by an engine that does not evict."""
+
+        @self.search
+        @given(compacted(), self.any_engine(), st.sampled_from(SHARES))
+        def holds(one: Trial, engine: Engine, share: int) -> None:
+            [budget] = budgets(one.view.total, [share])
+            room = cell(budget)
+            while engine.plan(one.view, room).over and one.compaction(engine, room, force=True):
+                pass
+            plan, needed = hold(one, engine, budget), least(one.view)
+            assert not plan.over or needed + FLOOR > room, (
+                f"{needed} tokens are needed, and {room} are there: {outline(plan)}"
+            )
+            if not engine.declared.evicts:
+                said = [s.summary for s in plan.segments if isinstance(s, Summarized)]
+                assert said == one.view.summaries, "it never evicts, and leaves a summary out"
 
         holds()
 

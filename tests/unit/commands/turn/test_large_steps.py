@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Form
-from contextengine_server.context.plan import segment_slots
+from contextengine_server.context.plan import Summarized, segment_slots
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.testing.oracle.bounded import MARKER, dishonest
@@ -25,7 +25,6 @@ from tests.unit.commands.house import (
     assistant,
     incoming,
     result,
-    texts_of,
     turns,
     user,
 )
@@ -158,8 +157,21 @@ def test_a_result_is_never_shown_longer_because_another_arrived(
     asyncio.run(play())
 
 
+async def test_legacy_leaves_to_a_compaction_what_it_can_take(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    await server.talk(1, 6)
+    await store(server, user("look", "u"), asked(1), *answered([8_000]))
+    before = await server.assemble(3_000)
+    assert before.outcome == OVER_BUDGET
+    assert said(before) == {"r0": lines("r0", 8_000)}
+    await server.compact(3_000)
+    after = await server.assemble(3_000)
+    assert (after.outcome, said(after)) == (FITS, said(before))
+
+
 @given(
     st.integers(0, 5),
+    st.sampled_from((0, 0, 600, 3_000)),
     st.lists(st.sampled_from((10, 900, 5_000, 13_000, 40_000)), min_size=1, max_size=4),
     st.integers(0, 1),
     st.sampled_from(ENGINES),
@@ -167,7 +179,13 @@ def test_a_result_is_never_shown_longer_because_another_arrived(
     st.booleans(),
 )
 def test_over_budget_then_compacted_fits(
-    before: int, sizes: list[int], open_calls: int, engine: str, budget: int, next_step: bool
+    before: int,
+    compacted: int,
+    sizes: list[int],
+    open_calls: int,
+    engine: str,
+    budget: int,
+    next_step: bool,
 ) -> None:
     """Unless the shortest forms of what no law lets go exceed the budget together."""
 
@@ -175,7 +193,10 @@ def test_over_budget_then_compacted_fits(
         server = await Server(Rows(), **SERVED[engine]).open()
         try:
             if before:
-                await server.context.ingest.run(TENANT, S1, turns(1, before, 60), None)
+                await server.context.ingest.run(TENANT, S1, turns(1, before, 200), None)
+            if before and compacted:
+                await server.compact(compacted)
+                await server.context.ingest.run(TENANT, S1, turns(before + 1, before, 60), None)
             calls = asked(len(sizes) + open_calls)
             await store(server, user("look", "u"), calls, *answered(sizes))
             if next_step:
@@ -187,7 +208,8 @@ def test_over_budget_then_compacted_fits(
             made = await server.assemble(budget)
             least = LEAST + 80 * len(sizes)
             assert made.outcome == FITS or made.cell < least, (made.tokens, made.cell)
-            assert texts_of(made)
+            shown = [one for one in made.plan.segments if isinstance(one, Summarized)]
+            assert engine != "legacy" or len(shown) == len(made.view.summaries)
         finally:
             await server.close()
 
