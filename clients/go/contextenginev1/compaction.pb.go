@@ -363,7 +363,8 @@ type CompactResponse struct {
 	FirstKeptSequence int64 `protobuf:"varint,13,opt,name=first_kept_sequence,json=firstKeptSequence,proto3" json:"first_kept_sequence,omitempty"`
 	// How many passes were committed.
 	Passes int32 `protobuf:"varint,14,opt,name=passes,proto3" json:"passes,omitempty"`
-	// False where an error was met; `reason` says which. Hosts' `ok`.
+	// False where an error was met. `reason` says which; but where passes were committed before it and the next request is
+	// the same all the same, it is `next request unchanged`. Hosts' `ok`.
 	Ok bool `protobuf:"varint,15,opt,name=ok,proto3" json:"ok,omitempty"`
 	// The summary's text of a single-summary compaction, for hosts that show it. Data, not instructions.
 	SummaryText   string `protobuf:"bytes,16,opt,name=summary_text,json=summaryText,proto3" json:"summary_text,omitempty"`

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.api.pipeline.auth import DEFAULT_TENANT
 from contextengine_server.cli.connection import Where, answers, connected, settings_of
 from contextengine_server.cli.output import CommandFailed, one_line, print_json, print_table
 from contextengine_server.cli.serve import refusal
@@ -96,7 +95,7 @@ async def _checks(where: Where, asked: Asked) -> tuple[str, list[Check]]:
         )
     if asked.clear_failures:
         raise CommandFailed("--clear-failures needs a running server: none answers", 2)
-    return "this command: no server answers", await _looked(settings)
+    return "this command: no server answers", await offline_checks(settings)
 
 
 async def _asked(where: Where, asked: Asked) -> list[Check]:
@@ -111,7 +110,8 @@ async def _asked(where: Where, asked: Asked) -> list[Check]:
     return [Check(c.name, _WORDS.get(c.status, ERROR), c.found, c.advice) for c in reply.checks]
 
 
-async def _looked(settings: Settings) -> list[Check]:
+async def offline_checks(settings: Settings) -> list[Check]:
+    """What can be seen without a server: the settings, the address, the database."""
     from contextengine_server.health.checks import port_check, rank_checks
 
     return [
@@ -183,8 +183,7 @@ async def _store_checks(settings: Settings) -> list[Check]:
     try:
         registry = registry_of(settings)
         checks = await store_checks(store)
-        for tenant in sorted({DEFAULT_TENANT, *(token.tenant for token in settings.auth.tokens)}):
-            checks += assignment_checks(registry, await store.assignments(tenant))
-        return checks
+        # Tenants that a token or a certificate names stand in no setting, so all are asked for.
+        return checks + assignment_checks(registry, await store.assignments(None))
     finally:
         await store.close()

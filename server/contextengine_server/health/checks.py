@@ -217,11 +217,12 @@ def assignment_checks(registry: Registry, assigned: Sequence[Assignment]) -> lis
 
 def _holder(row: Assignment) -> str:
     """Whom an engine is assigned to."""
+    within = f" of tenant {row.tenant}"
     if not row.agent and row.session.startswith(ROW):
-        return f"sessions by pattern {row.session.removeprefix(ROW)}"
+        return f"sessions by pattern {row.session.removeprefix(ROW)}{within}"
     if row.session:
-        return f"session {row.session} of {row.agent}"
-    return f"agent {row.agent}" if row.agent else f"tenant {row.tenant}"
+        return f"session {row.session} of agent {row.agent}{within}"
+    return f"agent {row.agent}{within}" if row.agent else f"tenant {row.tenant}"
 
 
 class Examine(Protocol):

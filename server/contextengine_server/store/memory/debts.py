@@ -82,11 +82,11 @@ class MemoryDebts(MemoryConnection):
         lease = attrgetter("lease_owner", "attempts", "queued_ms")
         return mine if mine is not None and lease(mine) == lease(debt) else None
 
-    async def assignments(self, tenant: str) -> list[Assignment]:
-        """What operators chose within a tenant."""
+    async def assignments(self, tenant: str | None) -> list[Assignment]:
+        """What operators chose within a tenant, or within all."""
         chosen = self._tables().assignments.values()
-        own = [choice for choice in chosen if choice.tenant == tenant]
-        return sorted(own, key=attrgetter("agent", "session"))
+        own = [choice for choice in chosen if tenant in (None, choice.tenant)]
+        return sorted(own, key=attrgetter("tenant", "agent", "session"))
 
     async def assign(self, assignment: Assignment) -> None:
         """Records a choice; one with no engine and no options removes it."""

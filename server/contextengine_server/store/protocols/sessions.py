@@ -198,8 +198,8 @@ class Listing(Protocol):
 class Assignments(Protocol):
     """What operators chose."""
 
-    async def assignments(self, tenant: str) -> list[Assignment]:
-        """What was chosen within a tenant, by agent, then session."""
+    async def assignments(self, tenant: str | None) -> list[Assignment]:
+        """What was chosen within a tenant, or within all (None), by tenant, agent, session."""
 
     async def assign(self, assignment: Assignment) -> None:
         """Records a choice; one with no engine and no options removes it."""

@@ -119,9 +119,9 @@ class AssignmentStatements:
     """What operators chose."""
 
     def __init__(self) -> None:
-        self.of_tenant = (
-            f"{select('assignments', ASSIGNMENT)} WHERE tenant = :tenant ORDER BY agent, session"
-        )
+        chosen, order = select("assignments", ASSIGNMENT), "ORDER BY tenant, agent, session"
+        self.all = f"{chosen} {order}"
+        self.of_tenant = f"{chosen} WHERE tenant = :tenant {order}"
         self.assign = (
             insert("assignments", ASSIGNMENT)
             + " ON CONFLICT (tenant, agent, session) DO UPDATE SET engine_id = excluded.engine_id,"

@@ -217,7 +217,9 @@ def due_debt(db: sqlite3.Connection, now_ms: int) -> Debt | None:
     return next(iter(columns.debts(db.execute(SQL.debts.due, {"now": now_ms}))), None)
 
 
-def assignments(db: sqlite3.Connection, tenant: str) -> list[Assignment]:
+def assignments(db: sqlite3.Connection, tenant: str | None) -> list[Assignment]:
+    if tenant is None:
+        return columns.assignments(db.execute(SQL.assignments.all))
     return columns.assignments(db.execute(SQL.assignments.of_tenant, {"tenant": tenant}))
 
 

@@ -385,8 +385,8 @@ class SqliteStore:
 
     # Operators
 
-    async def assignments(self, tenant: str) -> list[Assignment]:
-        """What operators chose within a tenant."""
+    async def assignments(self, tenant: str | None) -> list[Assignment]:
+        """What operators chose within a tenant, or within all."""
         return await self._read(reads.assignments, tenant)
 
     async def assign(self, assignment: Assignment) -> None:

@@ -18,6 +18,8 @@ class AssignmentCases(StoreCase):
         for choice in (session, agent, tenant, Assignment("other", "", "", "legacy")):
             await store.assign(choice)
         assert await store.assignments("acme") == [tenant, agent, session]
+        everyone = [tenant, agent, session, Assignment("other", "", "", "legacy")]
+        assert await store.assignments(None) == everyone
 
         await store.assign(Assignment("acme", "main", "", "dag", b"[]"))
         await store.assign(Assignment("acme", "", "", "", b"{}"))

@@ -55,7 +55,9 @@ async def test_an_assignment_to_an_engine_that_is_gone_is_an_error(server: Serve
     checks = await server.engines.doctor.run(TENANT, None)
     assert not healthy(checks)
     (check,) = [one for one in checks if one.name == "engine.assignment"]
-    assert check.found.startswith("nonesuch is assigned to agent agent, session s1 of agent")
+    assert check.found.startswith(
+        f"nonesuch is assigned to agent agent of tenant {TENANT}, session s1 of agent agent of"
+    )
     # Whose engines are whose is nobody else's business.
     assert healthy(await server.engines.doctor.run("another", None))
 

@@ -298,7 +298,8 @@ export type CompactResponse = Message<"contextengine.v1.CompactResponse"> & {
   passes: number;
 
   /**
-   * False where an error was met; `reason` says which. Hosts' `ok`.
+   * False where an error was met. `reason` says which; but where passes were committed before it and the next request is
+   * the same all the same, it is `next request unchanged`. Hosts' `ok`.
    *
    * @generated from field: bool ok = 15;
    */
