@@ -31,6 +31,7 @@ from contextengine_server.summarize.request import Summarizer
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
+from contextengine_server.wire.bounded import mark_runs, may_be_marked
 from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.privacy import said
 
@@ -195,6 +196,8 @@ def _language(sources: Sequence[SourceMessage], previous: str) -> str:
 def source_message(entry: Entry) -> SourceMessage:
     """A message as a summarizer reads it, which is without private reasoning."""
     message = pb.Message.FromString(entry.body)
+    if may_be_marked(entry.traits, entry.body):
+        mark_runs(message, entry.sequence)
     texts: list[str] = []
     texts_of(said(message), texts)
     name = message.custom_role or message.name

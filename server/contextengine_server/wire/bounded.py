@@ -1,5 +1,5 @@
-"""Messages over a cap: their texts from head and tail, around a marker that says what is left out
-and how to get it back.
+"""What of a message is shown in short: base64 within its texts as what it is, and texts over a cap
+from head and tail. A marker says what is left out and how to get it back.
 
 After Comis's bound for oversized messages
 (packages/agent/src/context-engine/lcd-fresh-tail-bound.ts). Nothing but the text changes: calls
@@ -12,7 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.encoded_runs import may_hold_runs, without_runs
 from contextengine_server.context.message import Entry, Role, Slot, Traits
+
+MIN_MARKED_BYTES = 512
+"""What is encoded in less holds nothing that `mark_runs` would mark."""
 
 _KEPT_CAPS = 8
 """Caps whose slots a message keeps: budgets that take turns, and what is tried for a share."""
@@ -48,6 +52,25 @@ def may_be_bounded(traits: Traits) -> bool:
     the newest user message is not asked for (law 4)."""
     spoken = traits.role in (Role.USER, Role.ASSISTANT, Role.TOOL) or traits.only_results
     return spoken and not traits.sealed and not traits.pinned
+
+
+def may_be_marked(traits: Traits, body: bytes) -> bool:
+    """True where a message of this encoding may hold base64 that is shown as what it is."""
+    return may_be_bounded(traits) and may_hold_runs(body)
+
+
+def mark_runs(message: pb.Message, sequence: int) -> int:
+    """Puts markers in place of the base64 in a message's texts. `sequence`: where it is stored; 0:
+    it is not. Answers how many; 0, and no change, where they hold none."""
+    back = f"expand sequence {sequence} to read it" if sequence else "the caller has it"
+    found = 0
+    for text in _texts(message.parts):
+        if (shown := without_runs(text.text, back)) != text.text:
+            text.text = shown
+            found += shown.count(back)
+    if found:
+        message.ClearField("native")  # it would say all of it again
+    return found
 
 
 def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:

@@ -14,6 +14,8 @@ from contextengine_server.context.message import HASH_BYTES, Traits
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
+from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked
+
 OWN_PREFIX = "ce:"
 """Ids of items that the service made; never stored when they come back."""
 
@@ -111,7 +113,9 @@ def read_traits(message: pb.Message) -> Traits:
         part_count=count,
         calls=tuple(call.call_id for call in calls),
         results=tuple(results),
-        sealed=any(part.signature or part.redacted_data for part in reasoning),
+        # A user's words are no model's: what is sealed among them stays as it is in every form.
+        sealed=message.role != pb.ROLE_USER
+        and any(part.signature or part.redacted_data for part in reasoning),
         only_reasoning=len(reasoning) == count,
         pinned=pinned,
         excluded=excluded,
@@ -180,15 +184,21 @@ def countable(message: pb.Message) -> tuple[list[str], int]:
 def read(message: pb.Message, field: str) -> Incoming:
     """Reads a message that arrived. Raises InvalidField, naming what is wrong under `field`."""
     _check(message, field)
-    texts, fixed = countable(message)
+    traits = read_traits(message)
+    body = message.SerializeToString(deterministic=True)
+    counted = message
+    if len(body) > MIN_MARKED_BYTES and may_be_marked(traits, body):
+        counted = pb.Message.FromString(body)
+        mark_runs(counted, 0)
+    texts, fixed = countable(counted)
     time_ms = None
     if message.HasField("timestamp"):
         time_ms = message.timestamp.seconds * 1000 + message.timestamp.nanos // 1_000_000
     return Incoming(
         id=message.id,
-        traits=read_traits(message),
+        traits=traits,
         hash=content_hash(message),
-        body=message.SerializeToString(deterministic=True),
+        body=body,
         texts=texts,
         fixed_tokens=fixed,
         time_ms=time_ms,

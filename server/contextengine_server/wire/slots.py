@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import assemble_pb2
 from contextengine_proto.v1 import message_pb2 as pb
@@ -29,13 +30,24 @@ from contextengine_server.context.view import Summary
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
-from .bounded import Bounded, cut_texts, may_be_bounded
+from .bounded import (
+    MIN_MARKED_BYTES,
+    Bounded,
+    cut_texts,
+    mark_runs,
+    may_be_bounded,
+    may_be_marked,
+)
 from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
 from .privacy import spoken_parts
 
 MAX_NAMED = 128
 """Characters of a call's id or a tool's name that a note repeats."""
 
+_COUNTED_AGAIN = 16_384
+"""Bytes of a message up to which its tokens are counted where it is encoded."""
+_MARKER_TOKENS = 8
+"""By so many at most the marker in a stored message is longer than in one that is not."""
 
 _ITEMS = assemble_pb2.AssembleResponse.DESCRIPTOR.fields_by_name["items"].number
 _ITEM = {name: field.number for name, field in pb.Item.DESCRIPTOR.fields_by_name.items()}
@@ -150,7 +162,11 @@ class WireShaper:
         self._newest: tuple[Entry, _Opened] | None = None
 
     def whole(self, entry: Entry) -> Slot:
-        """The message as it came."""
+        """The message as it came; base64 in its texts as what it is."""
+        if len(entry.body) > MIN_MARKED_BYTES and may_be_marked(entry.traits, entry.body):
+            marked = self._marked(entry)
+            if marked is not None:
+                return marked
         live = entry.live_index >= 0
         origin = _origin(entry) if live else _SEQUENCE + varint(entry.sequence)
         encoded = frame(entry.id, origin, entry.hash, entry.tokens, Form.VERBATIM, entry.body)
@@ -163,6 +179,19 @@ class WireShaper:
             encoded,
             bounded=Bounded(self, entry) if long else None,
         )
+
+    def _marked(self, entry: Entry) -> Slot | None:
+        """The message with markers in place of base64. None where it holds none."""
+        shown = pb.Message.FromString(entry.body)
+        markers = mark_runs(shown, _stored_at(entry))
+        if not markers:
+            return None
+        size = shown.ByteSize()
+        long = size > MIN_CAP_CHARS
+        # What is long was counted when it came, in threads; only what its markers say was shorter.
+        tokens = None if size < _COUNTED_AGAIN else entry.tokens + markers * _MARKER_TOKENS
+        slot = self._changed(entry, shown, Form.HEAD_TAIL, entry.id, tokens)
+        return replace(slot, bounded=Bounded(self, entry) if long else None)
 
     def parts(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Only these parts, and no native form."""
@@ -221,6 +250,8 @@ class WireShaper:
         for each of them."""
         if self._newest is None or self._newest[0] is not entry:
             message = pb.Message.FromString(entry.body)
+            if may_be_marked(entry.traits, entry.body):
+                mark_runs(message, _stored_at(entry))
             envelope = pb.Message.FromString(entry.body)
             envelope.ClearField("parts")
             envelope.ClearField("native")
@@ -231,13 +262,25 @@ class WireShaper:
         """No more than so many characters of the message's texts. None where they have no more."""
         shown = pb.Message()
         shown.ParseFromString(entry.body)
-        if not cut_texts(shown, chars, entry.sequence if entry.live_index < 0 else 0):
+        sequence = _stored_at(entry)
+        if may_be_marked(entry.traits, entry.body):
+            mark_runs(shown, sequence)
+        if not cut_texts(shown, chars, sequence):
             return None
         return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
 
-    def _changed(self, entry: Entry, shown: pb.Message, form: Form, item_id: str) -> Slot:
-        texts, fixed = countable(shown)
-        tokens = fixed + sum(map(self.count, texts))
+    def _changed(
+        self,
+        entry: Entry,
+        shown: pb.Message,
+        form: Form,
+        item_id: str,
+        tokens: int | None = None,
+    ) -> Slot:
+        """`tokens`: where they are known; None: they are counted here."""
+        if tokens is None:
+            texts, fixed = countable(shown)
+            tokens = fixed + sum(map(self.count, texts))
         origin = _origin(entry)
         body = shown.SerializeToString(deterministic=True)
         digest = content_hash(shown)
@@ -290,6 +333,11 @@ def summary_info(row: SummaryRow | Summary) -> pb.SummaryInfo:
     if row.end_ms is not None:
         info.end_time.FromMilliseconds(row.end_ms)
     return info
+
+
+def _stored_at(entry: Entry) -> int:
+    """Its sequence; 0 for one that is not stored."""
+    return entry.sequence if entry.live_index < 0 else 0
 
 
 def _origin(entry: Entry) -> bytes:

@@ -89,7 +89,7 @@ def _shorter(
     places = [
         place
         for place, slot in enumerate(atom.slots)
-        if slot.form is Form.VERBATIM
+        if slot.form in (Form.VERBATIM, Form.HEAD_TAIL)
         and slot.sequence in entries
         and _may_be_cut(entries[slot.sequence], atom, prompt)
     ]

@@ -1,9 +1,9 @@
-"""A newest user message that alone exceeds the budget's cell: its head and tail around an honest
-marker (docs/semantics.md#pasted-messages), so that a pasted log does not leave a turn without any
-context.
+"""A user message that must stay and alone exceeds the budget's cell, the newest or one that is
+pinned: its head and tail around an honest marker (docs/semantics.md#pasted-messages), so that a
+pasted log does not leave a turn without any context, nor a pinned one every turn from then on.
 
 Whether it is shown so, and how much of it, follows from the message and the cell alone, so it stays
-as it is through all calls of its turn.
+as it is through all calls of its turn, or for as long as it is pinned.
 """
 
 from __future__ import annotations
@@ -21,15 +21,23 @@ SHARE = 2
 """It is given this part (a half) of the cell at most; more where that does not hold a marker."""
 
 
-def with_bounded_prompt(view: View, room: int, shaper: Shaper) -> tuple[View, int]:
-    """The view with its newest user message head and tail where that alone exceeds the room; and
-    the characters that are shown of it, 0 where it stands as it is. Tokens in the reference
-    encoding."""
-    step = view.user_step
-    if step < 0 or not view.holds(step):
-        return view, 0
+def with_bounded_prompt(view: View, room: int, shaper: Shaper) -> tuple[View, dict[int, int]]:
+    """The view with user messages that must stay head and tail, each where it alone exceeds the
+    room; and the characters that are shown of each, by step. Tokens in the reference encoding."""
+    chars_by_step: dict[int, int] = {}
+    for step in sorted({*view.pinned, view.user_step}):
+        if step >= view.leading and view.holds(step):
+            view, chars = _with_bounded(view, step, room, shaper)
+            if chars:
+                chars_by_step[step] = chars
+    return view, chars_by_step
+
+
+def _with_bounded(view: View, step: int, room: int, shaper: Shaper) -> tuple[View, int]:
+    """The view with a step's user message head and tail; and its characters, 0 where it stands as
+    it is."""
     atom = view.atom(step)
-    if atom.tokens <= room or atom.must_stay or step in view.pinned:
+    if atom.tokens <= room:
         return view, 0
     place = next((at for at, slot in enumerate(atom.slots) if _is_said(atom, slot)), None)
     if place is None:
@@ -44,10 +52,9 @@ def with_bounded_prompt(view: View, room: int, shaper: Shaper) -> tuple[View, in
 
 
 def _is_said(atom: Atom, slot: Slot) -> bool:
-    """True for the whole message of a user."""
-    return slot.form == Form.VERBATIM and any(
-        entry.sequence == slot.sequence and entry.traits.says and not entry.traits.sealed
-        for entry in atom.entries
+    """True for the whole message of a user, base64 in it as what it is."""
+    return slot.form in (Form.VERBATIM, Form.HEAD_TAIL) and any(
+        entry.sequence == slot.sequence and entry.traits.says for entry in atom.entries
     )
 
 

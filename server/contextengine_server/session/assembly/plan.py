@@ -97,13 +97,14 @@ class Planner(msgspec.Struct, frozen=True):
             addition = engine.addition(view.summaries)
             addition_tokens = kept_free = text_tokens(addition) if addition else 0
             room_cell = cell(max(0, budget.reference - kept_free))
-            pasted = 0
+            pasted: dict[int, int] = {}
             space = room_cell - call.prompt_tokens
             if view.total > space and not call.budget.strict_prompt:
                 view, pasted = with_bounded_prompt(view, space, session.encoding.shaper)
             plan = engine.plan(view, room_cell, call.prompt_tokens)
             if pasted:
-                plan = replace(plan, forms=f"{plan.forms}:{view.user_step}:{pasted}")
+                cuts = (f":{step}:{chars}" for step, chars in pasted.items())
+                plan = replace(plan, forms=plan.forms + "".join(cuts))
             tokens = _tokens(engine, plan, view)
             if plan.over and tokens > budget.reference - kept_free - call.prompt_tokens:
                 shaper = session.encoding.shaper

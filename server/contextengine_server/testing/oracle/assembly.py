@@ -42,7 +42,7 @@ def shows(shown: Shown, item: pb.Item, rows: dict[int, ViewRow]) -> bool:
         return False
     row = rows[shown.sequence].message
     if shown.kind == "whole":
-        return item.form == pb.FORM_UNSPECIFIED and message == row
+        return message == row if item.form == pb.FORM_UNSPECIFIED else _only_marked(item, row)
     if shown.kind == "parts":
         return (
             item.form == pb.FORM_SOME_PARTS
@@ -244,14 +244,23 @@ def _must_be_verbatim(known: Known, index: int, shown: Shown) -> bool:
     )
 
 
+def _only_marked(item: pb.Item, row: pb.Message) -> bool:
+    """True where an item shows a message whole, but for base64 as what it is."""
+    marked = bounded.with_markers(row, item)
+    return item.form == pb.FORM_HEAD_TAIL and item.message == marked != row
+
+
 def _bounded_prompt(known: Known, sent: SentList, index: int, item: pb.Item) -> bool:
-    """True for the newest user message, shown head and tail, where the answer says so."""
+    """True for a user's message, the newest or one that is pinned, shown head and tail, where the
+    answer says so."""
     sequence = item.origin.sequence
     return (
         sent.prompt_bounded
         and item.form == pb.FORM_HEAD_TAIL
-        and (index, sequence) == known.listing.newest_user
-        and not pinned(known.by_sequence[sequence].message)
+        and (
+            (index, sequence) == known.listing.newest_user
+            or pinned(known.by_sequence[sequence].message)
+        )
     )
 
 

@@ -1,10 +1,12 @@
-"""What head and tail must be: the message as it was stored, less one stretch of its text that the
-marker owns up to."""
+"""What head and tail must be: the message as it was stored, less base64 that markers own up to, and
+less one stretch of its text that another marker does."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 
 from contextengine_proto.v1 import message_pb2 as pb
 
@@ -15,8 +17,46 @@ MARKER = re.compile(
 )
 
 
+ENCODED = re.compile(
+    r"\[(?P<media>[\w.+/-]+), (?P<size>[\d,]+) bytes, sha256 (?P<hash>[0-9a-f]{16}): left out here;"
+    r" (?:expand sequence (?P<sequence>\d+) to read it|the caller has it)\]"
+)
+_CANDIDATE = re.compile(
+    r"(?:data:[\w.+/;=-]*,)?(?P<encoded>(?:[\w+/-]{60,}(?:\r?\n)?)+(?:[\w+/-]*={1,2})?)"
+)
+
+
+def with_markers(stored: pb.Message, item: pb.Item) -> pb.Message:
+    """The stored message with an item's markers where the base64 stands that they tell of, each by
+    its size and hash; those that tell of nothing are left out."""
+    markers = {
+        (marker["size"], marker["hash"]): marker[0]
+        for text in _texts(item.message.parts)
+        for marker in ENCODED.finditer(text.text)
+        if int(marker["sequence"] or 0) == item.origin.sequence
+    }
+
+    def marked(found: re.Match[str]) -> str:
+        encoded = found["encoded"]
+        characters = "".join(encoded.split()).rstrip("=").replace("-", "+").replace("_", "/")
+        data = b64decode(characters + "=" * (-len(characters) % 4))
+        key = f"{len(data):,}", sha256(data).hexdigest()[:16]
+        return markers[key] + "\n" * encoded.endswith("\n") if key in markers else found[0]
+
+    expected = pb.Message()
+    expected.CopyFrom(stored)
+    if markers:
+        expected.ClearField("native")
+        for text in _texts(expected.parts):
+            text.text = _CANDIDATE.sub(marked, text.text)
+    return expected
+
+
 def dishonest(item: pb.Item, stored: pb.Message) -> str | None:
     """What is wrong with a message that is shown head and tail; None where it says the truth."""
+    stored = with_markers(stored, item)
+    if item.message == stored and ENCODED.search("".join(t.text for t in _texts(stored.parts))):
+        return None
     shown = "".join(text.text for text in _texts(item.message.parts))
     whole = "".join(text.text for text in _texts(stored.parts))
     if _without_texts(item.message) != _without_texts(stored):
