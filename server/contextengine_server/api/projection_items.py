@@ -115,7 +115,8 @@ def _part(part: pb.Part) -> model.Part | None:
             )
         case "tool_result":
             result = part.tool_result
-            # Of what another model thought on its way to a result no provider takes anything.
+            # A result may hold the reasoning of the model that produced it (a subagent's, say). No
+            # provider accepts reasoning inside a result.
             inner = parts_in(spoken_parts(result.parts))
             return model.ToolResult(
                 result.call_id, result.name, inner, result.is_error, seal=seal, more=more

@@ -67,7 +67,8 @@ def due(rows: Sequence[SummaryRow], quoted: Collection[str] = ()) -> list[Due]:
         elif row.id in stood_in:
             found.append(Due(row, row.summarizer))
         elif any(_newest(child, remade) > row.created_revision for child in row.children):
-            # It must not get worse for that.
+            # Its children were made again. Whoever writes it now must stand no lower in the chain
+            # than who wrote it before.
             found.append(Due(row, COUNT_ONLY if row.summarizer == EXTRACTIVE else EXTRACTIVE))
     return found
 
@@ -125,7 +126,7 @@ class Remake(msgspec.Struct, frozen=True):
             async with sessions.open(address.scope) as session:
                 done.after = session.view.view_tokens()
         if healed:
-            # What search holds of the old words goes with them.
+            # The index still holds the words of the old summaries.
             await store.index.renew(address.scope)
         if in_vain:
             done.error = f"nobody better wrote {len(in_vain)} summaries: they stay as they are"

@@ -22,7 +22,8 @@ def split_prompt(
     users = newest is not None and newest.role is ChatRole.USER and newest.summary is None
     if prompt:
         said = js_trim(text_of(tuple(prompt)))
-        # Pictures without a word are the same only where they are the same pictures.
+        # A prompt without text (pictures alone) is compared part by part: the texts of two such
+        # prompts are equal whatever they show.
         repeated = users and newest is not None and (said or newest.parts == tuple(prompt))
         if repeated and newest is not None and js_trim(text_of(newest.parts)) == said:
             kept.pop()

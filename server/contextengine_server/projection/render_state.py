@@ -63,7 +63,8 @@ class RenderState(ABC):
         ids = message.ids
         if message.ids_fit(self.ids.format) and self.ids.claim(ids):
             return ids
-        # A stored message has the same place in every list that shows it.
+        # The sequence, so that a stored message gets the same ids in every list that shows it; what
+        # is not stored is named by its place in this list.
         place = message.item.sequence or -index - 1
         return tuple(
             [

@@ -184,8 +184,8 @@ class _Matches:
         for place, part in enumerate(item.parts):
             if isinstance(part, ToolCall) and item.role is ChatRole.ASSISTANT:
                 given = self.given.setdefault(index, [])
-                # An id used again ends the wait of the earlier message; calls of one message wait
-                # side by side.
+                # Where a later message uses an id again, results answer the later call. Calls of
+                # one message with the same id are answered in order.
                 beside = [at for at in self._waiting.get(part.id, ()) if at[0] == index]
                 self._waiting[part.id] = [*beside, (index, len(given))]
                 given.append(None)

@@ -156,8 +156,8 @@ async def _units(
             return
         opened.add(one.row.id)
         children = await children_of(archive, lineage, one)
-        # A summary over messages may stand in for older ones, which are its children, and is not
-        # made of them alone.
+        # A summary of depth 0 may have taken the place of older ones, its children, and covers
+        # messages that none of them covers: its messages are opened as well.
         if (not children or one.row.depth == 0) and (asked or wanted.messages):
             units.append(_Unit(one, open=True))
         for child in children:

@@ -121,7 +121,8 @@ class Indexer:
                             break
                 elif not await self._index.tidy() and not behind and not self._dirty:
                     self._wake.clear()
-                    # Who is awake looks at what is dirty by itself.
+                    # Only while this sleeps need a note wake it: otherwise it looks at what is
+                    # dirty by itself.
                     self._index.noted = self._note
                     await self._wake.wait()
                     self._index.noted = self._dirty.setdefault
@@ -155,7 +156,7 @@ class Indexer:
         """Indexes one piece, of as many sessions as there is room for."""
         steps, room = [], BATCH_CHARS
         for scope in sorted(self._dirty, key=self._by_haste):
-            # What is noted from here on is looked at once more.
+            # Taken off before it is read: what is written meanwhile notes it again.
             self._dirty.pop(scope, None)
             try:
                 step, more = await self._step(scope, room)

@@ -114,7 +114,8 @@ async def lineage_of(
     as_of = head.revision if revision is None else revision
     last = head.last_sequence if last is None else last
     while known is not None:
-        # With rows that left the view, those that a reset cut off are wanted too.
+        # A reset cuts the view off from the parent. Whoever asks for rows that left the view wants
+        # the parent's as well.
         parent = await parent_of(store, known) if retired or inherits(known, as_of) else None
         first = known.parent_sequence + 1 if known.parent_session else 1
         links.append(Link(known.scope, first, last, as_of))

@@ -315,7 +315,8 @@ async def _page(
     revision: int,
 ) -> Page:
     first = messages.found[:limit]
-    # Summaries stand behind all messages: none is shown while there may be more of these.
+    # On a page all messages come before all summaries. So no summary is shown while further pages
+    # may hold messages.
     behind = summaries.found[: limit - len(first)] if messages.more is None else ()
     hits = await asyncio.to_thread(_hits, archive, first, messages.find)
     shown_here = {hit.sequence for hit in hits}

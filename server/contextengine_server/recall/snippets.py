@@ -74,7 +74,8 @@ def shown(
 
 def beginning(text: str, redact: Redact, most: int) -> str:
     """At most `most` characters of how `text` begins, redacted and fenced."""
-    # Redaction need not read what is not shown, but a secret at the edge must be whole to be known.
+    # More than is shown is redacted: a secret that the edge of the snippet would cut is recognised
+    # only as a whole.
     read = text[: 4 * most]
     clean = redact(_whole_words(read, False, len(read) < len(text)))
     return fenced(around(clean, 0, 0, most))

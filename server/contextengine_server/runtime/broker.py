@@ -325,7 +325,8 @@ class Harnesses:
         try:
             return await self._jobs.offer(job, now)
         except asyncio.CancelledError:
-            # It is written all the same, and nobody would wait for it.
+            # The store may have written the offer although the caller has gone: without this a
+            # harness would work on a job that nobody waits for.
             await self._jobs.remove(job.tenant, job.id)
             raise
 
@@ -366,7 +367,8 @@ class Harnesses:
 
 
 def _encode(done: Completion) -> bytes:
-    # One character more than is ever taken tells a text that is too long, a name or a word.
+    # Texts are cut one character behind their limit: enough for whoever reads them to see that the
+    # limit was exceeded.
     words = {
         name: getattr(done, name)[: MAX_WORD + 1] for name in ("model", "stop_reason", "error")
     }

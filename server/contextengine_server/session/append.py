@@ -94,7 +94,8 @@ class Appender(msgspec.Struct, frozen=True):
         tries = 0
         places = range(first_index, first_index + len(incoming)) if places is None else places
         while True:
-            # Without these there is nothing of ours that could come back.
+            # Only summaries and notes for abandoned calls are items of ours that a harness could
+            # send back.
             if session.live_summaries or session.view.fold.abandoned:
                 session.mark_own(incoming)
             # Whoever made the session since they were counted may count in another encoding.

@@ -173,7 +173,8 @@ def rewound(session: Session, after: int) -> Rewind:
     kept, facts = refold(session.view, after, session.encoding.shaper)
     newest = kept.atoms[-1] if kept.atoms else None
     opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
-    # What is open again must be verbatim (law 2), though it was covered as something long over.
+    # A rewind may open the newest step again, although a summary covered it when it was over. Law 2
+    # wants it verbatim, so that summary goes.
     limit = newest.first - 1 if newest is not None and opened else after
     gone = session.view.message_count - kept.message_count
     return Rewind(after, own_summaries(session, limit), facts, kept, gone)

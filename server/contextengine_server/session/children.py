@@ -74,7 +74,7 @@ class ChildSessions(msgspec.Struct, frozen=True):
                 "is another child's: give it with the session that it was prepared for",
             )
         if not await self.store.spawns.start(spawn.tenant, token, self.clock_ms()):
-            await self.live(spawn.tenant, token)  # says why
+            await self.live(spawn.tenant, token)  # raises what has become of it meanwhile
         if not spawn.started:
             self.meters.subagents["started"].value += 1
             self.events.emit("subagent:started", *spawn.child, attributes=_parent_of(spawn))

@@ -169,7 +169,8 @@ async def _window_start(
         return None
     row = await store.atom_from(head.scope, position)
     if row is None:
-        # The newest atom alone is longer than the window; one that shows nothing tells no more.
+        # The newest atom alone is longer than the window, so the window begins with it. Where it
+        # shows nothing, it has no running sum to begin at, and all is read.
         newest = await store.atom_of(head.scope, head.last_sequence)
         row = next((member for member in newest if member.start is not None), None)
     elif row.step:

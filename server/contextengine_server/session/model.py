@@ -102,7 +102,7 @@ def meter_usage(meters: Meters, report: Report) -> None:
 def noting(head: SessionHead, state: SessionState, report: Report) -> SessionState:
     """The state with a report added to what was billed, and what it teaches."""
     usage, model = state.usage, state.model
-    # Another model is another tokenizer.
+    # A bill of another model than the session's says nothing about the session's tokenizer.
     own = not report.sent.another_model and report.ran in ("", head.model)
     teaches = own and report.sent.tokens > 0
     if report.billed:

@@ -35,7 +35,7 @@ def single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | N
         return None
     view = View(scope=scope, base=begin.step, total=begin.start, fold=FoldState(leading_open=False))
     in_place = [row for row in rows if row.late_of is None]
-    # Of what came late, notes stand elsewhere.
+    # Late results that are shown as notes stand behind the atom, as steps of their own.
     late = [row for row in rows if row.late_of is not None and row.step == begin.step]
     _fold_part(view, in_place, late, shaper)
     return view.atoms[0] if view.atoms else None

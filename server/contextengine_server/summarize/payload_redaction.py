@@ -51,7 +51,8 @@ def _redact(text: str, depth: int) -> str:
         else:
             return _json(text, depth)
     clean = redact(text)
-    # Controls and colours alone, which go with a secret, are no reason to change a text.
+    # Redaction also strips control characters and terminal colours. Where nothing else was found,
+    # the text stays as it was.
     return clean if clean.count(MARK) > text.count(MARK) else text
 
 
@@ -81,7 +82,7 @@ def _scalars(text: str) -> list[Scalar]:
     for token in _TOKEN.finditer(text):
         said = token[0]
         if said in "{[":
-            # A list's values stand under its own name, an object's under theirs.
+            # The values of a list belong to the list's name; those of an object have names.
             name = name if said == "[" else ""
             names.append(name)
         elif said in "}]":
@@ -124,7 +125,8 @@ def _shown(scalar: Scalar, depth: int) -> str:
     shown = _redact(scalar.text, depth - 1) if scalar.quoted else scalar.text
     if not scalar.name or shown == MARK:
         return shown
-    # A name that is itself a secret says nothing of what stands under it.
+    # The name itself is redacted first: a secret used as a name must not decide what becomes of
+    # its value.
     name = json.dumps(redact(scalar.name), ensure_ascii=False)
     said = json.dumps(shown, ensure_ascii=False) if scalar.quoted else shown
     return MARK if _suspect(f"{name}: {said}") else shown

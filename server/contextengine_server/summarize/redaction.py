@@ -46,8 +46,8 @@ _NOISE = r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{ad}\x{200
 """What says nothing and could part a secret: colours of terminals, controls, and characters of no
 width but for the two that scripts are written with."""
 
-# Of what is between the dashes, two dashes in a row are none: so a block that never ends is not
-# looked through for its end again and again.
+# The body may hold single dashes and not two in a row. So the search for the end of a block that
+# has none stops at the next line of dashes, and takes time in proportion to the text.
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:[^-]|-[^-])*-?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"

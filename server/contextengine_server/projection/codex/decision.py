@@ -68,8 +68,8 @@ def policy_of(task: Task, mode: Mode, chars: int) -> str:
                 task.engine_id,
                 task.engine_version,
                 payload,
-                # As asked for, not as worked out: budgets of one cell share an epoch and must not
-                # part threads.
+                # The limits as the request names them, not what is worked out from its budget:
+                # budgets of one cell share an epoch, and must lead to the same thread.
                 task.max_chars,
                 task.reserve,
                 task.model and task.inject,

@@ -79,7 +79,7 @@ def fit(items: Sequence[Item], made: Sequence[ItemRecords], limit: int, earlier:
     target, at = int(limit * RATCHET), fitted
     for further in (_old, _summaries, _within):
         if at.chars <= limit:
-            break  # what is dearer is not cut for the sake of a rarer cut
+            break  # it fits: the next kind of cut would take what matters more
         for cut in further(entries, at.cut):
             at = _apply(entries, cut)
             if at.chars <= target:

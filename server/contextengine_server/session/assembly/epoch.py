@@ -32,7 +32,8 @@ def epoch_of(
             config=engine.fingerprint,
             model=model,
             rewound=str(view.rewind_mark),
-            # A summary that is not shown may still have taken room for what would be said of it.
+            # The room kept free for the addition is part of it: that depends on all summaries, also
+            # on those that are not shown.
             compacted=f"{state.native_compactions}:{kept_free}:{','.join(shown)}",
             budget=str(cell),
             late=str(view.fold.late_mark),

@@ -66,7 +66,8 @@ def followed(session: Session, alignment: ListAlignment, shaper: WireShaper) -> 
     ]
     if not entries:
         return session.view, NO_MARK
-    # Another call may end otherwise: what is not stored is no prefix of anything.
+    # What is not stored is shown in this call alone: the next list may end otherwise, so it cannot
+    # share an epoch with this one.
     mark = Mark(_digest(entry.hash for entry in entries))
     return extended(session.view, extend(session.view, entries, shaper)), mark
 

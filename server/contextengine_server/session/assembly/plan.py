@@ -93,7 +93,8 @@ class Planner(msgspec.Struct, frozen=True):
         with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
-            # Room is kept for what is said of all the summaries; what is not shown needs no words.
+            # Before the plan it is not known which summaries will be shown: room is kept for the
+            # addition with all of them. Behind it, what is said is only of those that are.
             addition = engine.addition(view.summaries)
             addition_tokens = kept_free = text_tokens(addition) if addition else 0
             room_cell = cell(max(0, budget.reference - kept_free))

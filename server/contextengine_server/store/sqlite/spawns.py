@@ -169,7 +169,7 @@ def _end(
         _take_back(db, spawn)
         db.execute(
             SQL.spawns.insert, spawn_values(over)
-        )  # it went with its child, and is to be known as over
+        )  # deleted with its child's session; put back, so that its token is answered as ended
     else:
         names = {"tenant": spawn.tenant, "token": spawn.token, "now": now_ms, "reason": reason}
         db.execute(SQL.spawns.end, names)

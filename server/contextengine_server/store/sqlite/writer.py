@@ -114,7 +114,7 @@ class Writer:
                         self._do(group)
                     elif self._transact(group, guarded=False) is not None:
                         self._write_apart(group)
-                # A closed loop has nobody left who waits.
+                # The loop may be closed by now: then nobody waits for an answer.
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(_answer, jobs)
         self._db.close()
@@ -169,7 +169,8 @@ class Writer:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
             return error
-        # What changed nothing wrote nothing: it says nothing of the disk.
+        # A transaction that changed no row wrote nothing, so it does not show that the disk can be
+        # written again.
         if self.failure and db.total_changes > changes:
             self.failure = ""
             log.warning("store_can_be_written_again")

@@ -135,7 +135,8 @@ def _append(db: sqlite3.Connection, change: Commit) -> None:
     try:
         db.executemany(SQL.messages.insert, [scope + message_values(row) for row in rows])
     except sqlite3.IntegrityError:
-        # Some of the rows are in by now: another row with the same id is what tells a duplicate.
+        # Some of the new rows are in the table by now. A host id is a duplicate where another row
+        # than the new one has it, or where it comes twice among the new ones.
         times = Counter(row.host_id for row in rows if row.host_id)
         own = {row.sequence for row in rows}
         there = {

@@ -53,7 +53,8 @@ class EscalatingSummarizer:
                 refused.append((self.name, str(error)))
                 spent, asked = spent + error.spent, asked or error.asked
                 if isinstance(error, TooLong):
-                    # Too much for the normal form is not less at the next attempt.
+                    # What is too long for the model now is as long at the next attempt: one more,
+                    # in the shorter form, is all that may help.
                     left = min(left, 1)
                 elif not isinstance(error, Unacceptable):
                     break

@@ -152,8 +152,8 @@ class GuardedSummarizer:
             ):
                 result = await self._inner.summarize(request)
         except BaseException as error:
-            # Neither a caller that gives up nor a call that was never made says anything of the
-            # service.
+            # A call that its caller cancelled, or that was never made, is no sign of how the
+            # service is.
             judged = isinstance(error, Exception) and getattr(error, "asked", True)
             await self._tell(
                 request.tenant,

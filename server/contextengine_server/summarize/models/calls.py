@@ -113,7 +113,7 @@ class ModelCall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # What was raised in the first place says more than what it was turned into.
+        # The original exception says more than the one of ours that it was turned into.
         cause = (error.__context__ or error) if error is not None else None
         failed = type(cause).__name__ if cause is not None else ""
         self._calls.took(self._model, perf_counter() - self._began, failed)

@@ -126,7 +126,7 @@ class EndpointConnection:
 def _client(endpoint: Endpoint, key: str) -> AsyncOpenAI:
     from openai import AsyncOpenAI
 
-    # At their most talkative, not every release of them keeps requests and headers out of its log.
+    # At debug level some releases of these libraries log whole requests and their headers.
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     return AsyncOpenAI(
@@ -177,7 +177,7 @@ class OpenAISummarizer:
                 async with asyncio.timeout(self._endpoint.timeout * (self._endpoint.retries + 1)):
                     await self._ask(client, prompt, answer)
             except Exception as error:
-                # Of an answer that began, the provider bills the prompt at least.
+                # Once an answer has begun, the provider bills the prompt, whether or not it ends.
                 raise _failure(
                     error, answer.spent(prompt, self._count) if answer.began else 0
                 ) from None
@@ -245,8 +245,8 @@ class EndpointSource:
         self._pool = pool
         self._encoding = encoding
         self._count = count
-        # The conventions have a name for the provider itself; who else speaks its language has the
-        # one that options use.
+        # The semantic conventions have the name `openai` for OpenAI alone; another endpoint of the
+        # same wire format has the name that the configuration gives it.
         own = urlsplit(endpoint.base_url).hostname == "api.openai.com"
         self._calls = ModelCalls(
             metrics, "openai" if own else endpoint.name, endpoint.model, endpoint.base_url
