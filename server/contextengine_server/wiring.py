@@ -20,7 +20,8 @@ from contextengine_server.commands.compaction.compact import Compact
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.engines.assign import Assign
 from contextengine_server.commands.engines.doctor import Doctor
-from contextengine_server.commands.engines.list import GetEngine, ListEngines
+from contextengine_server.commands.engines.get import GetEngine
+from contextengine_server.commands.engines.list import ListEngines
 from contextengine_server.commands.lifecycle.dispose_session import DisposeSession
 from contextengine_server.commands.lifecycle.end_session import EndSession
 from contextengine_server.commands.lifecycle.get_status import GetStatus
@@ -35,8 +36,9 @@ from contextengine_server.commands.recall.search import Search
 from contextengine_server.commands.services import EnginesCommands, RecallCommands, SessionsCommands
 from contextengine_server.commands.sessions.delete import Delete
 from contextengine_server.commands.sessions.export import Export
+from contextengine_server.commands.sessions.get import GetSession
 from contextengine_server.commands.sessions.import_ import Import
-from contextengine_server.commands.sessions.list import GetSession, ListSessions
+from contextengine_server.commands.sessions.list import ListSessions
 from contextengine_server.commands.sessions.watch import Watch
 from contextengine_server.commands.subagents.end_subagent import EndSubagent
 from contextengine_server.commands.subagents.prepare_subagent_spawn import (

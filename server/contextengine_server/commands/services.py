@@ -6,14 +6,16 @@ import msgspec
 
 from .engines.assign import Assign
 from .engines.doctor import Doctor
-from .engines.list import GetEngine, ListEngines
+from .engines.get import GetEngine
+from .engines.list import ListEngines
 from .recall.expand import Expand
 from .recall.inspect import Inspect
 from .recall.search import Search
 from .sessions.delete import Delete
 from .sessions.export import Export
+from .sessions.get import GetSession
 from .sessions.import_ import Import
-from .sessions.list import GetSession, ListSessions
+from .sessions.list import ListSessions
 from .sessions.watch import Watch
 
 

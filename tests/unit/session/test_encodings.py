@@ -137,3 +137,24 @@ async def test_a_session_that_an_old_server_makes_first(after: Server, before: S
     _, row = await after.store.messages(scope(S2))
     assert (await after.state(S2)).encoding == OLD
     assert row.tokens == MESSAGE_TOKENS + tokens(OLD, f"b {TEXT}")
+
+
+async def test_long_texts_are_counted_as_short_ones_are(server: Server) -> None:
+    long = "a line of many words\n" * 2_000
+    spec = BudgetSpec(window=100_000, system_texts=(long, "short"))
+    address = await server.core.addresses.find(TENANT, S1)
+    call = AssembleCall(TENANT, S1, budget=spec, prompt=Prompt((long,), MESSAGE_TOKENS))
+    made = await server.core.assembler.assemble(call, address)
+    counted = server.counter.count_text
+    assert made.budget.system_prompt == counted(long) + counted("short")
+    assert made.prompt_tokens == MESSAGE_TOKENS + counted(long)
+
+
+@pytest.mark.parametrize("name", ["system_texts", "tool_texts"])
+async def test_texts_of_one_kind_alone_are_counted(server: Server, name: str) -> None:
+    spec = BudgetSpec(window=100_000, **{name: (TEXT,)})  # type: ignore[arg-type]
+    address = await server.core.addresses.find(TENANT, S1)
+    made = await server.core.assembler.assemble(AssembleCall(TENANT, S1, budget=spec), address)
+    found = made.budget.system_prompt, made.budget.tools
+    wanted = server.counter.count_text(TEXT)
+    assert found == ((wanted, 0) if name == "system_texts" else (0, wanted))

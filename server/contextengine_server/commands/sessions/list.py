@@ -1,4 +1,4 @@
-"""List and Get: which sessions there are."""
+"""List: which sessions there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from contextengine_server.session.address import Addresses, Ref, not_found
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
 
@@ -46,21 +45,6 @@ class ListSessions(msgspec.Struct, frozen=True):
         if last is not None:
             place = last.updated_ms, last.scope.agent, last.scope.session
         return SessionPage([await listed(self.store, head) for head in page], place)
-
-
-class GetSession(msgspec.Struct, frozen=True):
-    """Answers one session."""
-
-    addresses: Addresses
-    store: Store
-
-    async def run(self, tenant: str, ref: Ref) -> Listed:
-        """Raises SessionNotFound."""
-        scope = (await self.addresses.find(tenant, ref)).scope
-        head = await self.store.head(scope)
-        if head is None:
-            raise not_found(scope)
-        return await listed(self.store, head)
 
 
 async def listed(store: Store, head: SessionHead) -> Listed:

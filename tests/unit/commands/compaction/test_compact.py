@@ -226,3 +226,20 @@ async def test_an_engine_that_cannot_judge_what_it_helped_has_another_do_so(
     with pytest.raises(EngineFailed) as refused:
         await closed.compact(4_000)
     assert refused.value.metadata["engine"] == "fragile"
+
+
+async def test_an_undo_waits_for_what_is_written(session: None, server: Server) -> None:
+    await server.compact(4_000)
+    others: list[asyncio.Task[object]] = []
+
+    async def another() -> None:
+        others.append(asyncio.create_task(server.compact(undo_to_generation=0)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    server.store.before_commit.append(another)
+    server.store.calls.clear()
+    await server.ingest("one more")
+    await asyncio.gather(*others)
+    assert server.store.calls["commit"] == 2
+    assert await server.store.summaries(scope()) == []

@@ -1,11 +1,8 @@
-"""List and Get: which engines there are, and with which options they serve."""
+"""List: which engines there are."""
 
 from __future__ import annotations
 
-import pytest
-
 from contextengine_server.context.scope import Scope
-from contextengine_server.errors import UnknownEngine
 from contextengine_server.session.address import Ref
 from tests.unit.commands.house import AGENT, TENANT, Server, scope
 
@@ -28,16 +25,3 @@ async def test_the_default_comes_first_with_what_it_serves(server: Server) -> No
     assert (mine.status.sessions, theirs.status.sessions) == (1, 0)
     elsewhere = (await server.engines.list.run("another")).engines
     assert {one.sessions for one in elsewhere} == {0}
-
-
-async def test_the_engine_that_serves_with_its_options(server: Server) -> None:
-    options = {"freshTailTurns": 3, "summarizer": {"model": "cheap:model"}}
-    await server.engines.assign.run(scope(), "dag", options, clear=False)
-    found = await server.engines.get.run(scope(), "")
-    assert found.values.model_dump()["fresh_tail_turns"] == 3
-    assert (found.source, found.options_source, found.policy_source) == ("session",) * 3
-    assert found.policy.model == "cheap:model"
-    other = await server.engines.get.run(Scope(TENANT, AGENT, ""), "legacy")
-    assert (other.status.registration.id, other.source) == ("legacy", "request")
-    with pytest.raises(UnknownEngine):
-        await server.engines.get.run(scope(), "none")

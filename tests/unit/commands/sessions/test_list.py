@@ -1,12 +1,9 @@
-"""List and Get: which sessions there are, newest write first."""
+"""List: which sessions there are, newest write first."""
 
 from __future__ import annotations
 
-import pytest
-
-from contextengine_server.errors import SessionNotFound
 from contextengine_server.session.address import Ref
-from tests.unit.commands.house import AGENT, S1, TENANT, Server
+from tests.unit.commands.house import AGENT, TENANT, Server
 
 
 async def test_pages_newest_write_first(server: Server) -> None:
@@ -35,11 +32,3 @@ async def test_a_key_lists_what_it_named(server: Server) -> None:
         ("new", True),
         ("old", False),
     ]
-
-
-async def test_one_session(server: Server) -> None:
-    await server.ingest("x")
-    one = await server.sessions.get.run(TENANT, S1)
-    assert (one.head.revision, one.current_for_key) == (1, False)
-    with pytest.raises(SessionNotFound):
-        await server.sessions.get.run(TENANT, Ref(AGENT, "none"))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.lifecycle.record_host_change import HostCompacted
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import segment_slots
@@ -26,6 +27,7 @@ from tests.unit.commands.house import (
     assistant,
     incoming,
     long,
+    request,
     result,
     scope,
     texts_of,
@@ -327,3 +329,17 @@ async def test_a_note_of_ours_that_comes_back_is_not_stored(server: Server) -> N
         again = await live(server, *listed)
         assert (await server.head()).last_sequence == before
         assert texts_of(again) == texts_of(made)
+
+
+async def test_what_a_list_opens_again_is_taken_out_of_its_summary(server: Server) -> None:
+    """A call was summarized as given up; by the list it is the newest when something else comes."""
+    begin = [user(long("u", 300)), assistant("I look", "", "c1")]
+    await stored(server, *begin, user("never mind"), assistant("fine"))
+    change = HostCompacted(1, 2, "a question, and a look")
+    await server.context.record_host_change.run(TENANT, S1, change, request())
+    assert len(await server.store.summaries(scope())) == 1
+    shown = await live(server, *begin, user("or rather this"), user("never mind"))
+    assert await server.store.summaries(scope()) == []
+    assert (await server.head()).summary_count == 0
+    assert texts_of(shown)[1] == "I look"
+    assert texts_of(shown)[-2:] == ["or rather this", "never mind"]
