@@ -19,6 +19,7 @@ from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsF
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
+from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
 from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
@@ -219,6 +220,9 @@ def rules_of(settings: Settings) -> Rules:
         spawns=spawn_rules_of(settings),
         default_engine=settings.engine.default,
         falls_back=settings.engine.on_engine_failure == FALLBACK,
+        treatment=TreatmentRules(
+            [one.pattern for one in sessions.ignored], [one.pattern for one in sessions.stateless]
+        ),
         remakes=settings.summarizer.remake,
     )
 

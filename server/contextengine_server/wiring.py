@@ -15,6 +15,7 @@ from contextengine_server.api.projector import Projector
 from contextengine_server.api.recall import RecallService
 from contextengine_server.api.runtime import RuntimeService
 from contextengine_server.api.sessions import SessionsService
+from contextengine_server.api.treatment.context_engine import ContextEngineWithTreatment
 from contextengine_server.commands.compaction.commit_compaction import CommitCompaction
 from contextengine_server.commands.compaction.compact import Compact
 from contextengine_server.commands.context_engine import ContextEngineCommands
@@ -54,6 +55,7 @@ from contextengine_server.commands.turn.bootstrap import Bootstrap
 from contextengine_server.commands.turn.ingest import Ingest
 from contextengine_server.commands.turn.reply_cache import ReplyCache
 from contextengine_server.commands.turn.report_usage import ReportUsage
+from contextengine_server.commands.turn.treatment import FindTreatment, TreatmentRules
 from contextengine_server.commands.turn.update_model import UpdateModel
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.host_summary import HostSummaries
@@ -103,6 +105,7 @@ class Rules(msgspec.Struct, frozen=True):
     default_engine: str
     falls_back: bool
     """True where another engine stands in for one that fails."""
+    treatment: TreatmentRules
     remakes: bool
     """True where summaries that stand in for better ones are made again in the background."""
 
@@ -352,10 +355,17 @@ def services_of(
     limits = ReadLimits(
         rules.max_batch_messages, rules.max_message_bytes, rules.max_session_messages
     )
+    commands = context_engine_commands(core, archive, guards)
+    turns = ContextEngineService(commands, limits, projector)
+    if not rules.treatment.empty:
+        turns = ContextEngineWithTreatment(
+            commands,
+            limits,
+            projector,
+            FindTreatment(core.store, core.selection, rules.treatment),
+        )
     return {
-        f"{PACKAGE}.ContextEngine": ContextEngineService(
-            context_engine_commands(core, archive, guards), limits, projector
-        ),
+        f"{PACKAGE}.ContextEngine": turns,
         f"{PACKAGE}.Recall": RecallService(recall_commands(core, archive)),
         f"{PACKAGE}.Projection": ProjectionService(project_command(core), limits, projector),
         f"{PACKAGE}.Runtime": RuntimeService(harnesses),

@@ -1643,7 +1643,10 @@ type GetStatusResponse struct {
 	LiveChildCount int32 `protobuf:"varint,40,opt,name=live_child_count,json=liveChildCount,proto3" json:"live_child_count,omitempty"`
 	// Bytes of what is stored of the session itself: messages, summaries, answers to request ids, and what search keeps of
 	// their texts. What the database adds for its own order is not in it. Absent: it was not asked for.
-	DiskBytes     *int64 `protobuf:"varint,41,opt,name=disk_bytes,json=diskBytes,proto3,oneof" json:"disk_bytes,omitempty"`
+	DiskBytes *int64 `protobuf:"varint,41,opt,name=disk_bytes,json=diskBytes,proto3,oneof" json:"disk_bytes,omitempty"`
+	// How the session is handled, by the server's settings: `ignored` (nothing is stored or read; only this and the id are
+	// set), `stateless` (read and never written). Empty: kept as usual.
+	Treatment     string `protobuf:"bytes,42,opt,name=treatment,proto3" json:"treatment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1963,6 +1966,13 @@ func (x *GetStatusResponse) GetDiskBytes() int64 {
 		return *x.DiskBytes
 	}
 	return 0
+}
+
+func (x *GetStatusResponse) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
 }
 
 // The models that summarize for a tenant: its guards outlive a restart.
@@ -3252,7 +3262,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12*\n" +
 	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\x12&\n" +
-	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xdc\r\n" +
+	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xfa\r\n" +
 	"\x11GetStatusResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
@@ -3304,7 +3314,8 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x05spawn\x18' \x01(\v2\x1d.contextengine.v1.SpawnStatusR\x05spawn\x12(\n" +
 	"\x10live_child_count\x18( \x01(\x05R\x0eliveChildCount\x12\"\n" +
 	"\n" +
-	"disk_bytes\x18) \x01(\x03H\x00R\tdiskBytes\x88\x01\x01B\r\n" +
+	"disk_bytes\x18) \x01(\x03H\x00R\tdiskBytes\x88\x01\x01\x12\x1c\n" +
+	"\ttreatment\x18* \x01(\tR\ttreatmentB\r\n" +
 	"\v_disk_bytes\"\xb6\x03\n" +
 	"\x10SummarizerStatus\x12#\n" +
 	"\rbreaker_state\x18\x01 \x01(\tR\fbreakerState\x12)\n" +

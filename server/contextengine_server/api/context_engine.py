@@ -126,7 +126,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             return known
         wanted = await self._assemble_call(request, call)
         projects = request.HasField("projection")
-        writer = _Writer(request, call.trace, self.projector, projects)
+        writer = AssembleWriter(request, call.trace, self.projector, projects)
         return await self.commands.assemble.run(wanted, question, writer)
 
     async def _assemble_call(
@@ -260,7 +260,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         )
 
 
-class _Writer(msgspec.Struct, frozen=True):
+class AssembleWriter(msgspec.Struct, frozen=True):
     """Writes an assembly as the reply of one Assemble."""
 
     request: assemble_pb2.AssembleRequest

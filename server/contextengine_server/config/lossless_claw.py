@@ -18,6 +18,12 @@ _SETTINGS = {
     "circuitBreakerCooldownMs": f"{GROUP}.breaker.reset_timeout",
 }
 
+_TREATMENT = {
+    "ignoreSessionPatterns": "sessions.ignored",
+    "statelessSessionPatterns": "sessions.stateless",
+}
+"""Globs over session keys; `*` and `**` mean the same here."""
+
 _SPEND = "calls are not counted here: summarizer.spend bounds a tenant's tokens per hour and day"
 _PAYLOADS = "payloads stay in their messages, and over a cap are shown head and tail"
 _HARNESS = "a harness runs its own subagents, with a grant of PrepareSubagentSpawn"
@@ -42,10 +48,7 @@ _REASONS = {
         ),
         _PAYLOADS,
     ),
-    **dict.fromkeys(
-        ("ignoreSessionPatterns", "statelessSessionPatterns", "skipStatelessSessions"),
-        "a session that must not be stored is not sent",
-    ),
+    "skipStatelessSessions": "sessions.stateless says which there are",
     "newSessionRetainDepth": "Bootstrap with `continues` carries a view into a new session",
     **dict.fromkeys(
         (
@@ -114,6 +117,8 @@ def take_over(source: HostConfig, options: Collection[str]) -> None:
             _setting(source, path, _SETTINGS[key], value)
         elif key == "proactiveThresholdCompactionMode":
             source.map(path, "engine.dag.deferCompaction", value != "inline")
+        elif key in _TREATMENT:
+            _treatment(source, path, config, value)
         elif key in _REASONS:
             source.ignore(path, _REASONS[key])
     _models(source, config)
@@ -135,6 +140,18 @@ def _setting(source: HostConfig, path: Path, ours: str, value: Any) -> None:
             ("agents", "defaults", "contextTokens"),
             "lossless-claw's maxAssemblyTokenBudget is smaller",
         )
+
+
+def _treatment(source: HostConfig, path: Path, config: Path, value: Any) -> None:
+    """Globs over session keys as ours: there `?` and a backslash are characters like others."""
+    stateless = path[-1] == "statelessSessionPatterns"
+    if stateless and source.leaves.get((*config, "skipStatelessSessions")) is False:
+        source.ignore(path, "skipStatelessSessions is off, so nothing follows from it")
+    elif isinstance(value, list) and all(isinstance(glob, str) for glob in value):
+        globs = [re.sub(r"([?\\])", r"\\\1", glob) for glob in value]
+        source.map(path, _TREATMENT[path[-1]], [{"key": glob} for glob in globs if glob])
+    else:
+        source.ignore(path, "is no list of patterns")
 
 
 def _models(source: HostConfig, config: Path) -> None:

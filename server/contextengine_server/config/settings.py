@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     create_model,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -37,6 +38,7 @@ from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.context.budget import DEFAULT_WINDOW, BudgetRules
 from contextengine_server.engines.catalogue import Catalogue
+from contextengine_server.engines.patterns import SessionPattern
 from contextengine_server.plugins.entry_points import PluginBroken
 from contextengine_server.plugins.stores import kind_of
 
@@ -73,6 +75,26 @@ class StoreSettings(Group):
         return url
 
 
+class SessionGlobs(Group):
+    """Sessions by globs; what is empty is not asked for. `*` stands for any characters but a colon,
+    `**` for any."""
+
+    agent: str = Field("", max_length=1024, description="The agent's id.")
+    session: str = Field("", max_length=1024, description="The session's id.")
+    key: str = Field("", max_length=1024, description="The session key.")
+
+    @model_validator(mode="after")
+    def _names_something(self) -> SessionGlobs:
+        if self.pattern.empty:
+            raise ValueError("names nothing, and so every session: give agent, session or key")
+        return self
+
+    @property
+    def pattern(self) -> SessionPattern:
+        """The same as a pattern."""
+        return SessionPattern(agent=self.agent, session=self.session, key=self.key)
+
+
 class SessionSettings(Group):
     """What sessions may hold, and how many are kept warm."""
 
@@ -97,6 +119,18 @@ class SessionSettings(Group):
     )
     max_id_bytes: Whole = Field(
         256, ge=36, le=256, description="Ids of agents, sessions, messages and requests, in UTF-8."
+    )
+    ignored: tuple[SessionGlobs, ...] = Field(
+        (),
+        description=(
+            "Sessions of which nothing is stored or read: Assemble answers what it was sent."
+        ),
+    )
+    stateless: tuple[SessionGlobs, ...] = Field(
+        (),
+        description=(
+            "Sessions that are read and never written: what is new is shown and not stored."
+        ),
     )
 
 

@@ -44,7 +44,12 @@ def healthy(checks: Sequence[Check]) -> bool:
 
 def settings_checks(settings: Settings) -> list[Check]:
     """Checks across settings."""
-    return [Check(f.name, f.status, f.found, f.advice) for f in config_lint(settings)]
+    checks = [Check(f.name, f.status, f.found, f.advice) for f in config_lint(settings)]
+    ignored, stateless = len(settings.sessions.ignored), len(settings.sessions.stateless)
+    if ignored or stateless:
+        found = f"by pattern sessions are ignored ({ignored}) or stateless ({stateless})"
+        checks.append(Check("sessions.treatment", OK, found))
+    return checks
 
 
 async def rank_checks(settings: Settings) -> list[Check]:

@@ -528,3 +528,22 @@ def test_every_key_is_mapped_or_ignored_exactly_once(data: dict[str, Any]) -> No
     )
     assert told == (sorted(leaf_paths(data)) if data else [])
     Settings(**yaml.safe_load(config.settings_yaml) or {})
+
+
+LOSSLESS_PATTERNS = """{ plugins: {
+  slots: { contextEngine: "lossless-claw" },
+  entries: { "lossless-claw": { config: {
+    ignoreSessionPatterns: ["agent:*:cron:**", "what?"],
+    statelessSessionPatterns: ["agent:*:subagent:*"], %s
+  } } },
+} }"""
+
+
+def test_sessions_that_a_host_keeps_apart_are_kept_apart_here(tmp_path: Path) -> None:
+    config = import_config(LOSSLESS_PATTERNS % "", "openclaw.json")
+    made = settings(config, tmp_path).sessions
+    assert [one.key for one in made.ignored] == ["agent:*:cron:**", "what\\?"]
+    assert [one.key for one in made.stateless] == ["agent:*:subagent:*"]
+    unforced = import_config(LOSSLESS_PATTERNS % "skipStatelessSessions: false", "openclaw.json")
+    assert settings(unforced, tmp_path).sessions.stateless == ()
+    assert settings(unforced, tmp_path).sessions.ignored == made.ignored

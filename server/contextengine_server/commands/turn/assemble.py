@@ -10,6 +10,7 @@ from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
+from contextengine_server.session.assembly.treatment import Treatment
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import Trace
@@ -58,7 +59,8 @@ class Assemble(msgspec.Struct, frozen=True):
         """Assembles, writes the reply, tells those who watch, and queues a compaction where the
         engine wants one."""
         ref = call.ref
-        address = await self.addresses.find(call.tenant, ref) if ref.agent else None
+        scoped = ref.agent and call.treatment is not Treatment.IGNORED
+        address = await self.addresses.find(call.tenant, ref) if scoped else None
         assembly = await self.assembler.assemble(call, address)
         reply, reused = writer.write(assembly)
         if assembly.outcome != FITS or assembly.joined.begun:
@@ -72,7 +74,7 @@ class Assemble(msgspec.Struct, frozen=True):
             self.replies.keep(question, assembly, stands_on, reply, reused)
         self.meters.tokens_sent.value += assembly.tokens
         self.meters.tokens_reused.value += reused
-        if assembly.due and view.scope.complete:
+        if assembly.due and view.scope.complete and not call.treatment:
             await self.queue.add(
                 view.scope,
                 assembly.available,

@@ -76,6 +76,7 @@ class Assembler(msgspec.Struct, frozen=True):
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
         storing = bool(call.ingest) or (call.live is not None and call.store_new)
+        storing = storing and not call.treatment
         warm = self.sessions.cache.find(scope)
         known = warm is not None and warm.head is not None
         encoding = warm.encoding if warm and known else await self.sessions.encoding_of(scope)
@@ -87,6 +88,8 @@ class Assembler(msgspec.Struct, frozen=True):
         reach = None if call.whole else 0 if known else self._first_reach(call, selected.engine)
         async with self.sessions.open(scope, reach, lock=storing) as session:
             allowance = await self._hold(call, session, selected.engine, locked=storing)
+            if call.treatment:
+                return await self._assemble_unstored(call, session, selected, allowance)
             if call.live is not None:
                 return await self._assemble_live(call, address, session, selected, allowance)
             stored = await self._store(call, address, session) if storing else []
@@ -212,6 +215,40 @@ class Assembler(msgspec.Struct, frozen=True):
                 call, subject, selected, error, locked=storing, apart=alignment is None
             )
 
+    async def _assemble_unstored(
+        self, call: AssembleCall, session: Session, selected: Selected, allowance: Allowance
+    ) -> Assembly:
+        """The context of a stateless session: what is stored of it, and behind it what the call
+        brings, for this call alone. `ingest` and `live` are what they are of other sessions."""
+        engine, reason = selected.engine, ""
+        if call.live is not None:
+            found = await self._aligned(call.live, session, locked=False)
+            reason = "UNALIGNED" if found is None else ""
+            view, mark = await self._listed(call.live, session, engine, found, (), storing=False)
+        else:
+            new = [message for message in call.ingest if message.id not in session.ids]
+            session.mark_own(new)
+            view, mark = await self._behind(new, session)
+        if call.ingest or (call.live is not None and call.store_new):
+            reason = "SESSION_STATELESS"
+        prefixes = PrefixCache() if mark.whole else session.prefixes
+        subject = PlanInput(session, view, allowance, prefixes, (), mark, reason)
+        try:
+            return self.planner.plan(call, subject, selected)
+        except Exception as error:
+            return await self.planner.fall_back(
+                call, subject, selected, error, locked=False, apart=bool(mark.whole)
+            )
+
+    async def _behind(self, new: Sequence[Incoming], session: Session) -> Listed:
+        """The stored view and what is not stored behind it."""
+        alignment = ListAlignment(new, 0, {}, (), {}, {})
+        while True:
+            try:
+                return followed(session, alignment, session.encoding.shaper)
+            except NeedsHistory as need:
+                await self.sessions.reread(session, None, need.sequence, locked=False)
+
     async def _aligned(
         self, live: Sequence[Incoming], session: Session, *, locked: bool
     ) -> ListAlignment | None:
@@ -297,7 +334,7 @@ class Assembler(msgspec.Struct, frozen=True):
         nowhere = Session(scope, encoding)
         aim = target(nowhere, call.model, call.provider)
         allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
-        reason = "INCOMPLETE_SCOPE"
+        reason = "SESSION_IGNORED" if call.treatment else "INCOMPLETE_SCOPE"
         subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
         try:
             return self.planner.plan(call, subject, selected)

@@ -14,6 +14,7 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec
+from contextengine_server.session.assembly.treatment import Treatment
 from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
@@ -53,6 +54,7 @@ class AssembleCall(msgspec.Struct, frozen=True):
     at_least_revision: int = 0
     whole: bool = False
     """Hold the whole view (explain)."""
+    treatment: Treatment = Treatment.KEPT
     trace: Trace = NO_TRACE
 
 

@@ -1,0 +1,1 @@
+"""Sessions that are not kept as others are."""
