@@ -5,8 +5,20 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.errors import RowNotFound
-from contextengine_server.session.assembly.assembly import Prompt
-from tests.unit.commands.house import S1, TENANT, Server, incoming, scope, spoken, turns, user
+from contextengine_server.session.assembly.assembly import OVER_BUDGET, Prompt
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    assistant,
+    incoming,
+    long,
+    result,
+    scope,
+    spoken,
+    turns,
+    user,
+)
 
 TIGHT = 2_000
 
@@ -100,3 +112,16 @@ async def test_what_is_kept_before_the_window_is_as_the_whole_view_has_it(
         assert (atom.step, atom.start, atom.end) == (step, known.start, known.end)
         assert (atom.first, atom.tokens, atom.pinned) == (known.first, known.tokens, known.pinned)
         assert [slot.hash for slot in atom.slots] == [slot.hash for slot in known.slots]
+
+
+@pytest.mark.parametrize("words", [0, 300, 600])
+async def test_the_open_step_leaves_room_for_it(server: Server, words: int) -> None:
+    """A result that fits the budget alone, and not beside the prompt."""
+    begin = [user("look"), assistant("", "", "c1"), result("c1", long("r", 3_000))]
+    await server.context.ingest.run(TENANT, S1, incoming(*begin), None)
+    whole = (await server.assemble()).tokens
+    prompt = Prompt((long("p", words),), 4) if words else None
+    made = await server.assemble(whole + 300, prompt=prompt)
+    assert made.outcome != OVER_BUDGET
+    assert made.tokens + made.prompt_tokens + made.addition_tokens <= whole + 300
+    assert (made.tokens < whole) == (made.prompt_tokens > 300)

@@ -50,3 +50,11 @@ async def test_anothers_parent(server: Server) -> None:
     assert await server.store.head(scope(CHILD)) is not None
     assert not await server.context.rollback_subagent_spawn.run(TENANT, "none", S1)
     assert not await server.context.rollback_subagent_spawn.run("another", token, S1)
+
+
+async def test_a_child_that_is_taken_back_while_it_begins(server: Server) -> None:
+    with pytest.raises(SpawnEnded) as refused:
+        await server.context.bootstrap.run(TENANT, CHILD, Introduction(spawned=True))
+    assert refused.value.text == "spawn_token: the child was taken back: prepare another"
+    assert refused.value.metadata == {"why": "rolled_back"}
+    assert await server.store.head(scope(CHILD)) is None
