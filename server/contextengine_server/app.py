@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from contextengine_server.api.pipeline.auth import TokenGrant
 from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
+from contextengine_server.commands.sessions.prune import Prune, Pruner, RetentionRule, erasing
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
@@ -26,6 +27,7 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import ServerChecks
+from contextengine_server.health.quota import DiskCap, Quotas
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
@@ -55,7 +57,14 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wiring import Core, CoreDependencies, Rules, core_of, services_of
+from contextengine_server.wiring import (
+    Core,
+    CoreDependencies,
+    Rules,
+    core_of,
+    delete_command,
+    services_of,
+)
 
 log = get_logger("contextengine.app")
 
@@ -130,6 +139,7 @@ async def running(
         models = _models(settings, harnesses, guards, clock_ms, pool, counter, metrics)
         stack.push_async_callback(models.close)
         process_id = new_id()[:12]
+        full: dict[str, tuple[int, int]] = {}
         core = core_of(
             rules_of(settings),
             CoreDependencies(
@@ -144,6 +154,7 @@ async def running(
                 clock_ms,
                 new_id,
                 process_id,
+                full,
             ),
         )
         stack.callback(core.encodings.close)
@@ -167,6 +178,7 @@ async def running(
         idle_ms = _idle_ms(settings)
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
+        sweepers += _retention(settings, core, full)
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
         examine = ServerChecks(settings, registry, core.selection, store)
@@ -342,6 +354,32 @@ def _longest_s(settings: Settings) -> float:
     runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else timedelta()
     endpoints = sum((one.timeout * (one.retries + 1) for one in summarizer.endpoints), timedelta())
     return (runtime + endpoints + 2 * summarizer.deadline).total_seconds()
+
+
+def _retention(
+    settings: Settings, core: Core, full: dict[str, tuple[int, int]]
+) -> Sequence[Sweeper]:
+    """What erases sessions by rule, and what measures tenants; where either is wanted."""
+    retention, sweepers = settings.retention, list[Sweeper]()
+    if retention.rules and retention.interval is not None:
+        erase = erasing(delete_command(core))
+        prune = Prune(core.store, retention_rules_of(settings), core.clock_ms, erase)
+        every_s = retention.interval.total_seconds()
+        sweepers.append(Pruner(prune, every_s, dry_run=retention.dry_run))
+    if retention.caps:
+        caps = [DiskCap(cap.tenant, cap.max_bytes) for cap in retention.caps]
+        sweepers.append(Quotas(core.store, caps, full))
+    return sweepers
+
+
+def retention_rules_of(settings: Settings) -> list[RetentionRule]:
+    """Which sessions are kept for how long."""
+    rules = []
+    for rule in settings.retention.rules:
+        age_ms = None if rule.max_age is None else rule.max_age // MILLISECOND
+        fields = rule.model_dump(exclude={"max_age"})
+        rules.append(RetentionRule(**fields, max_age_ms=age_ms))
+    return rules
 
 
 def _idle_ms(settings: Settings) -> int | None:

@@ -133,7 +133,7 @@ class LostRace(DomainError):
 
 
 class TooLarge(DomainError):
-    """A message, batch or session is larger than its limit."""
+    """A message, batch or session is larger than its limit, or what a tenant takes of the disk."""
 
     reason = "TOO_LARGE"
 

@@ -128,6 +128,8 @@ class CoreDependencies(msgspec.Struct, frozen=True):
     new_id: Callable[[], str]
     process_id: str
     """Names this run of the server."""
+    full: Mapping[str, tuple[int, int]] = {}
+    """Tenants that take more of the disk than they may: the bytes, and how many they may."""
 
 
 class Core(msgspec.Struct, frozen=True):
@@ -177,7 +179,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         clock_ms,
         falls_back=rules.falls_back,
     )
-    appender = Appender(sessions, store, events, meters, cache, rules.max_session_messages)
+    appender = Appender(sessions, store, events, meters, cache, rules.max_session_messages, at.full)
     editor = Editor(sessions, store, events)
     planner = Planner(sessions, selection, meters)
     summaries = SummaryRequests(
@@ -303,6 +305,11 @@ def recall_commands(core: Core, archive: Archive) -> RecallCommands:
     )
 
 
+def delete_command(core: Core) -> Delete:
+    """The command that erases sessions."""
+    return Delete(core.addresses, core.store, core.cache, core.events, core.selection)
+
+
 def sessions_commands(core: Core) -> SessionsCommands:
     """The commands of service Sessions."""
     addresses, store, sessions = core.addresses, core.store, core.sessions
@@ -311,7 +318,7 @@ def sessions_commands(core: Core) -> SessionsCommands:
         GetSession(addresses, store),
         Import(addresses, sessions, store, core.appender),
         Export(addresses, sessions, store),
-        Delete(addresses, store, core.cache, core.events, core.selection),
+        delete_command(core),
         Watch(core.events),
     )
 

@@ -56,7 +56,7 @@ const (
 	ErrorReason_ERROR_REASON_HAS_DEPENDENTS ErrorReason = 12
 	// ABORTED. Another writer won the session more often than was retried; send again.
 	ErrorReason_ERROR_REASON_LOST_RACE ErrorReason = 13
-	// RESOURCE_EXHAUSTED. The message, batch or session is larger than its limit; metadata has both.
+	// RESOURCE_EXHAUSTED. The message, batch, session or all that the tenant stores is larger than its limit; metadata has both.
 	ErrorReason_ERROR_REASON_TOO_LARGE ErrorReason = 14
 	// RESOURCE_EXHAUSTED. Too many calls at once; RetryInfo says when to try again.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 15

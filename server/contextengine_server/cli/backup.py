@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 from contextengine_server.api.pipeline.auth import DEFAULT_TENANT
 from contextengine_server.cli.connection import Where, settings_of
 from contextengine_server.cli.output import CommandFailed
-from contextengine_server.cli.serve import refusal
+from contextengine_server.cli.store import opened
 from contextengine_server.health.backup import MendedSession, mend_from
 from contextengine_server.health.checks import ERROR, OK, Check
-from contextengine_server.plugins.stores import kind_of
-from contextengine_server.store.errors import StoreError, StoreInUse
-from contextengine_server.store.kinds import Readiness
-from contextengine_server.store.protocols import Store
+
+STOP = "stop that server, or import the session again from an export of the backup"
 
 
 async def mended_from(where: Where, backup: Path, agent: str, session: str) -> list[Check]:
@@ -30,10 +27,10 @@ async def mended_from(where: Where, backup: Path, agent: str, session: str) -> l
     tenants = sorted({DEFAULT_TENANT, *(token.tenant for token in settings.auth.tokens)})
     checks: list[Check] = []
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(_opened(settings.store.url))
+        store = await stack.enter_async_context(opened(settings.store.url, STOP))
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "backup.db"
         _copied(backup, copy)
-        from_ = await stack.enter_async_context(_opened(str(copy)))
+        from_ = await stack.enter_async_context(opened(str(copy), STOP))
         for tenant in tenants:
             told = await mend_from(store, from_, tenant, agent=agent, session=session)
             checks += [_check(one) for one in told]
@@ -46,32 +43,6 @@ def _check(one: MendedSession) -> Check:
     if one.mended == one.damaged:
         return Check(name, OK, found)
     return Check(name, ERROR, found, "Try an older backup: this one has not what is missing.")
-
-
-@asynccontextmanager
-async def _opened(url: str) -> AsyncIterator[Store]:
-    """A store that nobody else has open. Raises CommandFailed."""
-    kind = kind_of(url)
-    outlook = await kind.outlook(url)
-    if outlook.readiness is Readiness.ABSENT:
-        raise CommandFailed(outlook.found, 2)
-    store = kind.store(url)
-    try:
-        try:
-            await store.open()
-        except Exception as error:
-            text = refusal(error) or (str(error) if isinstance(error, StoreError) else None)
-            if text is None:
-                raise
-            advice = (
-                "; stop that server, or import the session again from an export of the backup"
-                if isinstance(error, StoreInUse)
-                else ""
-            )
-            raise CommandFailed(f"{text}{advice}") from error
-        yield store
-    finally:
-        await store.close()
 
 
 def _copied(backup: Path, copy: Path) -> None:

@@ -45,6 +45,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: contextengine doctor --json")(asks(doctor))
     app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")(health)
     app.command(epilog="Example: contextengine vacuum --store var/contextengine.db")(asks(vacuum))
+    app.command(epilog="Example: contextengine prune --dry-run --store var/contextengine.db")(
+        asks(prune)
+    )
     app.command(epilog="Example: contextengine version")(version)
 
 
@@ -147,9 +150,25 @@ def vacuum(where: Where) -> None:
     For a store that no server has open: a running one gives space back by itself, in the
     background.
     """
-    from contextengine_server.cli.vacuum import vacuum as work
+    from contextengine_server.cli.store import vacuum as work
 
     run(work(where))
+
+
+def prune(
+    where: Where,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be erased, and erase nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Erase the sessions that retention.rules let go: those that are too old, or too many.
+
+    For a store that no server has open: a running one prunes by itself every retention.interval.
+    """
+    from contextengine_server.cli.store import prune as work
+
+    run(work(where, dry_run, json))
 
 
 def health(

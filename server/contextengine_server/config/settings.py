@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from contextengine_server.config.engine import EngineSettings, engine_settings
 from contextengine_server.config.group import Group
+from contextengine_server.config.retention import RetentionSettings
 from contextengine_server.config.schema import (
     Duration,
     Ratio,
@@ -32,6 +33,7 @@ from contextengine_server.config.schema import (
     is_secret,
     show,
 )
+from contextengine_server.config.schema.types import off
 from contextengine_server.config.server import MIB, SECOND, AuthSettings, ServerSettings
 from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
@@ -41,15 +43,6 @@ from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.engines.patterns import SessionPattern
 from contextengine_server.plugins.entry_points import PluginBroken
 from contextengine_server.plugins.stores import kind_of
-
-
-def _off(value: Any) -> Any:
-    # YAML reads a bare `off` as false.
-    return (
-        None
-        if value is False or (isinstance(value, str) and value.strip().lower() == "off")
-        else value
-    )
 
 
 class StoreSettings(Group):
@@ -103,7 +96,7 @@ class SessionSettings(Group):
         ge=MIB,
         description="Memory for warm sessions; the one used longest ago leaves first.",
     )
-    idle_end: Annotated[Duration | None, BeforeValidator(_off)] = Field(
+    idle_end: Annotated[Duration | None, BeforeValidator(off)] = Field(
         None, ge=SECOND, description="End a session after this long without a write. Off: never."
     )
     max_session_messages: Whole = Field(
@@ -206,6 +199,7 @@ class Settings(BaseSettings):
     telemetry: TelemetrySettings = TelemetrySettings()
     summarizer: SummarizerSettings = SummarizerSettings()
     subagents: SubagentSettings = SubagentSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -88,6 +88,11 @@ def literal(text: str) -> str:
     return re.sub(r"([*?\\])", r"\\\1", text)
 
 
+def glob_matches(glob: str, text: str) -> bool:
+    """True where the glob means this text."""
+    return _matcher(glob)(text)
+
+
 _PIECE = re.compile(r"\\(.)|(\*\*+)|(\*)|(\?)|(.)", re.DOTALL)
 
 

@@ -63,6 +63,8 @@ class Appender(msgspec.Struct, frozen=True):
     meters: Meters
     cache: SessionCache
     max_messages: int
+    full: Mapping[str, tuple[int, int]]
+    """Tenants that take more of the disk than they may: the bytes, and how many they may."""
 
     async def append(
         self,
@@ -186,6 +188,8 @@ class Appender(msgspec.Struct, frozen=True):
                 " to a new session (session_key with a new session_id)",
                 metadata={"limit": str(limit)},
             )
+        if entries and session.scope.tenant in self.full:
+            raise _over_cap(*self.full[session.scope.tenant])
         return _Plan(
             stored,
             entries,
@@ -384,4 +388,12 @@ def _conflict(
             "stored_hash": stored_hash.hex(),
             "sent_hash": message.hash.hex(),
         },
+    )
+
+
+def _over_cap(used: int, cap: int) -> TooLarge:
+    return TooLarge(
+        f"the tenant's sessions take {used:,} bytes of the disk, at most {cap:,} are allowed:"
+        " delete sessions, or ask the operator for more (retention.caps)",
+        metadata={"field": "retention.caps", "limit": str(cap), "used": str(used)},
     )

@@ -55,6 +55,7 @@ class CachedHeads:
         self.stray_replies = store.stray_replies
         self.list_sessions = store.list_sessions
         self.idle_sessions = store.idle_sessions
+        self.tenants = store.tenants
         self.dependents = store.dependents
         self.counts = store.counts
         self.add_debt = store.add_debt

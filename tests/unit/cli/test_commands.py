@@ -3,6 +3,7 @@ anything is asked."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from contextengine_server.cli.connection import Where, dialled, explain
 from contextengine_server.cli.engines import parse_options
 from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.serve import parse_settings
-from contextengine_server.cli.vacuum import vacuum
+from contextengine_server.cli.store import prune, vacuum
+from contextengine_server.context.scope import Scope
 from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.testing.store.rows import Pen
 
 ASKING = ("import", "export", "replay", "show", "project", "compact", "status", "watch", "doctor")
 
@@ -147,3 +150,35 @@ async def test_vacuum_writes_the_store_anew(
     assert str(path) in capsys.readouterr().out
     with pytest.raises(CommandFailed, match="give --store"):
         await vacuum(Where(address="127.0.0.1:1"))
+
+
+async def test_prune_erases_what_the_rules_let_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "store.db"
+    settings = tmp_path / "contextengine.yaml"
+    where = Where(store=str(path), config=settings)
+    settings.write_text("retention: {}")
+    with pytest.raises(CommandFailed, match="there are no rules"):
+        await prune(where, False, False)
+    settings.write_text("retention: {rules: [{agent: main, max_age: 1d}]}")
+    with pytest.raises(CommandFailed, match="no database"):
+        await prune(where, False, False)
+    store = SqliteStore(path)
+    await store.open()
+    for agent in ("main", "other"):
+        await Pen(store, Scope("default", agent, "s1")).write(count=2)
+    await store.close()
+    for dry_run, left in ((True, ["main", "other"]), (False, ["other"])):
+        await prune(where, dry_run, True)
+        (said,) = json.loads(capsys.readouterr().out)["sessions"]
+        assert (said["agent"], said["session"], said["limit"]) == ("main", "s1", "age")
+        assert said["last write"].startswith("1970-01-01")
+        await store.open()
+        heads = await store.list_sessions("default", limit=9)
+        await store.close()
+        assert sorted(head.scope.agent for head in heads) == left
+    await prune(where, False, False)
+    assert "0 sessions" in capsys.readouterr().out
+    with pytest.raises(CommandFailed, match="give --store"):
+        await prune(Where(address="127.0.0.1:1"), False, False)

@@ -59,3 +59,12 @@ def is_secret(field: FieldInfo) -> bool:
     return any(
         isinstance(mark, Secret) for marks in (field.metadata, *beside_none) for mark in marks
     )
+
+
+def off(value: Any) -> Any:
+    """None for `off`, which YAML reads as false; any other value as it is."""
+    return (
+        None
+        if value is False or (isinstance(value, str) and value.strip().lower() == "off")
+        else value
+    )

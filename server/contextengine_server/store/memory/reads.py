@@ -196,6 +196,10 @@ class MemoryReads(MemoryConnection):
         ]
         return sorted(found, key=place, reverse=True)[:limit]
 
+    async def tenants(self) -> list[str]:
+        """The tenants that have sessions, in order."""
+        return sorted({scope.tenant for scope in self._tables().sessions})
+
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
         """Sessions of every tenant that did not end and were last written before a time, oldest
         first."""

@@ -188,6 +188,9 @@ class Listing(Protocol):
         """Sessions of every tenant that did not end and were last written before a time, oldest
         first."""
 
+    async def tenants(self) -> list[str]:
+        """The tenants that have sessions, in order."""
+
     async def dependents(self, scope: Scope) -> list[Scope]:
         """Sessions that stand on this one directly, by name."""
 

@@ -55,6 +55,8 @@ class HeadStatements:
             f"{heads} WHERE {dialect.is_false.format('ended')} AND updated_ms < :before_ms"
             " ORDER BY updated_ms LIMIT :limit"
         )
+        self.first_tenant = "SELECT MIN(tenant) FROM sessions"
+        self.next_tenant = "SELECT MIN(tenant) FROM sessions WHERE tenant > :tenant"
         self.dependents = (
             f"SELECT session FROM sessions{dialect.through.format('sessions_parent')} WHERE"
             " tenant = :tenant AND agent = :agent AND parent_session = :session"

@@ -223,6 +223,19 @@ def assignments(db: sqlite3.Connection, tenant: str | None) -> list[Assignment]:
     return columns.assignments(db.execute(SQL.assignments.of_tenant, {"tenant": tenant}))
 
 
+def tenants(db: sqlite3.Connection) -> list[str]:
+    with snapshot(db):
+        found = [_maybe(db, SQL.heads.first_tenant, {})]
+        while found[-1] is not None:
+            found.append(_maybe(db, SQL.heads.next_tenant, {"tenant": found[-1]}))
+    return [tenant for tenant in found if tenant is not None]
+
+
+def _maybe(db: sqlite3.Connection, query: str, names: dict[str, str]) -> str | None:
+    found: str | None = db.execute(query, names).fetchone()[0]
+    return found
+
+
 def counts(db: sqlite3.Connection, tenant: str | None) -> dict[str, int]:
     with snapshot(db):
         if tenant is None:

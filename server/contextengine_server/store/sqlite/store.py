@@ -250,9 +250,12 @@ class SqliteStore:
         return await self._read(reads.list_sessions, tenant, agent, session_key, limit, after)
 
     async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
-        """Sessions of every tenant that did not end and were last written before a time, oldest
-        first."""
+        """Sessions that did not end and were last written before a time, oldest first."""
         return await self._read(reads.idle_sessions, before_ms, limit)
+
+    async def tenants(self) -> list[str]:
+        """The tenants that have sessions, in order."""
+        return await self._read(reads.tenants)
 
     async def dependents(self, scope: Scope) -> list[Scope]:
         """Sessions that stand on this one directly."""
@@ -299,8 +302,7 @@ class SqliteStore:
         as_of: int | None = None,
         retired: bool = False,
     ) -> list[MessageRow]:
-        """The session's own messages with first <= sequence <= last, in order: live now, or as of a
-        revision, or all."""
+        """The session's own messages in a range, in order: live now, as of a revision, or all."""
         return await self._read(reads.messages, scope, first, last, as_of, retired)
 
     async def messages_by_host_id(self, scope: Scope, host_ids: Sequence[str]) -> list[MessageRow]:
@@ -317,8 +319,7 @@ class SqliteStore:
         return await self._read(reads.pinned_atoms, scope, before)
 
     async def atom_of(self, scope: Scope, sequence: int) -> list[MessageRow]:
-        """All live messages of the atom that holds a sequence, late results included; empty where
-        there is none."""
+        """All live messages of the atom that holds a sequence, late results included."""
         return await self._read(reads.atom_of, scope, sequence)
 
     async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
@@ -357,8 +358,7 @@ class SqliteStore:
         return await self._read(reads.stray_replies, scope, newest)
 
     async def add_debt(self, debt: Debt) -> None:
-        """Records background work outside a commit; where one of its kind is owed already, that one
-        stays."""
+        """Records background work outside a commit, unless its kind is owed already."""
         await self._write(lambda db: writes.add_debt(db, debt))
 
     async def debts(self, scope: Scope) -> list[Debt]:

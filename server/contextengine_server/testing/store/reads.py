@@ -301,6 +301,14 @@ class ReadCases(StoreCase):
         assert [head.updated_ms for head in await store.idle_sessions(5, 99)] == [2, 3]
         assert [head.updated_ms for head in await store.idle_sessions(99, 1)] == [2]
 
+    async def test_the_tenants_that_have_sessions(self, store: Store) -> None:
+        assert await store.tenants() == []
+        for tenant, session in (("b", "s1"), ("a", "s1"), ("b", "s2"), ("a b", "s1")):
+            await Pen(store, Scope(tenant, "main", session)).write()
+        assert await store.tenants() == ["a", "a b", "b"]
+        await store.delete(Scope("a", "main", "s1"), expected_revision=None, cascade=False)
+        assert await store.tenants() == ["a b", "b"]
+
     async def test_a_key_names_its_current_session(self, store: Store) -> None:
         first = Pen(store, SCOPE, session_key="key")
         second = Pen(store, SCOPE._replace(session="s2"), session_key="key")

@@ -119,7 +119,7 @@ export enum ErrorReason {
   LOST_RACE = 13,
 
   /**
-   * RESOURCE_EXHAUSTED. The message, batch or session is larger than its limit; metadata has both.
+   * RESOURCE_EXHAUSTED. The message, batch, session or all that the tenant stores is larger than its limit; metadata has both.
    *
    * @generated from enum value: ERROR_REASON_TOO_LARGE = 14;
    */
