@@ -178,6 +178,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         events,
         clock_ms,
         falls_back=rules.falls_back,
+        cache=cache,
     )
     appender = Appender(sessions, store, events, meters, cache, rules.max_session_messages, at.full)
     editor = Editor(sessions, store, events)

@@ -1018,11 +1018,12 @@ type WatchResponse struct {
 	// `context:budget_computed` and `context:evicted` (a list began anew, or did not fit),
 	// `context:ENGINE_compacted` (`context:dag_compacted` …), `context:ENGINE_degraded` (a summary by another than was asked
 	// first: its `reason` is `breaker_open`, `spend_cap`, `summarizer_fallback` or `summarizers_exhausted`),
-	// `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity` (Doctor
-	// looked at the session), `context:compaction_undone`, `background:started`, `background:ended` (a job, with its kind and
-	// its outcome: `done`, `more`, `failed` or `cancelled`), `engine:assigned`, `engine:failed`, `subagent:prepared`,
-	// `subagent:started`, `subagent:rolled_back`, `subagent:ended`, `subagent:expired` (of the child; its parent is in the
-	// attributes), `watch:gap`. New names are added.
+	// `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity`
+	// (Doctor looked at the session), `context:compaction_undone`, `context:summary_remade`, `background:started`,
+	// `background:ended` (a job, with its kind and its outcome: `done`, `more`, `failed` or `cancelled`),
+	// `engine:assigned`, `engine:failed`, `subagent:prepared`, `subagent:started`, `subagent:rolled_back`,
+	// `subagent:ended`, `subagent:expired` (of the child; its parent is in the attributes), `watch:gap`. New names are
+	// added.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// When it happened.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`

@@ -4,6 +4,7 @@ sessions by pattern, to the agent or to the session."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,9 +19,11 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.patterns import SessionFacts, SessionPattern
 from contextengine_server.engines.registration import InvalidEngine
 from contextengine_server.engines.registry import Registry
-from contextengine_server.errors import EngineFailed
+from contextengine_server.errors import DomainError, EngineFailed
 from contextengine_server.session.failures import Failure, Failures, engine_failed, how, reason
 from contextengine_server.session.policies import AssignedOptions, Policies
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import SessionCache
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment
@@ -39,6 +42,13 @@ class Selected(msgspec.Struct, frozen=True):
     options_source: str = "configuration"
     chosen: str = ""
     """The id that was chosen, where another engine stands in for it."""
+
+
+def _open_turn(session: Session) -> int | None:
+    """The step of the user message whose turn is under way: the model called tools and has not said
+    its last word. None: the session is between two turns, as far as it shows."""
+    view = session.view
+    return view.user_step if view.atoms and view.atoms[-1].calls else None
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -68,6 +78,7 @@ class Selection:
         clock_ms: Callable[[], int],
         *,
         falls_back: bool = False,
+        cache: SessionCache | None = None,
     ) -> None:
         self.registry = registry
         self.policies = policies
@@ -85,10 +96,20 @@ class Selection:
         """The engine of the configuration, by tenant: of tenants within which nothing is assigned,
         so that it serves all of their sessions."""
         self._facts: dict[Scope, SessionFacts] = {}
+        self._cache = cache
+        self._turns: dict[Scope, tuple[int, Selected]] = {}
+        """What serves on although another was chosen meanwhile: by session, with the step of the
+        user message whose turn is under way. A process that starts anew knows of none."""
 
-    async def engine_for(self, scope: Scope, key: str = "") -> Selected:
+    async def engine_for(self, scope: Scope, key: str = "", *, next_turn: bool = False) -> Selected:
         """The engine that serves a scope, or the one that stands in for it. `key` is that of a
-        session which may not be stored yet. Raises UnknownEngine, EngineFailed."""
+        session which may not be stored yet. `next_turn`: the one from the session's next turn on;
+        else one that a turn under way began with serves until it is over. Raises UnknownEngine,
+        EngineFailed."""
+        if self._turns and not next_turn:
+            kept = self._kept_for_turn(scope)
+            if kept is not None:
+                return kept
         try:
             return await self.select(scope, key)
         except InvalidEngine as error:
@@ -106,7 +127,8 @@ class Selection:
         if not assigned:
             if self._plain is None:
                 self._plain = self._make(self._choose([]))
-            self.unassigned[scope.tenant] = self._plain
+            if not any(held.tenant == scope.tenant for held in self._turns):
+                self.unassigned[scope.tenant] = self._plain
             return self._plain
         return self._make(self._choose(assigned.levels(await self._named(scope, assigned, key))))
 
@@ -205,6 +227,28 @@ class Selection:
         return Selected(
             self.registry.engine(choice.engine_id, options), choice.source, choice.options_source
         )
+
+    async def keep_for_turns(self, tenant: str) -> None:
+        """Notes what serves the tenant's sessions whose turn is under way, before a choice
+        changes."""
+        for held in [held for held in self._turns if held.tenant == tenant]:
+            self._kept_for_turn(held)
+        for session in self._cache.all() if self._cache is not None else ():
+            turn = _open_turn(session)
+            if session.scope.tenant == tenant and turn is not None:
+                with suppress(DomainError):
+                    self._turns[session.scope] = turn, await self.engine_for(session.scope)
+
+    def _kept_for_turn(self, scope: Scope) -> Selected | None:
+        """What serves a session until its turn is over. None: what is chosen."""
+        kept = self._turns.get(scope)
+        if kept is None:
+            return None
+        session = self._cache.find(scope) if self._cache is not None else None
+        if session is None or _open_turn(session) != kept[0]:
+            del self._turns[scope]
+            return None
+        return kept[1]
 
     async def assign(
         self, scope: Scope, engine_id: str, target: str, options: AssignedOptions

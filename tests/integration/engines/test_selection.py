@@ -10,7 +10,7 @@ import pytest
 
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
-from contextengine.messages import user
+from contextengine.messages import assistant, tool_call, tool_result, user
 from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import UnknownEngine
 from contextengine_server.store.rows import Assignment
@@ -331,3 +331,55 @@ async def test_what_is_no_engine_is_shown_and_not_chosen(
         assert SECRET not in str(caught.value)
         await home.client.ingest(ref(), user("hello"))
         assert await serving(home.client, ref()) == ("dag", "configuration")
+
+
+def looking(number: int) -> list[t.Message]:
+    """A model's call, and what the tool answered."""
+    call = tool_call(f"c{number}", "look")
+    return [assistant(tool_calls=[call]), tool_result(f"c{number}", f"seen {number}")]
+
+
+async def test_a_turn_goes_on_with_the_engine_that_it_began_with(house: House) -> None:
+    client, session = house.client, ref("s1")
+    call, seen = looking(1)
+    first = await client.assemble(session, ingest=[user("go"), call])
+    await client.engines.assign(scope=session, engine_id="legacy")
+    await client.ingest(session, seen)
+    for more in ([], looking(2), [looking(3)[0]]):
+        reply = await client.assemble(session, ingest=more)
+        assert (reply.engine_id, reply.context_projection.epoch) == (
+            "dag",
+            first.context_projection.epoch,
+        )
+        assert (await client.get_status(session)).engine.id == "dag"
+    # Others are between two turns.
+    await client.ingest(ref("s2"), user("go"))
+    await client.engines.assign(scope=ref("s2"), engine_id="legacy")
+    assert (await client.assemble(ref("s2"))).engine_id == "legacy"
+    # The model says its last word, and the turn is over.
+    await client.ingest_batch(session, [looking(3)[1], assistant("that is all")])
+    assert (await client.assemble(session)).engine_id == "legacy"
+    assert await serving(client, session) == ("legacy", "session")
+
+
+@pytest.mark.parametrize("way", ["ingest", "live"])
+async def test_what_the_user_says_next_ends_a_turn(way: str, house: House) -> None:
+    client, session = house.client, ref("s1")
+    said = [user("go", id="u1"), *looking(1)]
+    for number, message in enumerate(said):
+        message.id = f"m{number}"
+    await client.ingest_batch(session, said)
+    await client.engines.assign(engine_id="legacy")
+    assert (await client.assemble(session)).engine_id == "dag"
+    new = user("stop", id="u2")
+    live = t.LiveList(messages=[*said, new], store_new=True)
+    reply = await client.assemble(
+        session, **({"ingest": [new]} if way == "ingest" else {"live": live})
+    )
+    assert reply.engine_id == "legacy"
+    # What is assigned while nothing is assigned any more holds at the next turn, too.
+    await client.ingest_batch(session, looking(2))
+    await client.engines.assign(clear=True)
+    assert (await client.assemble(session)).engine_id == "legacy"
+    await client.ingest(session, assistant("done"))
+    assert (await client.assemble(session)).engine_id == "dag"

@@ -53,9 +53,10 @@ class Assign(msgspec.Struct, frozen=True):
                 raise engine_failed(target, "load", error, "mend or remove its plugin") from error
             parted = replace(parted, engine=registry.named(target, parted.engine))
             self._check_models(parted)
+        await self.selection.keep_for_turns(scope.tenant)
         await self.selection.assign(scope, engine_id, target, parted)
         if pattern is None:
-            selected = await self.selection.engine_for(scope)
+            selected = await self.selection.engine_for(scope, next_turn=True)
         else:
             selected = await self.selection.by_pattern(scope.tenant, pattern)
         where = scope if pattern is None else Scope(scope.tenant, "", "")

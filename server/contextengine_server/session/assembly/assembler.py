@@ -72,7 +72,8 @@ class Assembler(msgspec.Struct, frozen=True):
         scope = address.scope
         selected = self.selection.unassigned.get(scope.tenant)
         if selected is None:
-            selected = await self.selection.engine_for(scope, address.key)
+            begins = _begins_turn(call)
+            selected = await self.selection.engine_for(scope, address.key, next_turn=begins)
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
         storing = bool(call.ingest) or (call.live is not None and call.store_new)
@@ -342,6 +343,13 @@ class Assembler(msgspec.Struct, frozen=True):
             return await self.planner.fall_back(
                 call, subject, selected, error, locked=True, apart=True
             )
+
+
+def _begins_turn(call: AssembleCall) -> bool:
+    """True where the call brings what a user says next."""
+    if call.live is not None:
+        return bool(call.live) and call.live[-1].traits.says
+    return any(message.traits.says for message in call.ingest)
 
 
 async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:
