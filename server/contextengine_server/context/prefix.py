@@ -118,7 +118,8 @@ class JoinedList:
 
 
 class PrefixCache:
-    """The runs of a session, the least recently used leaves first."""
+    """The prefixes of a session by epoch; the least recently used leaves first. In a cache of
+    cachetools, `size` would count as a use of each."""
 
     __slots__ = ("_prefixes",)
 
