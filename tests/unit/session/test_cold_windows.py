@@ -122,6 +122,7 @@ async def test_a_session_stands_on_what_its_parents_parents_were(
     assert before[0].startswith("[Summary ")
     assert before[-2:] == ["b", "c"]
     await server.talk(5, 8)
+    await server.compact(undo_to_generation=0)
     await server.compact(force=True)
     await server.context.reset_session.run(TENANT, s2, None, None)
     await server.ingest("another b", ref=s2)
