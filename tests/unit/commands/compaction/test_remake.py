@@ -287,3 +287,31 @@ async def test_doctor_says_what_it_could_not_mend(server: Server) -> None:
     server.summarizer.says = ""
     checks = {one.name: one for one in await server.engines.doctor.run(TENANT, S1, repair=True)}
     assert checks[name].status == OK
+
+
+@pytest.mark.parametrize("longer", [False, True])
+async def test_nothing_that_was_evicted_comes_back(server: Server, longer: bool) -> None:
+    """Whether what is made again is longer or shorter than what stood there, at any budget."""
+    said = "assistant: " + f"{LEAK}. " + "The rest was about the files. " * (1 if longer else 12)
+    answer = pb.Message(role=pb.ROLE_ASSISTANT, id="thinks")
+    answer.parts.add().reasoning.text = f"Well.\n{LEAK}. So be it."
+    answer.parts.add().text.text = "Done, the parcel is on its way."
+    await server.context.ingest.run(TENANT, S1, incoming(answer), None)
+    await server.talk(1, 6)
+    server.summarizer.says = said
+    assert (await server.compact(4_000)).done.summaries
+    await server.talk(7, 6)
+    budgets = range(1_000, 8_000, 250)
+    before = {size: messages(await server.assemble(size)) for size in budgets}
+    server.summarizer.says = "The files, at length. " * 9 if longer else "In short: the files."
+    tokens = (await server.compact(redo=True)).done
+    assert (tokens.after > tokens.before) == longer
+    for size in budgets:
+        after = messages(await server.assemble(size))
+        assert set(after) <= set(before[size]), size
+
+
+def messages(assembly: Assembly) -> list[str]:
+    """The messages that an assembly shows, by their first words."""
+    texts = texts_of(assembly)
+    return [text.split()[0] for text in texts if text.split()[0][1:].isdigit()]
