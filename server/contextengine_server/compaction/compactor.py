@@ -49,6 +49,7 @@ from contextengine_server.engines.contract import (
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address
+from contextengine_server.session.assembly.addition import kept_for_words
 from contextengine_server.session.assembly.pressure import with_uncounted
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.rows import summary_of
@@ -194,7 +195,8 @@ class Compactor(msgspec.Struct, frozen=True):
         if wanted.to_threshold and engine.threshold:
             return tokens <= wanted.available * engine.threshold
         said = encoding.text_tokens(engine.addition(view.summaries))
-        return tokens <= cell(max(0, wanted.available - said))
+        room = cell(max(0, wanted.available - said))
+        return tokens <= room - kept_for_words(engine, view, encoding, room)
 
     def next_step(
         self,

@@ -45,7 +45,7 @@ class EpochParts(msgspec.Struct, frozen=True):
     model: str
     rewound: str
     compacted: str
-    """The summaries shown."""
+    """The view's summaries, whether they are shown or not."""
     budget: str
     """The budget's cell."""
     late: str
@@ -53,7 +53,7 @@ class EpochParts(msgspec.Struct, frozen=True):
     masked: str
     """The forms given."""
     cut: str
-    """The cut point, and what stands before it because law 4 keeps it."""
+    """The cut point, and what stands before it: the summaries shown, and what law 4 keeps."""
 
 
 _CAUSES: tuple[Cause, ...] = (

@@ -119,7 +119,8 @@ class Engine(Protocol):
     def addition(self, summaries: Sequence[Summary]) -> str:
         """What it adds to the system prompt where these summaries are shown; constant within an
         epoch. Never longer for fewer of them: room is kept for what is said of all the view's
-        summaries."""
+        summaries. That something is neither shown nor summarized is said beside it, for every
+        engine, with the tool of `tools` that finds it."""
 
     def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
         """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from contextengine import types as t
+from contextengine_server.session.assembly.addition import LEFT_OUT
 from contextengine_server.testing.engine.views import entry_of
 from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
@@ -156,5 +157,14 @@ def room_of(reply: t.AssembleResponse) -> int:
 
 
 def planned_of(reply: t.AssembleResponse) -> int:
-    """What the engine planned with for items: the budget's cell without this turn's prompt."""
-    return int(reply.budget.cell - reply.budget.prompt / reply.budget.model_factor)
+    """What the engine planned with for items: the budget's cell without this turn's prompt, and
+    without the words that say what is left out."""
+    words = ""
+    if LEFT_OUT in reply.system_prompt_addition:
+        at = reply.system_prompt_addition.index(LEFT_OUT)
+        words = reply.system_prompt_addition[max(0, at - 1) :]
+    return int(
+        reply.budget.cell
+        - reply.budget.prompt / reply.budget.model_factor
+        - COUNTER.count_text(words)
+    )

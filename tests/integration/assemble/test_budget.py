@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from contextengine import types as t
+from contextengine_server.session.assembly.addition import FOUND, LEFT_OUT
 from contextengine_server.tokens import TokenCounter
 from tests.integration.harness import House, budget, problem, ref
 from tests.integration.harness import house as living
@@ -62,7 +63,8 @@ async def test_message_tokens_are_final(shared: House, session: t.SessionRef) ->
     await store(shared, session, talk(40))
     reply = await ask(shared, session, budget=budget(900), tools=[TOOL])
     report = reply.budget
-    assert (report.available, report.messages, report.window) == (900, 900, 0)
+    said = report.system_prompt_addition
+    assert (report.available, report.messages, report.window) == (900, 900 - said, 0)
     assert (report.window_source, report.window_assumed) == ("message_tokens", False)
     assert parts_of(report) == [0] * 5
     assert 0 < tokens_of(reply.items) <= 900
@@ -73,7 +75,8 @@ async def test_they_are_the_models_tokens(shared: House, session: t.SessionRef) 
     await store(shared, session, talk(40))
     reply = await ask(shared, session, budget=budget(900), model="claude-sonnet-4-5")
     assert reply.budget.model_factor == 1.22
-    assert reply.estimated_tokens == round(tokens_of(reply.items) * 1.22)
+    said = reply.budget.system_prompt_addition
+    assert abs(reply.estimated_tokens - tokens_of(reply.items) * 1.22 - said) <= 1
     assert reply.estimated_tokens <= 900
     assert reply.budget.available == 900
 
@@ -261,8 +264,8 @@ async def test_what_the_service_adds_is_paid_from_the_same_budget(
     shared: House, session: t.SessionRef
 ) -> None:
     await store(shared, session, talk(30, 100))
-    before = await ask(shared, session, budget=budget(3_000))
-    assert before.budget.system_prompt_addition == 0
+    whole = await ask(shared, session, budget=budget(100_000))
+    assert (whole.system_prompt_addition, whole.budget.system_prompt_addition) == ("", 0)
     done = await shared.client.compact(session, force=True, budget=budget(1_500))
     assert done.summaries
     reply = await ask(shared, session, budget=budget(3_000))
@@ -272,9 +275,9 @@ async def test_what_the_service_adds_is_paid_from_the_same_budget(
     assert report.messages == 3_000 - report.system_prompt_addition
     assert reply.estimated_tokens == tokens_of(reply.items) + report.system_prompt_addition <= 3_000
     assert "summary_id" in [item.origin.WhichOneof("kind") for item in reply.items]
-    # Where no summary is shown, there is nothing to be said of it, and its room is free.
+    # Where no summary is shown, there is nothing to be said but that it is left out.
     bare = await ask(shared, session, budget=budget(90))
-    assert (bare.system_prompt_addition, bare.budget.system_prompt_addition) == ("", 0)
+    assert bare.system_prompt_addition == f"{LEFT_OUT} {FOUND}"
 
 
 async def test_a_prompt_is_counted_and_nothing_more(shared: House, session: t.SessionRef) -> None:
@@ -284,8 +287,9 @@ async def test_a_prompt_is_counted_and_nothing_more(shared: House, session: t.Se
     reply = await ask(shared, session, budget=budget(700), prompt=prompt)
     cost = reply.budget.prompt
     assert cost >= counted(prompt[0].text.text)
-    assert reply.budget.messages == 700 - cost
-    assert tokens_of(reply.items) <= 700 - cost < tokens_of(without.items)
+    room = 700 - cost - reply.budget.system_prompt_addition
+    assert reply.budget.messages == room
+    assert tokens_of(reply.items) <= room < tokens_of(without.items)
     assert (reply.revision, len(await shared.rows(session))) == (1, 40)
     assert await judged(shared, reply, session) == []
     over = await ask(shared, session, budget=budget(cost), prompt=prompt)

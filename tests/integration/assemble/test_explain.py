@@ -124,7 +124,7 @@ async def test_what_is_decided(shared: House, session: t.SessionRef) -> None:
     step.insert(2, carrier)
     await store(shared, session, [policy, pin, *talk(20, 60), *step, say("u9"), reply_with("a9")])
     await quiet(shared, session)
-    reply = await ask(shared, session, budget=budget(1_100), explain=True)
+    reply = await ask(shared, session, budget=budget(1_200), explain=True)
     said = kinds(reply)
     assert (said["policy"], said["pin"]) == ("PINNED", "PINNED")
     assert (said["m1"], said["m39"], said["a9"]) == ("EVICTED", "KEPT", "KEPT")

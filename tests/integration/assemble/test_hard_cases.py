@@ -272,8 +272,9 @@ async def test_a_step_larger_than_the_budget(
     await assign(shared, session, engine)
     await store(shared, session, [*talk(3), calls("a9", "c9"), result("r9", "c9", 4_000)])
     reply = await ask(shared, session, budget=budget(1_000))
-    assert (reply.outcome, ids_of(reply.items)[-2:]) == (OVER, ["a9", "r9"])
-    assert tokens_of(reply.items) > 1_000
+    assert ids_of(reply.items)[-2:] == ["a9", "r9"]
+    # The dag shows the result head and tail; legacy leaves the turns before it to a compaction.
+    assert (reply.outcome == OVER) == (tokens_of(reply.items) > 1_000) == (engine == "legacy")
     assert await judged(shared, reply, session) == []
 
 

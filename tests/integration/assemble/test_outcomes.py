@@ -66,7 +66,10 @@ async def test_the_smallest_lawful_list(shared: House, session: t.SessionRef) ->
     assert reply.outcome == OVER
     # Leading, pinned, the newest user message, the last step; nothing else.
     assert ids_of(reply.items) == ["policy", "a1", "u3", "a3", "r3"]
-    assert reply.estimated_tokens == tokens_of(reply.items) > 50
+    assert tokens_of(reply.items) > 50
+    said = reply.budget.system_prompt_addition
+    assert said
+    assert reply.estimated_tokens == tokens_of(reply.items) + said
     assert await judged(shared, reply, session) == []
     sizes = [item.tokens for item in reply.biggest]
     assert sizes == sorted((item.tokens for item in reply.items), reverse=True)
@@ -83,7 +86,9 @@ async def test_the_smallest_lawful_list(shared: House, session: t.SessionRef) ->
     exactly = await ask(shared, session, budget=budget(smallest))
     assert (exactly.outcome, ids_of(exactly.items)) == (FITS, ids_of(reply.items))
     assert len(exactly.biggest) == 0
-    assert (await ask(shared, session, budget=budget(smallest - 1))).outcome == OVER
+    less = await ask(shared, session, budget=budget(smallest - 1))
+    assert (less.outcome, less.items[-1].form) == (FITS, t.FORM_HEAD_TAIL)
+    assert await judged(shared, less, session) == []
 
 
 async def test_pending_calls_are_part_of_it(shared: House, session: t.SessionRef) -> None:

@@ -42,7 +42,6 @@ def named(**other: Any) -> str:
         "engine": ENGINE,
         "model": "m",
         "cell": 5_000,
-        "kept_free": 60,
         "mark": "",
         **other,
     }
@@ -65,8 +64,8 @@ OTHERS: list[tuple[Cause, str, Callable[[], str]]] = [
     (Cause.MODEL, "a model", lambda: named(model="n")),
     (Cause.REWOUND, "rewound", lambda: named(view=replace(VIEW, rewind_mark=3))),
     (Cause.COMPACTED, "a native thread", lambda: named(state=SessionState(native_compactions=1))),
-    (Cause.COMPACTED, "another addition", lambda: named(kept_free=61)),
-    (Cause.COMPACTED, "a summary less", lambda: shown(*SEGMENTS[1:])),
+    (Cause.COMPACTED, "a summary less", lambda: named(view=replace(VIEW, summaries=[]))),
+    (Cause.CUT, "a summary that is not shown", lambda: shown(*SEGMENTS[1:])),
     (Cause.BUDGET, "a budget", lambda: named(cell=6_000)),
     (Cause.MASKED, "a form", lambda: named(plan=Plan(SEGMENTS, forms="other"))),
     (Cause.LATE_RESULT, "a late result", lambda: named(view=late())),

@@ -26,6 +26,11 @@ from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import EngineFailed, FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address, Addresses, Ref
+from contextengine_server.session.assembly.addition import (
+    addition_of,
+    kept_for_words,
+    leaves_out,
+)
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
@@ -350,13 +355,14 @@ def next_request(engine: Engine, encoding: Encoding, view: View, available: int)
     """What an assembly over a view would come to at a budget."""
     plan = _plan(engine, encoding, view, available)
     shown = [one.summary for one in plan.segments if isinstance(one, Summarized)]
-    said = encoding.text_tokens(engine.addition(shown))
+    said = encoding.text_tokens(addition_of(engine, shown, left_out=leaves_out(plan, view)))
     return NextRequest(plan_tokens(plan, view) + said, view.total)
 
 
 def _plan(engine: Engine, encoding: Encoding, view: View, available: int) -> Plan:
     said = encoding.text_tokens(engine.addition(view.summaries))
-    return engine.plan(view, cell(max(0, available - said)))
+    room = cell(max(0, available - said))
+    return engine.plan(view, room, kept_for_words(engine, view, encoding, room))
 
 
 def _list(

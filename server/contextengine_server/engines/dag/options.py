@@ -24,8 +24,8 @@ class DagOptions(Options):
         ge=1,
         le=50,
         description=(
-            "The newest steps (an assistant message with its tool round trip) that are always"
-            " verbatim."
+            "The newest steps that are always verbatim: an assistant message with its tool round"
+            " trip is one, and so is any other message, a user's too."
         ),
     )
     leaf_chunk_tokens: Whole = Field(

@@ -16,14 +16,11 @@ def epoch_of(
     engine: Engine,
     model: str,
     cell: int,
-    kept_free: int,
     mark: str,
 ) -> str:
-    """The epoch of a plan made for `cell` tokens, besides `kept_free` for what the engine adds.
-    `mark` names a list that is not the session's."""
-    shown: list[str] = []
-    if view.summaries:
-        shown = [segment.summary.id for segment in plan.segments if isinstance(segment, Summarized)]
+    """The epoch of a plan made for `cell` tokens. `mark` names a list that is not the session's."""
+    # All of them: one that is shown no more was cut off and not compacted.
+    summaries = ",".join(s.id for s in view.summaries) if view.summaries else ""
     begins, before = _beginning(plan, view.base + len(view.atoms))
     return epoch.epoch(
         epoch.EpochParts(
@@ -32,9 +29,7 @@ def epoch_of(
             config=engine.fingerprint,
             model=model,
             rewound=str(view.rewind_mark),
-            # The room kept free for the addition is part of it: that depends on all summaries, also
-            # on those that are not shown.
-            compacted=f"{state.native_compactions}:{kept_free}:{','.join(shown)}",
+            compacted=f"{state.native_compactions}:{summaries}",
             budget=str(cell),
             late=str(view.fold.late_mark),
             masked=plan.forms,

@@ -20,6 +20,13 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken, lawless, threw
 from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
 from contextengine_server.errors import DomainError
+from contextengine_server.session.assembly.addition import (
+    FOUND,
+    LEFT_OUT,
+    addition_of,
+    kept_for_words,
+    leaves_out,
+)
 from contextengine_server.session.assembly.assembly import (
     DEGRADED,
     FITS,
@@ -59,6 +66,24 @@ class PlanInput(msgspec.Struct, frozen=True):
     """Why the answer is DEGRADED; empty: it is not."""
 
 
+class Draft(msgspec.Struct, frozen=True):
+    """A plan before the laws look at it. Tokens in the reference encoding."""
+
+    view: View
+    """What it is a plan of: large messages that no law lets go are shorter than in the session's
+    view where they would not fit."""
+    plan: Plan
+    tokens: int
+    cell: int
+    """What it was made for."""
+    space: int
+    """What of that is for items."""
+    pasted: dict[int, int]
+    """The characters that are shown of messages which exceed it alone and must stay, by step."""
+    left_out: bool
+    """Something is neither shown nor summarized."""
+
+
 def blamed(engine: Engine, error: Exception) -> EngineBroken:
     """What an exception says of the engine that was asked. Raises it again where it is about the
     request."""
@@ -93,33 +118,13 @@ class Planner(msgspec.Struct, frozen=True):
         with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
-            # Before the plan it is not known which summaries will be shown: room is kept for the
-            # addition with all of them. Behind it, what is said is only of those that are.
-            addition = engine.addition(view.summaries)
-            addition_tokens = kept_free = text_tokens(addition) if addition else 0
-            room_cell = cell(max(0, budget.reference - kept_free))
-            pasted: dict[int, int] = {}
-            space = room_cell - call.prompt_tokens
-            if view.total > space and not call.budget.strict_prompt:
-                view, pasted = with_bounded_prompt(view, space, session.encoding.shaper)
-            plan = engine.plan(view, room_cell, call.prompt_tokens)
-            if pasted:
-                cuts = (f":{step}:{chars}" for step, chars in pasted.items())
-                plan = replace(plan, forms=plan.forms + "".join(cuts))
-            tokens = _tokens(engine, plan, view)
-            if plan.over and tokens > budget.reference - kept_free - call.prompt_tokens:
-                shaper = session.encoding.shaper
-                caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
-                shorter = with_bounded_step(view, plan, tokens - space, shaper, caps)
-                if shorter is not None:
-                    view = shorter.view
-                    plan = engine.plan(view, room_cell, call.prompt_tokens)
-                    plan = replace(plan, forms=f"{plan.forms}:{shorter.name}")
-                    tokens = _tokens(engine, plan, view)
-            if view.summaries:
+            draft = self._draft(call, subject, engine)
+            view, plan, tokens, room_cell = draft.view, draft.plan, draft.tokens, draft.cell
+            pasted, addition = draft.pasted, ""
+            if view.summaries or draft.left_out:
                 shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
-                addition = engine.addition(shown)
-                addition_tokens = text_tokens(addition)
+                addition = addition_of(engine, shown, left_out=draft.left_out)
+            addition_tokens = text_tokens(addition) if addition else 0
             room = budget.reference - addition_tokens - call.prompt_tokens
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
@@ -129,7 +134,7 @@ class Planner(msgspec.Struct, frozen=True):
             case = Case(
                 plan,
                 view,
-                room_cell - call.prompt_tokens,
+                draft.space,
                 tokens,
                 engine.declared,
                 aim.provider in REASONING_OPTIONAL,
@@ -137,7 +142,7 @@ class Planner(msgspec.Struct, frozen=True):
             broken = violation(case)
             if broken is not None:
                 raise lawless(engine.id, broken)
-        begins = (session.state, view, plan, engine, aim.model, room_cell, kept_free)
+        begins = (session.state, view, plan, engine, aim.model, room_cell)
         epoch = settled = epoch_of(*begins, subject.mark.whole)
         joined = subject.prefixes.join(epoch, plan, view)
         if subject.mark.whole:
@@ -185,6 +190,47 @@ class Planner(msgspec.Struct, frozen=True):
         if self.selection.failures.known:
             self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
         return made
+
+    def _draft(
+        self, call: AssembleCall, subject: PlanInput, engine: Engine, words: int | None = None
+    ) -> Draft:
+        """A plan, and what it was made for. `words`: what is kept free for saying that something is
+        left out; None: as much as that needs where it may come to it."""
+        asked = words
+        view, budget, encoding = subject.view, subject.allowance.budget, subject.session.encoding
+        # Before the plan it is not known which summaries will be shown: room is kept for the
+        # addition with all of them. Behind it, what is said is only of those that are.
+        said = engine.addition(view.summaries)
+        usable = budget.reference - (encoding.text_tokens(said) if said else 0)
+        room_cell = cell(max(0, usable))
+        reserved = call.prompt_tokens
+        if words is None and view.total > room_cell - reserved:
+            words = kept_for_words(engine, view, encoding, room_cell - reserved)
+        reserved += words or 0
+        space, pasted = room_cell - reserved, dict[int, int]()
+        if view.total > space and not call.budget.strict_prompt:
+            view, pasted = with_bounded_prompt(view, space, encoding.shaper)
+        plan = engine.plan(view, room_cell, reserved)
+        tokens = _tokens(engine, plan, view)
+        if plan.over and words and not leaves_out(plan, view):
+            return self._draft(call, subject, engine, 0)
+        forms = ""
+        if pasted:
+            forms = "".join(f":{step}:{chars}" for step, chars in pasted.items())
+        if plan.over and tokens > usable - reserved:
+            caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
+            shorter = with_bounded_step(view, plan, tokens - space, encoding.shaper, caps)
+            if shorter is not None:
+                view, forms = shorter.view, f"{forms}:{shorter.name}"
+                plan = engine.plan(view, room_cell, reserved)
+                tokens = _tokens(engine, plan, view)
+        if forms:
+            plan = replace(plan, forms=f"{plan.forms}{forms}")
+        left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
+        if left_out and not words and asked is None:
+            most = encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}")
+            return self._draft(call, subject, engine, most)
+        return Draft(view, plan, tokens, room_cell, space, pasted, left_out)
 
     async def fall_back(
         self,

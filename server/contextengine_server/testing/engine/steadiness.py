@@ -34,8 +34,7 @@ _STATE = SessionState()
 
 def epoch(view: View, plan: Plan, engine: Engine, room: int) -> str:
     """The epoch of a plan, as the service works it out."""
-    said = len(engine.addition(view.summaries))
-    return epoch_of(_STATE, view, plan, engine, "", room, said, "")
+    return epoch_of(_STATE, view, plan, engine, "", room, "")
 
 
 def steps_shown(plan: Plan) -> set[int]:

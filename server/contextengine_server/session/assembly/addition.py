@@ -1,0 +1,49 @@
+"""What is added to the system prompt: what the engine says of the summaries that are shown, and
+that something is neither shown nor summarized, with the tool that finds it
+(docs/semantics.md#what-stays-and-what-goes)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contextengine_server.context.plan import Plan, Summarized
+from contextengine_server.context.view import Summary, View
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.encoding import Encoding
+
+LEFT_OUT = "Earlier messages of this conversation are left out here and not summarized."
+FOUND = "Find them with ctx_search."
+_FINDS = "ctx_search"
+
+
+def addition_of(engine: Engine, summaries: Sequence[Summary], *, left_out: bool) -> str:
+    """What is said where these summaries are shown."""
+    said = engine.addition(summaries)
+    if not left_out:
+        return said
+    found = f"{LEFT_OUT} {FOUND}" if _FINDS in engine.tools.names else LEFT_OUT
+    return f"{said}\n{found}" if said else found
+
+
+def leaves_out(plan: Plan, view: View) -> bool:
+    """True where a step is neither shown nor covered by a summary that is shown."""
+    behind = 0
+    for segment in plan.segments:
+        if isinstance(segment, Summarized):
+            first, last = segment.summary.first_step, segment.summary.last_step
+        else:
+            first, last = segment.first, segment.last
+        if first > behind:
+            return True
+        behind = max(behind, last + 1)
+    return behind < view.steps
+
+
+def kept_for_words(engine: Engine, view: View, encoding: Encoding, room: int) -> int:
+    """The tokens of a room for items that are kept free for saying that something is left out: from
+    the moment on when the room no longer holds all that was ever said, whether something is left
+    out then or summaries make room. So nothing has to go, nor comes back, for the words alone."""
+    if not engine.declared.evicts or view.total <= room:
+        return 0
+    said = encoding.text_tokens(engine.addition(view.summaries))
+    return encoding.text_tokens(addition_of(engine, view.summaries, left_out=True)) - said
