@@ -27,7 +27,7 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.language import language_of, written_in
-from contextengine_server.summarize.request import Summarizer
+from contextengine_server.summarize.request import SourceCall, SourceResult, Summarizer
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
@@ -199,15 +199,38 @@ def source_message(entry: Entry) -> SourceMessage:
     if may_be_marked(entry.traits, entry.body):
         mark_runs(message, entry.sequence)
     texts: list[str] = []
-    texts_of(said(message), texts)
-    name = message.custom_role or message.name
-    for part in message.parts:
-        if part.WhichOneof("kind") == "tool_result" and part.tool_result.name:
-            name = part.tool_result.name
-    role = _ROLES.get(message.role, "custom")
-    return SourceMessage(role, "\n".join(filter(None, texts)), entry.sequence, name, entry.time_ms)
+    calls: list[SourceCall] = []
+    results: list[SourceResult] = []
+    for part in said(message):
+        kind = part.WhichOneof("kind")
+        if kind == "tool_call":
+            arguments = part.tool_call.arguments_json.decode("utf-8", "replace")
+            calls.append(SourceCall(part.tool_call.call_id, part.tool_call.name, arguments))
+        elif kind == "tool_result":
+            answer: list[str] = []
+            texts_of(part.tool_result.parts, answer)
+            result = part.tool_result
+            text = "\n".join(filter(None, answer))
+            results.append(SourceResult(result.call_id, result.name, text, result.is_error))
+        else:
+            texts_of((part,), texts)
+    return SourceMessage(
+        role=_ROLES.get(message.role, "custom"),
+        text="\n".join(filter(None, texts)),
+        sequence=entry.sequence,
+        name=message.custom_role or message.name or (results[-1].name if results else ""),
+        time_ms=entry.time_ms,
+        calls=tuple(calls),
+        results=tuple(results),
+    )
 
 
 def source_summary(child: Summary) -> SourceMessage:
     """A summary of lesser depth as a summarizer reads it."""
-    return SourceMessage("summary", child.text, child.first_sequence, time_ms=child.start_ms)
+    return SourceMessage(
+        "summary",
+        child.text,
+        child.first_sequence,
+        time_ms=child.start_ms,
+        last=child.last_sequence,
+    )

@@ -18,6 +18,28 @@ LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
 
 
+class SourceCall(msgspec.Struct, frozen=True):
+    """A tool call of a message."""
+
+    id: str
+    """Its result names it. Real sessions use an id twice: a result answers the oldest open call."""
+    name: str
+    arguments: str
+    """As the model wrote them: JSON, as a rule."""
+
+
+class SourceResult(msgspec.Struct, frozen=True):
+    """A tool's answer in a message."""
+
+    id: str
+    """The call's."""
+    name: str
+    """The tool's; may be empty, then the call has it."""
+    text: str
+    failed: bool = False
+    """True where the harness says so. A command that exits with an error may not be marked."""
+
+
 class SourceMessage(msgspec.Struct, frozen=True):
     """A message, or a summary, that is to be summarized, as text."""
 
@@ -25,12 +47,24 @@ class SourceMessage(msgspec.Struct, frozen=True):
     """`user`, `assistant`, `tool`, `system`, `developer`, `custom`; or `summary` for a summary of
     lesser depth."""
     text: str
+    """What it says besides its calls and results."""
     sequence: int
     """Its sequence; of a summary, the first that it covers."""
     name: str = ""
-    """The tool's name of a result, the name of a custom role; else empty."""
+    """The speaker's name, the tool's of a result, that of a custom role; else empty."""
     time_ms: int | None = None
     """Milliseconds since 1970 UTC."""
+    calls: tuple[SourceCall, ...] = ()
+    results: tuple[SourceResult, ...] = ()
+    last: int = 0
+    """Of a summary, the last sequence that it covers; of a message 0."""
+
+    @property
+    def whole(self) -> str:
+        """All of it as one text: what it says, its calls, its results."""
+        called = (f"{call.name}\n{call.arguments}" for call in self.calls)
+        answered = (result.text for result in self.results)
+        return "\n".join(filter(None, (self.text, *called, *answered)))
 
 
 class SummaryPolicy(msgspec.Struct, frozen=True):

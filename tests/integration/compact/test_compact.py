@@ -327,16 +327,20 @@ async def test_it_dwells_on_the_focus(shared: House, session: t.SessionRef) -> N
         said[number].parts[
             0
         ].text.text = f"We decided to send the {beast} to /srv/{beast}/{number}."
-    texts_by_focus = {}
-    for focus in ("", "hyena"):
+    texts_by_focus: dict[str, str] = {}
+    wanted = ""
+    for _ in range(2):
+        focus = wanted
         one = ref(f"{session.session_id} {focus}")
         await assign(shared, one, "dag", leafTargetTokens=150)
         await store(shared, one, said)
         await quiet(shared, one)
         done = await compact(shared, one, force=True, focus=focus, budget=budget(50_000))
         texts_by_focus[focus] = done.summary_text
-    assert "hyena" not in texts_by_focus[""]
-    assert "hyena" in texts_by_focus["hyena"]
+        wanted = next(beast for beast in beasts if beast not in done.summary_text)
+    [focus] = texts_by_focus.keys() - {""}
+    assert focus not in texts_by_focus[""]
+    assert focus in texts_by_focus[focus]
 
 
 async def test_a_summary_that_would_not_shrink_the_view(

@@ -323,7 +323,7 @@ async def test_lossless_claw_w1_what_tools_were_asked_reaches_the_summarizer(
     await store(shared, session, work)
     await quiet(shared, session)
     await shared.client.compact(session, force=True, budget=budget(1_500))
-    said = "\n".join(message.text for message in counting.asked[0].messages)
+    said = "\n".join(message.whole for message in counting.asked[0].messages)
     assert "run" in said
     assert '"c0"' in said
 
@@ -369,7 +369,7 @@ async def test_lossless_claw_23_appends_while_it_runs_are_in_their_place(
     await store(shared, session, talk(30, 100))
     gated = Gated(shared)
     running = asyncio.ensure_future(
-        shared.client.compact(session, force=True, budget=budget(3_000))
+        shared.client.compact(session, force=True, budget=budget(4_000))
     )
     await gated.reached.wait()
     written = [reply_with(f"w{n}", 30) for n in range(20)]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_server.summarize import (
     SourceMessage,
@@ -19,6 +20,7 @@ from contextengine_server.summarize import (
     SummaryRequest,
     extract,
 )
+from contextengine_server.summarize.request import SourceCall, SourceResult
 from contextengine_server.tokens import TokenCounter
 
 COUNT = TokenCounter("o200k_base").count_text
@@ -210,7 +212,7 @@ def test_summaries_are_condensed_line_by_line() -> None:
     messages = tuple(SourceMessage("summary", child.replace("{n}", str(n)), n) for n in range(1, 4))
     text = summary(messages, 90, depth=1)
     assert "user: we chose Redis 2 for the cache\n" in text
-    assert "\n - wrote src/cache/redis2.py\n" in text
+    assert "assistant: - wrote src/cache/redis2.py\n" in text
     assert "summary:" not in text
 
 
@@ -301,6 +303,14 @@ def test_any_text_gives_a_summary_within_the_target_or_a_clean_failure(
 
 def real_session(length: int) -> tuple[SourceMessage, ...]:
     """The first messages of the coding session, as text."""
+    return tuple(
+        replace(message, text=message.whole, calls=(), results=())
+        for message in real_messages(length)
+    )
+
+
+def real_messages(length: int) -> list[SourceMessage]:
+    """The first messages of the coding session, with their calls and results."""
     messages: list[SourceMessage] = []
     with (DATA / "coding_session.pi.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
@@ -311,15 +321,21 @@ def real_session(length: int) -> tuple[SourceMessage, ...]:
             content = message["content"]
             if isinstance(content, str):
                 content = [{"type": "text", "text": content}]
-            parts = [
-                part.get("text") or f"{part['name']} {json.dumps(part['arguments'])}"
+            text = "\n".join(part["text"] for part in content if part["type"] == "text")
+            calls = tuple(
+                SourceCall(part["id"], part["name"], json.dumps(part["arguments"]))
                 for part in content
-                if part["type"] in ("text", "toolCall")
-            ]
-            role = "tool" if message["role"] == "toolResult" else message["role"]
+                if part["type"] == "toolCall"
+            )
+            role, name = message["role"], message.get("toolName") or ""
+            results: tuple[SourceResult, ...] = ()
+            if role == "toolResult":
+                role, failed = "tool", bool(message.get("isError"))
+                results = (SourceResult(message["toolCallId"], name, text, failed),)
+                text = ""
             messages.append(
                 SourceMessage(
-                    role, "\n".join(parts), len(messages) + 1, message.get("toolName") or ""
+                    role, text, len(messages) + 1, name, message.get("timestamp"), calls, results
                 )
             )
-    return tuple(messages)
+    return messages

@@ -167,7 +167,7 @@ def unacceptable(
         return "refusal"
     if not quoted and _ERROR.match(text):
         return "error text"
-    if _repeats_focus(text, request):
+    if not quoted and _repeats_focus(text, request):
         return "repeats the focus"
     if tokens >= request.source_tokens:
         return f"not smaller than its source: {tokens} tokens for {request.source_tokens}"
@@ -182,5 +182,5 @@ def _repeats_focus(text: str, request: SummaryRequest) -> bool:
     if len(focus) < _INSTRUCTION_CHARS or focus not in " ".join(text.casefold().split()):
         return False
     return not any(
-        focus in " ".join(message.text.casefold().split()) for message in request.messages
+        focus in " ".join(message.whole.casefold().split()) for message in request.messages
     )

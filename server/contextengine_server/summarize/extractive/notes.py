@@ -1,26 +1,31 @@
-"""Prose as notes: sentences in clauses, without the words that a reader supplies by himself.
+"""Prose as notes: whole sentences, a long one in clauses, without fillers; where room is short,
+without all words that a reader supplies by himself.
 
 A summary quotes; what it saves in words it can spend on facts. Only words of English that carry
-nothing by themselves are left out: never a negation, a condition, a preposition that tells a
-direction or a time, a number, a name, or anything in quotes or backticks. Text in another language
-is only cut into clauses. Pure.
+nothing by themselves are left out: never a negation, a condition, who else than the speaker is
+spoken of, whether something is, may or should be, a preposition that tells a direction or a time, a
+number, a name, or anything in quotes or backticks. Text in another language is only cut. Pure.
 """
 
 from __future__ import annotations
 
 import re
 
-_EMPTY = frozenset(
+_FILLERS = frozenset(
     """
-    a an the this that these those there here it its it's that's there's i i'm i've i'd i'll im me
-    my myself we we're we've we'll us our they're their them he she his her you're your is are was
-    were be been being am have has had having do does did would could should may might shall of as
-    so and at in on very really quite pretty just actually basically definitely especially truly
-    incredibly simply certainly honestly obviously literally totally absolutely also too even still
-    already which who whom than then about
-    """.split()  # noqa: SIM905 (a list of ninety quoted words reads worse)
+    a an the very really quite pretty just actually basically definitely especially truly incredibly
+    simply certainly honestly obviously literally totally absolutely also too even still already
+    """.split()  # noqa: SIM905 (a list of so many quoted words reads worse)
 )
-"""Function words and fillers."""
+"""Without them a sentence is still one."""
+_EMPTY = _FILLERS | frozenset(
+    """
+    this that these those there here it its it's that's there's i i'm i've i'd i'll im me my myself
+    we we're we've we'll us our is are was were am be been being have has had having do does did of
+    as so and at in on which who whom than then about
+    """.split()  # noqa: SIM905
+)
+"""What a telegram leaves out as well."""
 
 _ENGLISH = frozenset(
     """
@@ -46,8 +51,10 @@ _INFINITIVE = re.compile(
 """A `to` that only leads in the verb behind it; any other may tell a direction."""
 _WHOLE = re.compile(r"\b(if|unless|except|neither|either)\b|如果|除非|否则", re.IGNORECASE)
 """Half of such a sentence would say something else."""
-_LEAST = 2
-"""Words of a clause that say something, at least."""
+_LEAST = 3
+"""Words of a clause that say something, at least: fewer are a fragment."""
+WHOLE_CHARS = 80
+"""A sentence of no more characters is never cut."""
 
 
 def english(text: str) -> bool:
@@ -57,35 +64,39 @@ def english(text: str) -> bool:
 
 
 def clauses(sentence: str) -> list[str]:
-    """A sentence cut where clauses meet, each with enough words to say something."""
-    if _WHOLE.search(sentence):
+    """A sentence whole; one that is very long cut where clauses meet, each with enough words to say
+    something by itself."""
+    if len(sentence) <= WHOLE_CHARS or _WHOLE.search(sentence):
         return [sentence]
     found: list[str] = []
     short = False
     for clause in filter(None, map(str.strip, _CLAUSE.split(sentence))):
-        few = (
-            sum(_plain(word) not in _EMPTY for word in clause.split()) < _LEAST and clause.isascii()
-        )
+        words = sum(_plain(word) not in _EMPTY for word in clause.split())
+        few = words < _LEAST and clause.isascii()
         if found and (short or few):
             found[-1] += " " + clause
+            # Two that are too short may be enough together.
+            short = few and short and len(found[-1].split()) < 2 * _LEAST
         else:
             found.append(clause)
-        short = few
+            short = few
     return found
 
 
-def note(text: str) -> str:
-    """An English text without the words that carry nothing."""
+def note(text: str, *, terse: bool = False) -> str:
+    """An English text without the words that carry nothing; `terse`, like a telegram, where there
+    is little room for much."""
+    empty = _EMPTY if terse else _FILLERS
     said: list[str] = []
     end = 0
     for kept in _KEPT.finditer(text):
-        said += [_thinned(text[end : kept.start()]), kept[0]]
+        said += [_thinned(text[end : kept.start()], empty), kept[0]]
         end = kept.end()
-    thin = "".join([*said, _thinned(text[end:])])
-    return thin.strip() or text
+    thin = "".join([*said, _thinned(text[end:], empty)]).strip()
+    return thin if len(thin.split()) >= _LEAST else text
 
 
-def _thinned(text: str) -> str:
+def _thinned(text: str, empty: frozenset[str]) -> str:
     pieces = re.split(r"(\s+)", _INFINITIVE.sub(r"\1 ", text))
     words = pieces[::2]
     out: list[str] = []
@@ -93,21 +104,25 @@ def _thinned(text: str) -> str:
         before, after = words[at - 1 : at], words[at + 1 : at + 2]
         named = bool(word.islower() and before and after and before[0][-1:].isalnum())
         named = named and before[0].istitle() and after[0].istitle()
-        if _empty(word, at == 0) and not named:
+        if _empty(word, at == 0, empty) and not named:
             continue
         out += [word, pieces[2 * at + 1] if at < len(words) - 1 else ""]
     return "".join(out)
 
 
-def _empty(word: str, first: bool) -> bool:
-    """True where a word carries nothing. In the middle of a text a capital makes a name: May,
-    US."""
+def _empty(word: str, first: bool, empty: frozenset[str]) -> bool:
+    """True where a word carries nothing. In the middle of a text a capital makes a name: May, US;
+    what a sentence ends with is what it says something of: "saved me."."""
     plain = _plain(word)
-    return plain in _EMPTY and (
-        plain.startswith("i'")
-        or plain == "i"
-        or word.islower()
-        or (first and not word[:2].isupper())
+    return (
+        plain in empty
+        and word[-1:] not in ".!?"
+        and (
+            plain.startswith("i'")
+            or plain == "i"
+            or word.islower()
+            or (first and not word[:2].isupper())
+        )
     )
 
 

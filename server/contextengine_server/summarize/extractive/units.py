@@ -1,4 +1,4 @@
-"""Messages cut into units, the pieces that an extractive summary chooses from, and what each holds
+"""Passages cut into units, the pieces that an extractive summary chooses from, and what each holds
 that matters.
 
 Pure and deterministic: no set is ever walked, so the hash seed of a process changes nothing.
@@ -7,29 +7,24 @@ Pure and deterministic: no set is ever walked, so the hash seed of a process cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from contextengine_server.summarize.extractive.notes import clauses, english, note
-from contextengine_server.summarize.request import SourceMessage
+from contextengine_server.summarize.extractive.passages import SourcePassage
 
-MAX_MESSAGE_CHARS = 64 * 1024
-"""Of a longer message the head and the tail are read. It keeps the time of a summary in proportion
-to its messages."""
-
-_TAIL_CHARS = 16 * 1024
 _LONG = 280
 _PIECE = 200
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A sentence or a line of a message."""
+    """A sentence or a line of a passage."""
 
-    message: int
-    """Index of its message in the request."""
+    passage: int
+    """Index of its passage."""
     position: int
-    """Its place in the message; neighbours differ by one."""
+    """Its place in the passage; neighbours differ by one."""
     text: str
     line: bool
     """True for a line of code or output, or of a list; False for a sentence of prose."""
@@ -38,7 +33,7 @@ class Unit(msgspec.Struct, frozen=True):
     own: float
     """What it is worth whatever it holds: a request, a question, a decision, an error."""
     crowd: float
-    """How much each unit shown of its message lowers the worth of its others."""
+    """How much each unit shown of its passage lowers the worth of its others."""
     holds: tuple[tuple[str, float], ...]
     """What it holds that is worth having once, with its worth: names, numbers, paths, words."""
 
@@ -64,16 +59,12 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(^|[;:.] |, (?=please|then|now))(and |also |then |now |next |ok(ay)? |so |but |first "
-    r"|finally |actually |please )*"
-    r"(please|check|fix|add|make|change"
-    r"|implement|write|read|run|find|show|tell|explain|remove|delete|update|create|use|try|test|move|rename|look|give|list|stop"
-    r"|send|book|cancel|keep|put|set|build|investigate|commit|continue|open|close|search|compare|summari[sz]e)\b"
-    r"|\b(can|could|would|will) you\b|(^|[,;:.] |\b(and|but|so) )i( (need|want|would like)|['’]d "
-    r"like)\b|\bwe (need|should|have) to\b"
-    r"|请|帮我|帮忙|麻烦|我想|我要|给我",
+    r"\bplease\b|\b(can|could|would|will) you\b|(^|[,;:.] |\b(and|but|so) )(i|we)( (need|want"
+    r"|would like|have to|should)|['’]d like)\b|\blet['’]?s\b|\bmake sure\b"
+    r"|请|帮我|帮忙|麻烦|我想|我要|给我|ください|お願い|해\s?주세요",
     re.IGNORECASE,
 )
+"""Acts of asking. An imperative alone is none: "Keep it up!" asks for nothing."""
 _ERROR = re.compile(
     r"\b\w*(error|exception)\b|\b(fail(ed|ure|s|ing)?|traceback|panic(ked)?|fatal|denied|refused"
     r"|not found|timed? ?out|invalid"
@@ -96,11 +87,33 @@ _COMMAND = re.compile(
 _PLEASANTRY = re.compile(
     r"\W*((ok(ay)?|sure|thanks?|thank you|great|got it|you['’]re welcome|hello|hi|hey|perfect"
     r"|awesome|alright|of course|certainly"
-    r"|absolutely|no problem|sounds good|glad|happy to)\b[^.!?。]{0,60}"
+    r"|absolutely|no problem|(that )?sounds (good|great|fun|lovely|amazing)"
+    r"|(that )?makes (a lot of )?sense|glad|happy to)\b[^.!?。]{0,60}"
     r"|(好的|谢谢|你好|嗯|是的|不客气|没问题|当然)[^。！？]{0,12})[.!?。！]*\s*",
     re.IGNORECASE,
 )
 
+_NARRATION = re.compile(
+    r"\W*(?:(?:now|ok(?:ay)?|good|great|perfect|wait|hmm|and|so|first|next|then)\b[,.!:]? ?){0,3}"
+    r"(?:let me|let['’]?s|i['’]?ll|i will|i need to|i should|i can see|looking at|checking)\b"
+    r"[^\n]{0,200}|[^\n]{0,200}[:：]",
+    re.IGNORECASE,
+)
+"""What an agent says that it is about to do: what it did says more."""
+
+_NOISE = re.compile(
+    r"\W*((checked|changed|successfully|done|wrote|written|updated|applied|replaced|compiled|built"
+    r"|found 0|formatted|finished|up to date|already up|no fixes|added \d|audited|ok\b|pass(ed)?\b"
+    r"|duration|start at|exit code:? 0|process exited with code 0)[^\n]{0,160}|true|null)\W*",
+    re.IGNORECASE,
+)
+"""A line that says of itself only that something went well."""
+
+_ASKED = 0.7
+"""What a request is worth by itself: to an agent it says what all the rest is for. Between people
+it is one remark among others."""
+_CHEER = 0.1
+"""What courtesies count, and exclamations without a name or a number."""
 _OUTPUT = 0.4
 """What code and the output of tools count beside what an assistant says."""
 
@@ -120,9 +133,10 @@ _WORTH = {
     "acronym": 0.7,
     "han": 0.12,
 }
-_WORD, _SAID_WORD = 0.1, 0.15
-"""What any other word is worth, and in a user's message, where facts of a life are told in plain
-words."""
+_WORD = 0.3
+"""What any other word is worth: facts of a life are told in plain words."""
+_OUTPUT_WORD = 0.1
+"""The same in code and the output of tools, where words are many."""
 _HOLDS = re.compile(
     r"""
     (?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s<>"'`)\]}，。]+)
@@ -166,21 +180,34 @@ _COMMON = frozenset(
 """Words of English that are in any talk, whatever it is about."""
 
 
-def units_of(messages: Sequence[SourceMessage]) -> list[Unit]:
-    """All units of the messages, in order; of a text that repeats, the first."""
+def units_of(
+    passages: Sequence[SourcePassage], shown: Collection[int], *, talk: bool
+) -> list[Unit]:
+    """All units of the passages, in order; of a text that repeats, the first. `shown`: the indexes
+    of passages that are shown whole already; in a `talk` everybody who speaks weighs
+    the same, and is quoted in as few words as can be: all of it matters."""
     units: list[Unit] = []
     seen: set[str] = set()
-    users = [index for index, message in enumerate(messages) if message.role == "user"]
-    for index, message in enumerate(messages):
+    said = {passages[index].text.strip().casefold() for index in shown}
+    users = [index for index, passage in enumerate(passages) if passage.role == "user"]
+    for index, passage in enumerate(passages):
+        if index in shown or (said and passage.text.strip().casefold() in said):
+            continue
         edge = bool(users) and index in (users[0], users[-1])
-        for position, piece in enumerate(_pieces(message)):
+        for position, piece in enumerate(_pieces(passage, talk)):
             folded = piece.text.casefold()
             if folded in seen or not re.search(r"\w", piece.text):
                 continue
             seen.add(folded)
-            weight, own = _matters(message.role, piece, position == 0, edge)
-            crowd = 0.25 if message.role == "tool" else 0.0
-            facts = holds(piece.said, _SAID_WORD if message.role == "user" else _WORD)
+            output = passage.kind == "output"
+            if output and not passage.failed and _NOISE.fullmatch(piece.said):
+                continue
+            facts = holds(piece.said, _OUTPUT_WORD if output else _WORD)
+            if piece.said.endswith(("!", "！")) and all(worth <= _WORD for _, worth in facts):
+                weight, own = _CHEER, 0.0
+            else:
+                weight, own = _matters(passage, piece, position == 0, edge, talk)
+            crowd = 0.25 if output else 0.0
             units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, facts))
     return units
 
@@ -213,14 +240,20 @@ class _Piece(msgspec.Struct, frozen=True):
     """True where it asks for something."""
 
 
-def _matters(role: str, piece: _Piece, first: bool, edge: bool) -> tuple[float, float]:
+def _matters(
+    passage: SourcePassage, piece: _Piece, first: bool, edge: bool, talk: bool
+) -> tuple[float, float]:
     """The weight and the own worth of a unit."""
-    text = piece.said
+    text, role = piece.said, passage.role
     if _PLEASANTRY.fullmatch(text):
-        return 0.1, 0.0
+        return _CHEER, 0.0
+    output = passage.kind == "output"
+    if role == "assistant" and not talk and _NARRATION.fullmatch(text):
+        return 0.2, 0.0
     code = role != "user" and len(_CODE.findall(text)) > len(text) * 0.06
-    said = role == "user" or not (code or role == "tool")
-    weight = _OUTPUT if code else {"user": 2.5, "summary": 1.2, "tool": _OUTPUT}.get(role, 1.0)
+    said = not (code or output) or role == "user"
+    person = role == "user" or (talk and said)
+    weight = 2.5 if person else _OUTPUT if code or output else 1.2 if role == "summary" else 1.0
     signs, own = 1.0, 0.0
     if _ERROR.search(text):
         signs, own = signs + 0.6, own + 0.8
@@ -235,38 +268,35 @@ def _matters(role: str, piece: _Piece, first: bool, edge: bool) -> tuple[float, 
     # The first words say what the rest is about: a user's request, a command, the head of an
     # output.
     begin = (1.0 if edge else 0.5) if first else 0.0
-    if role == "user":
+    if person:
         # Every sentence of a user's tells a fact or asks for something: how it is put makes it no
         # more of a fact.
-        return weight * (1.0 + begin / 2), 0.4 * own + (0.7 if piece.asked else 0.0)
+        return weight * (1.0 + begin / 2), 0.4 * own + (_ASKED if piece.asked and not talk else 0.0)
     return weight * (signs + begin), own
 
 
-def _pieces(message: SourceMessage) -> Iterator[_Piece]:
-    """A message in pieces: lines as they are, prose in clauses, as notes. What a user asks for
+def _pieces(passage: SourcePassage, terse: bool) -> Iterator[_Piece]:
+    """A passage in pieces: lines as they are, prose in sentences, as notes. What a user asks for
     stays as it was asked."""
-    text = message.text
-    if len(text) > MAX_MESSAGE_CHARS:
-        text = text[: MAX_MESSAGE_CHARS - _TAIL_CHARS] + "\n…\n" + text[-_TAIL_CHARS:]
     fenced = False
+    user, text = passage.role == "user", passage.text
     plain = english(text)
     for row in text.splitlines():
         if _FENCE.match(row):
             fenced = not fenced
             continue
-        if fenced or message.role in ("tool", "summary") or _LIST.match(row):
-            # In a summary, indentation says what belongs to the line above it.
-            indent = " " if message.role == "summary" and row.startswith(" ") else ""
-            asked = message.role == "user" and bool(_REQUEST.search(row))
-            for piece in _short(row.strip()):
-                yield _Piece(piece, indent + piece, True, asked)
+        if fenced or passage.kind != "said" or _LIST.match(row):
+            asked = user and bool(_REQUEST.search(row))
+            for piece in _short(" ".join(row.split()) if passage.kind == "output" else row.strip()):
+                yield _Piece(piece, piece, True, asked)
             continue
         for sentence in _SENTENCE.split(row):
             asked = bool(_REQUEST.search(sentence))
-            whole = message.role == "user" and (asked or bool(_OPEN.search(sentence)))
+            whole = user and (asked or bool(_OPEN.search(sentence)))
             for clause in [sentence] if whole else clauses(sentence):
                 for piece in _short(clause.strip()):
-                    yield _Piece(piece, note(piece) if plain and not whole else piece, False, asked)
+                    thin = note(piece, terse=terse) if plain and not whole else piece
+                    yield _Piece(piece, thin, False, asked)
 
 
 def _short(text: str) -> Iterator[str]:

@@ -155,7 +155,13 @@ def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> Su
         focus=redact(request.focus).strip(),
         previous_summary=redact(request.previous_summary).strip(),
         messages=tuple(
-            replace(message, text=redact(message.text), name=redact(message.name))
+            replace(
+                message,
+                text=redact(message.whole),
+                name=redact(message.name),
+                calls=(),
+                results=(),
+            )
             for message in request.messages
         ),
     )
