@@ -22,6 +22,7 @@ from contextengine_server.commands.sessions.prune import Prune, Pruner, Retentio
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
+from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
@@ -147,7 +148,7 @@ async def running(
                 counter,
                 registry,
                 Policies(settings.summarizer),
-                _chain(settings, models, pool, counter),
+                _chain(settings, models, pool, counter, store),
                 models.capacity,
                 harnesses.count,
                 metrics,
@@ -338,12 +339,13 @@ def _models(
 
 
 def _chain(
-    settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter
+    settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter, store: Store
 ) -> SummarizerChain:
     """The models; then extraction, where it is wanted; then the note that counts."""
     chain: list[Summarizer] = [models]
     if "extractive" in settings.summarizer.order:
-        chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding))
+        originals = OriginalMessages(store)
+        chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding, originals))
     return SummarizerChain(chain, counter.count_text)
 
 

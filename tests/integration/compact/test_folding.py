@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from contextengine import types as t
+from contextengine.messages import user
 from tests.integration.assemble.asking import (
     ask,
     assign,
@@ -16,6 +17,7 @@ from tests.integration.assemble.asking import (
     ids_of,
     judged,
     quiet,
+    reply_with,
     say,
     settled,
     store,
@@ -218,3 +220,29 @@ async def test_what_a_session_inherits_is_folded_with_its_own(
     back = await ask(shared, child, budget=budget(50_000))
     assert hashes(back)[: len(inherited)] == inherited
     assert ids_of(back.items)[-24:] == ids_of(talk(12, 100, "n"))
+
+
+async def test_what_users_said_survives_every_fold(shared: House, session: t.SessionRef) -> None:
+    """A fold is made from the messages, not from what was left of them in the summaries below."""
+    sizes = {"leafTargetTokens": 500, "condensedTargetTokens": 1_200}
+    await assign(shared, session, "dag", **(SMALL | sizes))
+    said = [f"Keep marmot{turn} away from the fence." for turn in range(40)]
+    messages = []
+    for turn, text in enumerate(said):
+        messages.append(user(text, id=f"u{turn}"))
+        messages += [reply_with(f"a{turn}-{part}", 100) for part in range(3)]
+    await store(shared, session, messages)
+    await quiet(shared, session)
+    done = await shared.client.compact(session, force=True, budget=budget(2_000))
+    deepest = max(done.summaries, key=lambda s: s.depth)
+    assert deepest.depth >= 2
+    exported = {s.info.id: s.text for s in (await shared.export(session)).summaries}
+    covered = [
+        text
+        for at, text in enumerate(said)
+        if deepest.first_sequence <= 4 * at + 1 <= deepest.last_sequence
+    ]
+    rows = exported[deepest.id].split("\n")
+    kept = [row.partition(" user: ")[2] for row in rows if " user: " in row]
+    assert len(covered) > 12
+    assert kept == covered
