@@ -46,7 +46,6 @@ func withIDs(request any) any {
 		return copied
 	case *pb.BootstrapRequest:
 		copied := shallow(request)
-		copied.History = WithIDs(request.History...)
 		setID(&copied.RequestId)
 		return copied
 	case *pb.AfterTurnRequest:

@@ -187,6 +187,15 @@ def test_new_messages_get_ids_and_others_none(
     assert changed.change_id
 
 
+def test_a_history_that_comes_again_is_stored_once(driver: Driver, session: Json) -> None:
+    request = t.BootstrapRequest(
+        session=t.SessionRef(**session), history=[said("one"), said("two")]
+    )
+    for _ in range(3):
+        driver.call("ContextEngine.Bootstrap", request, t.BootstrapResponse)
+    assert len(driver.export(session)) == 2
+
+
 def test_a_delta_that_does_not_fit_is_an_error_once(
     alone: Driver, scripted: Server, session: Json
 ) -> None:

@@ -12,7 +12,6 @@ from .ids import new_id
 from .types import (
     AfterTurnRequest,
     AssembleRequest,
-    BootstrapRequest,
     ImportRequest,
     IngestBatchRequest,
     IngestRequest,
@@ -79,8 +78,6 @@ def _new_messages(request: ProtoMessage) -> Iterable[Message]:
             return request.messages
         case AssembleRequest():
             return request.ingest
-        case BootstrapRequest():
-            return request.history
         case AfterTurnRequest():
             return request.messages[max(request.pre_prompt_message_count, 0) :]
     return []

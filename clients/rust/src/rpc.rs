@@ -86,7 +86,6 @@ rpcs! {
     unary {
     BOOTSTRAP: "ContextEngine" "Bootstrap" LONG true BootstrapRequest BootstrapResponse {
         fn set_ids(&mut self) {
-            fill_messages(&mut self.history);
             fill(&mut self.request_id);
         }
     }

@@ -59,7 +59,6 @@ export function ready<Desc extends DescMessage>(schema: Desc, given: MessageShap
       if ((request["live"] as { storeNew?: boolean } | undefined)?.storeNew) id("requestId");
       break;
     case BootstrapRequestSchema.typeName:
-      messages("history");
       id("requestId");
       break;
     case AfterTurnRequestSchema.typeName:

@@ -43,7 +43,6 @@ def test_ids_are_version_7_and_rise() -> None:
     [
         (IngestBatchRequest, "messages"),
         (AssembleRequest, "ingest"),
-        (BootstrapRequest, "history"),
         (AfterTurnRequest, "messages"),
     ],
 )
@@ -67,6 +66,12 @@ def test_after_a_turn_only_what_is_new_gets_ids() -> None:
     messages = [nameless("old"), nameless("old too"), nameless("new")]
     request = build(AfterTurnRequest, {"messages": messages, "pre_prompt_message_count": 2})
     assert [bool(message.id) for message in request.messages] == [False, False, True]
+
+
+def test_a_history_keeps_its_ids_so_that_it_is_known_again() -> None:
+    request = build(BootstrapRequest, {"history": [nameless("a")]})
+    assert not request.history[0].id
+    assert request.request_id
 
 
 def test_a_live_list_keeps_its_ids_and_gets_a_request_id_where_it_is_stored() -> None:

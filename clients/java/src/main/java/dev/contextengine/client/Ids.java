@@ -70,11 +70,7 @@ public final class Ids {
             return request.getLive().getStoreNew() ? copy.setRequestId(orNew(request.getRequestId())).build() : copy.build();
         }
         if (given instanceof BootstrapRequest request) {
-            return request.toBuilder()
-                    .clearHistory()
-                    .addAllHistory(withIds(request.getHistoryList()))
-                    .setRequestId(orNew(request.getRequestId()))
-                    .build();
+            return request.toBuilder().setRequestId(orNew(request.getRequestId())).build();
         }
         if (given instanceof AfterTurnRequest request) {
             int old = known(request);
