@@ -9,7 +9,8 @@ from contextengine_server.context.budget import cell
 from contextengine_server.engines.contract import CompactionGoal
 from contextengine_server.engines.dag import DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
-from contextengine_server.engines.dag.sizes import CLAUSE, leaf_size
+from contextengine_server.engines.dag.sizes import CLAUSE, WORDS, leaf_size
+from contextengine_server.session.assembly.addition import FOUND, LEFT_OUT
 from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
 from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 
@@ -71,3 +72,17 @@ def test_what_fits_the_budget_is_not_spread() -> None:
     view = history(30).view
     assert view.total < 5_000
     assert leaf_size(view, goal(5_000), DagOptions(fresh_tail_turns=1)).source == 20_000
+
+
+def test_leaves_leave_room_for_saying_what_is_left_out() -> None:
+    """A summary that takes it all would not be shown at all once the words are needed."""
+    view, available = history(100).view, 2_000
+    options = DagOptions(fresh_tail_turns=1, context_threshold=0.95, leaf_target_tokens=5_000)
+    kept = view.span(view.tail_from(1), view.steps - 1)
+    made = leaf_size(view, goal(available), options).target
+    assert made == cell(available - CLAUSE) - WORDS - kept
+
+
+def test_the_words_cost_no_more_than_is_kept_for_them() -> None:
+    for name in ("o200k_base", "cl100k_base"):
+        assert TokenCounter(name).count_text(f"\n{LEFT_OUT} {FOUND}") + 3 <= WORDS

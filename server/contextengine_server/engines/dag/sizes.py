@@ -21,6 +21,10 @@ CLAUSE = 39
 """What the uncertainty clause costs at most, in any encoding shipped. It is paid from the budget
 once a summary is shown."""
 
+WORDS = 24
+"""What it costs at most to say that something is left out: kept free once a session is larger than
+its budget, as one is whose leaves must fit."""
+
 
 class LeafSize(msgspec.Struct, frozen=True):
     """Tokens of a leaf in the view."""
@@ -63,7 +67,7 @@ def _free(goal: CompactionGoal, options: DagOptions, kept: int) -> int | None:
     """What is left for all summaries beside `kept` tokens: up to the threshold, so that the next
     compaction is not due at once, or else up to the budget. None: nothing worth a summary; what is
     made now is shown when there is more room."""
-    room = cell(max(0, goal.available - CLAUSE))
+    room = cell(max(0, goal.available - CLAUSE)) - WORDS
     for most in (min(room, int(options.context_threshold * goal.available)), room):
         if most - kept >= _least(goal):
             return most - kept
