@@ -19,6 +19,7 @@ from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
 
 from .archive import Archive
+from .dates import Date, dated, dates_in
 from .lineage import Lineage, SummaryAt, lineage_of
 from .neighbours import Ranked, asks, lent
 from .pages import digest_of, numbers_in, token_of
@@ -114,7 +115,7 @@ async def search(archive: Archive, head: SessionHead, query: Query) -> Page:
         if pattern is not None:
             messages = await _scan(archive, spans, pattern, query.limit, place)
         else:
-            messages = await _rank(archive, spans, terms, query.limit, place)
+            messages = await _rank(archive, spans, terms, dates_in(query.text), query.limit, place)
     if query.summaries and not query.roles:
         chosen = [one for one in await lineage.summaries(archive.store) if _covers(one.row, query)]
         if pattern is not None:
@@ -191,7 +192,12 @@ async def _lanes(
 
 
 async def _rank(
-    archive: Archive, spans: Sequence[SearchSpan], terms: Sequence[Term], limit: int, place: _Place
+    archive: Archive,
+    spans: Sequence[SearchSpan],
+    terms: Sequence[Term],
+    dates: Sequence[Date],
+    limit: int,
+    place: _Place,
 ) -> _Finds:
     lanes = await _lanes(archive, spans, terms, sum(span.last - span.first + 1 for span in spans))
     wanted = ((place.messages + limit) // _BLOCK + 1) * _BLOCK
@@ -202,7 +208,7 @@ async def _rank(
     for start in range(0, len(matches), _BLOCK):
         scored = await asyncio.to_thread(ranked, matches[start : start + _BLOCK], lanes)
         total += len(scored)
-        block = lent(scored, spans, seen, question)
+        block = lent(dated(scored, dates), spans, seen, question)
         seen.update(one.place for one in block)
         order += block
     found: list[_Found] = []
