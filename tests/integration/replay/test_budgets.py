@@ -47,6 +47,10 @@ async def test_no_law_is_broken_at_any_budget(engine: str, tmp_path: Path) -> No
                 assert reply.outcome in (FITS, OVER)
 
 
+SMALLEST_SUMMARY = 200
+"""What the note that counts costs at most, with its header."""
+
+
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
 async def test_what_exceeds_its_budget_fits_after_a_compaction(engine: str, tmp_path: Path) -> None:
     shares = BUDGETS if EVERYTHING else BUDGETS[1::7]
@@ -68,7 +72,9 @@ async def test_what_exceeds_its_budget_fits_after_a_compaction(engine: str, tmp_
                 )
                 after = await assemble(house, name, budget)
                 assert Judge.of(await house.export(ref(name))).verdict(after) == [], (name, share)
-                if judge.stays() <= budget:
+                # legacy shows its summary or says OVER_BUDGET: it never leaves one out.
+                least = SMALLEST_SUMMARY if engine == "legacy" else 0
+                if judge.stays() + least <= budget:
                     assert after.outcome == FITS, (name, share, judge.stays(), budget)
                     fitted += 1
     assert (
