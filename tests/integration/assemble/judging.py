@@ -12,7 +12,7 @@ from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
 from contextengine_server.testing.oracle.pairs import Leaf, Shown, ViewRow, WholeList, listing
 from contextengine_server.testing.oracle.summaries import Covering
-from contextengine_server.tokens import TokenCounter
+from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.slots import WireShaper
 from tests.integration.harness import Exported
 
@@ -166,5 +166,5 @@ def planned_of(reply: t.AssembleResponse) -> int:
     return int(
         reply.budget.cell
         - reply.budget.prompt / reply.budget.model_factor
-        - COUNTER.count_text(words)
+        - (COUNTER.count_text(words) + MESSAGE_TOKENS if words else 0)
     )
