@@ -19,14 +19,14 @@ from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.store.search import MAX_PLACE, DocumentKind, Lane, Match, SearchSpan
 
 from .archive import Archive
-from .dates import Date, dated, dates_in
 from .lineage import Lineage, SummaryAt, lineage_of
-from .neighbours import Ranked, asks, lent
 from .pages import digest_of, numbers_in, token_of
 from .patterns import Pattern, compile_pattern
 from .query import Hit, Page, Query
-from .rank import Sought, ranked, sought
 from .scan import scanned
+from .score.dates import Date, dated, dates_in
+from .score.neighbours import Ranked, asks, lent
+from .score.rank import Sought, ranked, sought
 from .snippets import densest, shown
 from .terms import Term, terms_of
 from .texts import cuts

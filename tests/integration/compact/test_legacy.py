@@ -84,6 +84,7 @@ async def test_switching_engines_keeps_the_history(
     await quiet(shared, session)
     for number, engine in enumerate(order):
         await assign(shared, session, engine)
+        shared.forget()  # a turn goes on with the engine that it began with
         await store(shared, session, messages[number * 60 : (number + 1) * 60])
         await shared.client.compact(session, force=True, budget=budget(8_000))
         for size in (500, 8_000, 200_000):

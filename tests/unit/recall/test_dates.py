@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall.dates import DATED, Date, dated, dates_in
+from contextengine_server.recall.score.dates import DATED, Date, dated, dates_in
 from contextengine_server.store.search import DocumentKind, Match, SearchSpan
 
 SPAN = SearchSpan(Scope("t", "a", "s"), DocumentKind.MESSAGE, 1, 60, 1)

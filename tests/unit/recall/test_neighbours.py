@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall.neighbours import BESIDE, NEAR, NEARBY, Ranked, lent
+from contextengine_server.recall.score.neighbours import BESIDE, NEAR, NEARBY, Ranked, lent
 from contextengine_server.store.search import DocumentKind, Match, SearchSpan
 
 SPAN = SearchSpan(Scope("t", "a", "s"), DocumentKind.MESSAGE, 3, 60, 1)

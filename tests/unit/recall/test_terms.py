@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.recall.neighbours import asks
+from contextengine_server.recall.score.neighbours import asks
 from contextengine_server.recall.terms import terms_of
 
 

@@ -108,6 +108,13 @@ def developer_fits(task: Task, total: int) -> None:
             f" least {taken * CHARS_PER_TOKEN}",
             limit=True,
         )
+    if not task.base.strip():
+        raise ProjectionImpossible(
+            "budget",
+            f"the words that the engine adds take {taken} characters, of {total} at most {limit}"
+            f" may: give a budget for {taken * CHARS_PER_TOKEN} characters",
+            limit=True,
+        )
     raise ProjectionImpossible(
         "options.base_instructions",
         f"the developer instructions take {taken} characters, of {total} at most {limit} may:"

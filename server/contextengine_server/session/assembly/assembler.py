@@ -7,6 +7,7 @@ Nothing here waits for a summarizer, and nothing is written but `ingest`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -299,7 +300,12 @@ class Assembler(msgspec.Struct, frozen=True):
             matched = {} if alignment is None else dict(alignment.matched)
             matched |= {item.index: item.sequence for item in stored if item.sequence}
             matched = {index: known for index, known in matched.items() if known in there}
-            return passed_through(session, live, matched, session.encoding.shaper)
+            shaper = session.encoding.shaper
+            with suppress(NeedsHistory):
+                return passed_through(session, live, matched, shaper)
+            # A late result for a call before which the list has what is not stored: it is shown as
+            # it came, whatever is stored of it.
+            return listed(session.scope, session, live, {}, shaper)
         if storing:
             return session.view, NO_MARK
         if alignment is None:

@@ -125,7 +125,11 @@ class Planner(msgspec.Struct, frozen=True):
                 shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
                 addition = addition_of(engine, shown, left_out=draft.left_out)
             addition_tokens = text_tokens(addition) if addition else 0
-            room = budget.reference - addition_tokens - call.prompt_tokens
+            room = available = budget.reference - addition_tokens - call.prompt_tokens
+            if draft.left_out:
+                # A compaction is asked for the room that there is once nothing is left out.
+                said = engine.addition(shown)
+                available += addition_tokens - (text_tokens(said) if said else 0)
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
                 span.set("contextengine.plan.tokens", tokens)
@@ -158,7 +162,7 @@ class Planner(msgspec.Struct, frozen=True):
             factor, outside = budget.factor, call.budget.outside
             told = messages_in(call.measured, outside, session.state.model, factor)
             told -= addition_tokens + call.prompt_tokens
-            more = uncounted(told, view, engine, max(1, room))
+            more = uncounted(told, view, engine, max(1, available))
             measured = with_uncounted(view, more)
         made = Assembly(
             view=view,
@@ -181,9 +185,9 @@ class Planner(msgspec.Struct, frozen=True):
             outcome=outcome,
             outcome_reason=reason,
             stored=subject.stored,
-            due=not subject.reason and engine.due(view, max(1, room), measured),
+            due=not subject.reason and engine.due(view, max(1, available), measured),
             uncounted=more,
-            available=max(1, room),
+            available=max(1, available),
             method=session.encoding.counter.method,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
         )

@@ -23,7 +23,12 @@ from contextengine_server.session.assembly.assembly import (
     Prompt,
 )
 from contextengine_server.session.assembly.budget import BudgetSpec
-from contextengine_server.testing.engine.random_sessions import events, leading, messages_of
+from contextengine_server.testing.engine.random_sessions import (
+    RandomEvent,
+    events,
+    leading,
+    messages_of,
+)
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Rows, Server, incoming
 
@@ -135,6 +140,22 @@ async def test_a_prompt_above_the_budget_of_an_empty_session_is_over_budget(
     # An address without an agent as well: nothing is stored there, and nothing sent.
     call = AssembleCall(TENANT, S1, prompt=long, budget=BudgetSpec(message_tokens=10))
     assert (await server.core.assembler.assemble(call, None)).outcome == OVER_BUDGET
+
+
+@pytest.mark.parametrize("name", sorted(REGISTERED))
+async def test_a_late_result_behind_an_edited_message_fails_no_engine(
+    serve: Serve, name: str
+) -> None:
+    """The list has an older message in another wording, so of what it has only a part is stored."""
+    server = await serve(**{"engine.default": name})
+    kinds = (("instructions", 1), ("instructions", 0), ("reasoned calls", 2), ("user", 0))
+    events_of = [RandomEvent(kind, choice, 1, pinned=False) for kind, choice in kinds]
+    stored = [row.message for row in messages_of(events_of)]
+    late = [row.message for row in messages_of([RandomEvent("result", 0, 1, pinned=False)])]
+    await server.context.ingest.run(TENANT, S1, incoming(*padded(stored)), None)
+    brought = incoming(*padded([*stored, *late]))
+    answer = await server.assemble(100_000, live=brought)
+    assert answer.outcome == FITS
 
 
 async def test_the_engine_that_stands_in_does_not_fail_either(serve: Serve) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from contextengine_server.store.search import MAX_LANES, Lane, Match
 
-from .terms import Term
+from ..terms import Term
 
 _K1, _B = 1.2, 0.75
 """How soon repetition stops to count, and how much length counts against a text: the usual values

@@ -14,7 +14,7 @@ import msgspec
 
 from contextengine_server.store.search import Match, SearchSpan
 
-from .terms import Term
+from ..terms import Term
 
 BESIDE = 0.5
 """What the message before lends, and the one behind, of its own score."""

@@ -1,0 +1,1 @@
+"""How well what was found matches: its words, what its neighbours lend it, and the dates named."""
