@@ -22,7 +22,7 @@ from .provider import GOOD, answer, provider
 FOCUS = "dwell on what was decided about the billing tables"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ONE_STEP = {"engine.dag.freshTailTurns": 1}
+ONE_STEP = {"engine.dag.freshTailTurns": 1, "summarizer.remake": False}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

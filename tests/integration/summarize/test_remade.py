@@ -25,7 +25,8 @@ BACK_S = 3_700
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
-    async with served(tmp_path_factory.mktemp("shared"), "first", "second") as made:
+    remake = {"summarizer.remake": True}
+    async with served(tmp_path_factory.mktemp("shared"), "first", "second", **remake) as made:
         yield made
 
 

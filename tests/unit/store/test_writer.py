@@ -46,8 +46,9 @@ def writer_of(store: SqliteStore) -> Writer:
 @contextmanager
 def held(store: SqliteStore):
     """The writer is busy, so that what comes meanwhile is one group."""
-    going = threading.Event()
-    writer_of(store).submit(lambda db: going.wait(30), lambda result: None)
+    begun, going = threading.Event(), threading.Event()
+    writer_of(store).submit(lambda db: (begun.set(), going.wait(30)), lambda result: None)
+    assert begun.wait(30)
     try:
         yield
     finally:
