@@ -47,7 +47,12 @@ def writer_of(store: SqliteStore) -> Writer:
 def held(store: SqliteStore):
     """The writer is busy, so that what comes meanwhile is one group."""
     begun, going = threading.Event(), threading.Event()
-    writer_of(store).submit(lambda db: (begun.set(), going.wait(30)), lambda result: None)
+
+    def holds(db: sqlite3.Connection) -> None:
+        begun.set()
+        going.wait(30)
+
+    writer_of(store).submit(holds, lambda result: None)
     assert begun.wait(30)
     try:
         yield
