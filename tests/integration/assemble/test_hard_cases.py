@@ -22,6 +22,7 @@ from .asking import (
     reply_with,
     result,
     say,
+    settled,
     store,
     talk,
     transcripts,
@@ -143,6 +144,8 @@ async def test_a_late_note_beside_results_in_their_place(
     mixed.parts.extend([*result("", "c9").parts, *result("", "c0").parts])
     await store(shared, session, [mixed, *[reply_with(f"b{n}", 40) for n in range(4)]])
     for size in (500, 600):
+        await ask(shared, session, budget=budget(size))
+        await settled(shared, session)  # what that made due is done
         warm = await ask(shared, session, budget=budget(size))
         shared.forget()
         assert await ask(shared, session, budget=budget(size)) == warm
