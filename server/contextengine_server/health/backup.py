@@ -10,6 +10,7 @@ import msgspec
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.session_pages import every_session
 from contextengine_server.wire.damage import readable
 
 _AT_ONCE = 256
@@ -48,15 +49,8 @@ async def _scopes(store: Store, tenant: str, agent: str, session: str) -> AsyncI
     if session:
         yield Scope(tenant, agent, session)
         return
-    after: tuple[int, str, str] | None = None
-    while True:
-        heads = await store.list_sessions(tenant, limit=_AT_ONCE, after=after)
-        for head in heads:
-            yield head.scope
-        if len(heads) < _AT_ONCE:
-            return
-        last = heads[-1]
-        after = last.updated_ms, last.scope.agent, last.scope.session
+    async for head in every_session(store, tenant):
+        yield head.scope
 
 
 async def _damaged(store: Store, scope: Scope) -> list[MessageRow]:

@@ -18,9 +18,8 @@ from contextengine_server.engines.patterns import glob_matches
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit
+from contextengine_server.store.session_pages import every_session
 
-_PAGE = 256
-"""Sessions that are read at once."""
 _MEASURED_S = 3600.0
 """How often every tenant is measured anew."""
 _RETRY_S = 2.0
@@ -94,15 +93,9 @@ class Quotas:
         if self._cap(tenant) is None:
             self._used[tenant] = 0
             return
-        used, after = 0, None
-        while True:
-            heads = await self._store.list_sessions(tenant, limit=_PAGE, after=after)
-            for head in heads:
-                used += await self._store.size(head.scope)
-            if len(heads) < _PAGE:
-                break
-            last = heads[-1]
-            after = last.updated_ms, last.scope.agent, last.scope.session
+        used = 0
+        async for head in every_session(self._store, tenant):
+            used += await self._store.size(head.scope)
         self._used[tenant] = used
         self._judge(tenant)
 
@@ -113,8 +106,11 @@ class Quotas:
                 async with asyncio.timeout(_MEASURED_S):
                     while True:
                         while self._due:
-                            await self.measure(next(iter(self._due)))
-                            self._due.pop(next(iter(self._due)))
+                            # Not due any more before it is measured: an erasure meanwhile makes
+                            # it due again.
+                            tenant = next(iter(self._due))
+                            del self._due[tenant]
+                            await self.measure(tenant)
                         self._wake.clear()
                         await self._wake.wait()
             except TimeoutError:

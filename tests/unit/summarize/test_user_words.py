@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextengine_server.context.user_words import LINE_TOKENS, MAX_USER_TOKENS
 from contextengine_server.summarize import SourceMessage
+from contextengine_server.summarize.extractive.users import LINE_TOKENS, MAX_USER_TOKENS
 
 from .sources import COUNT, DAY_MS, Work, made
 from .test_extractive import real_messages

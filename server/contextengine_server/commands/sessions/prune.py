@@ -18,9 +18,7 @@ from contextengine_server.session.address import Ref
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
-
-_PAGE = 256
-"""Sessions that are read at once."""
+from contextengine_server.store.session_pages import every_session
 
 log = structlog.get_logger("contextengine.retention")
 
@@ -65,21 +63,14 @@ async def outdated(store: Store, rules: Sequence[RetentionRule], now_ms: int) ->
     found: dict[Scope, Outdated] = {}
     for tenant in await store.tenants() if rules else ():
         kept: dict[tuple[int, str], _Kept] = {}
-        after: tuple[int, str, str] | None = None
-        while True:
-            heads = await store.list_sessions(tenant, limit=_PAGE, after=after)
-            for head in heads:
-                number = next((at for at, rule in enumerate(rules) if rule.names(head.scope)), None)
-                if number is None:
-                    continue
-                before = kept.setdefault((number, head.scope.agent), _Kept())
-                one = await _judged(store, rules[number], head, before, now_ms)
-                if one is not None:
-                    found[head.scope] = one
-            if len(heads) < _PAGE:
-                break
-            last = heads[-1]
-            after = last.updated_ms, last.scope.agent, last.scope.session
+        async for head in every_session(store, tenant):
+            number = next((at for at, rule in enumerate(rules) if rule.names(head.scope)), None)
+            if number is None:
+                continue
+            before = kept.setdefault((number, head.scope.agent), _Kept())
+            one = await _judged(store, rules[number], head, before, now_ms)
+            if one is not None:
+                found[head.scope] = one
     return await _in_order(store, found)
 
 

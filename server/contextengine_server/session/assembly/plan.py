@@ -129,7 +129,8 @@ class Planner(msgspec.Struct, frozen=True):
             if draft.left_out:
                 # A compaction is asked for the room that there is once nothing is left out.
                 said = engine.addition(shown)
-                available += addition_tokens - (text_tokens(said) if said else 0)
+                available = budget.reference - call.prompt_tokens
+                available -= text_tokens(said) if said else 0
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
                 span.set("contextengine.plan.tokens", tokens)

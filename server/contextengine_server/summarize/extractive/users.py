@@ -12,9 +12,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from contextengine_server.context.user_words import LINE_TOKENS, MAX_USER_TOKENS
 from contextengine_server.summarize.extractive.passages import SourcePassage
 
+MAX_USER_TOKENS = 300
+"""Of a user's message at most so many tokens are kept word for word; of a longer one, a paste as a
+rule, the head and the tail."""
+LINE_TOKENS = 6
+"""What a user's message costs besides its text: its number, who speaks."""
 _ROOM = 0.6
 """The share of a summary that users' words may take."""
 _RARE, _RARE_ROOM = 0.1, 0.75

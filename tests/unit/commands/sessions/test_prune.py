@@ -244,3 +244,29 @@ async def test_what_was_there_before_counts(server: Server) -> None:
         await write(server, "second", tenant="free-1")
     await write(server, "second")
     await quotas.stop()
+
+
+async def test_what_is_erased_while_a_tenant_is_measured_counts_no_more(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = server.core.appender.full
+    assert isinstance(full, dict)
+    await write(server, "first")
+    measured = server.store.size
+    erasures = iter(["first"])
+
+    async def size(scope: Scope) -> int:
+        found = await measured(scope)
+        for session in erasures:
+            await delete_command(server.core).run(
+                TENANT, Ref("agent", session), expected_revision=None, cascade=False
+            )
+        return found
+
+    monkeypatch.setattr(server.store, "size", size)
+    quotas = Quotas(server.store, [DiskCap("**", 1)], full)
+    quotas.start()
+    while TENANT not in quotas._used:
+        await asyncio.sleep(0.01)
+    await settled(full, TENANT, over=False)
+    await quotas.stop()
