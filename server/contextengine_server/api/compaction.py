@@ -6,10 +6,11 @@ from contextengine_proto.v1 import compaction_pb2 as pb
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import budget_spec, optional_count, request_in
+from contextengine_server.api.requests import budget_spec, optional_tokens, request_in
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import ProposalOutcome
+from contextengine_server.context.budget import in_model
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.wire.slots import item_of, summary_info
 
@@ -73,7 +74,7 @@ def _wanted(request: pb.CompactRequest) -> CompactCall:
         budget=budget_spec(request.budget),
         force=request.force,
         to_threshold=request.target == pb.COMPACTION_TARGET_THRESHOLD,
-        measured=optional_count(request, "current_token_count"),
+        measured=optional_tokens(request, "current_token_count"),
         focus=request.focus,
         propose_only=request.propose_only,
         return_list=request.return_list,
@@ -93,8 +94,8 @@ def _encoded(done: CompactDone) -> bytes:
     reply = pb.CompactResponse(
         compacted=made.compacted,
         reason=made.why,
-        tokens_before=round(made.before * factor),
-        tokens_after=None if done.elsewhere else round(made.after * factor),
+        tokens_before=in_model(made.before, factor),
+        tokens_after=None if done.elsewhere else in_model(made.after, factor),
         summaries=[summary_info(row) for row in made.summaries],
         generation=done.generation,
         revision=done.revision,

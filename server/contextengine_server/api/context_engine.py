@@ -28,7 +28,7 @@ from contextengine_server.api.requests import (
     budget_spec,
     host_facts,
     not_negative,
-    optional_count,
+    optional_tokens,
     prompt_of,
     report_of,
     request_in,
@@ -66,7 +66,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             host=host_facts(request.host) if request.HasField("host") else None,
             model=request_id(request.model, "model"),
             provider=request_id(request.provider, "provider"),
-            window=optional_count(request, "window"),
+            window=optional_tokens(request, "window"),
             continues=(
                 ref_of(request.continues, "continues") if request.HasField("continues") else None
             ),
@@ -148,7 +148,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         return AssembleCall(
             tenant=call.caller.tenant,
             ref=ref_of(request.session),
-            measured=optional_count(request, "current_token_count"),
+            measured=optional_tokens(request, "current_token_count"),
             ingest=await read_in(call, incoming, limits, brought, "ingest") if brought else (),
             live=(await read_in(call, incoming, limits, listed, "live.messages") if live else None),
             store_new=request.live.store_new,
@@ -167,7 +167,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         self, request: life.AfterTurnRequest, call: Call
     ) -> life.AfterTurnResponse:
         """Says that a turn is over and hands over what it added."""
-        before = optional_count(request, "pre_prompt_message_count") or 0
+        before = not_negative(request.pre_prompt_message_count, "pre_prompt_message_count")
         if before > len(request.messages):
             raise InvalidField(
                 "pre_prompt_message_count",
@@ -175,13 +175,13 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 " list",
             )
         new = await read_in(call, incoming, self.limits, request.messages, "messages", before)
-        measured = optional_count(request, "current_token_count")
+        measured = optional_tokens(request, "current_token_count")
         report = None
         if request.HasField("usage"):
             report = report_of(
                 request.usage,
                 sent=replies.sent_in(request.assembly_id),
-                other=optional_count(request, "other_tokens"),
+                other=optional_tokens(request, "other_tokens"),
             )
         turn = Turn(
             messages=new,
@@ -224,7 +224,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         report = report_of(
             request.usage if request.HasField("usage") else None,
             sent=sent,
-            other=optional_count(request, "other_tokens"),
+            other=optional_tokens(request, "other_tokens"),
             ran=request.model,
             overflow=request.overflow if request.HasField("overflow") else None,
         )
@@ -245,8 +245,8 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         wanted = Model(
             request_id(request.model, "model"),
             request_id(request.provider, "provider"),
-            optional_count(request, "window"),
-            optional_count(request, "max_output_tokens"),
+            optional_tokens(request, "window"),
+            optional_tokens(request, "max_output_tokens"),
         )
         done = await self.commands.update_model.run(
             call.caller.tenant, ref_of(request.session), wanted, request_in(request, "UpdateModel")

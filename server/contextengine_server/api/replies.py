@@ -10,6 +10,7 @@ from contextengine_proto.v1 import budget_pb2, engine_info_pb2, lifecycle_pb2, m
 from contextengine_server.api.messages import stored_message
 from contextengine_server.api.pipeline.auth import Caller, CallerRole
 from contextengine_server.context import epoch as epochs
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.context.plan import Reshaped, Summarized
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
@@ -62,8 +63,8 @@ def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
     """The budget in parts."""
     budget, factor = assembly.budget, assembly.budget.factor
     addition, prompt = (
-        round(assembly.addition_tokens * factor),
-        round(assembly.prompt_tokens * factor),
+        in_model(assembly.addition_tokens, factor),
+        in_model(assembly.prompt_tokens, factor),
     )
     return budget_pb2.BudgetReport(
         window=budget.window,
@@ -185,10 +186,11 @@ def sent_in(name: str) -> Sent:
         return Sent()
     match version, [int(number) for number in numbers]:
         case "a1", [tokens]:
-            return Sent(tokens)
+            return Sent(ReferenceTokens(tokens))
         case "a2", [tokens, given, counted, named]:
             another = named == ANOTHER_MODEL
-            return Sent(tokens, Outside(given, counted, 0 if another else named), another)
+            outside = Outside(ModelTokens(given), ReferenceTokens(counted), 0 if another else named)
+            return Sent(ReferenceTokens(tokens), outside, another)
     return Sent()
 
 

@@ -11,6 +11,7 @@ from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_
 from contextengine_server.api.messages import request_id
 from contextengine_server.api.overflow import limit_in
 from contextengine_server.commands.turn.bootstrap import HostFacts
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.assembly.assembly import Prompt
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
@@ -43,9 +44,11 @@ def not_negative(value: int, field: str) -> int:
     return value
 
 
-def optional_count(request: Message, field: str) -> int | None:
-    """A count that may be left out, checked."""
-    return not_negative(getattr(request, field), field) if request.HasField(field) else None
+def optional_tokens(request: Message, field: str) -> ModelTokens | None:
+    """A count of the model's tokens that may be left out, checked."""
+    if not request.HasField(field):
+        return None
+    return ModelTokens(not_negative(getattr(request, field), field))
 
 
 def request_in(request: Any, rpc: str) -> Request | None:

@@ -10,6 +10,7 @@ from contextengine_server.api import replies
 from contextengine_server.api.pipeline.auth import Caller
 from contextengine_server.api.subagents import spawn_status
 from contextengine_server.commands.lifecycle.get_status import SessionStatus, SummarizerState
+from contextengine_server.context.budget import in_model
 from contextengine_server.session.state import UsageFacts
 
 
@@ -26,7 +27,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         message_tokens=head.message_tokens,
         summary_count=head.summary_count,
         max_depth=view.max_depth,
-        view_tokens=round(view.tokens * status.target.factor),
+        view_tokens=in_model(view.tokens, status.target.factor),
         generation=head.generation,
         compaction_count=state.compactions,
         model=head.model,

@@ -35,7 +35,7 @@ from contextengine_server.compaction.request import (
     precondition_of,
 )
 from contextengine_server.compaction.summary_request import SummaryRequests
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -99,7 +99,7 @@ class Compactor(msgspec.Struct, frozen=True):
                 encoding = session.encoding
                 ground = precondition_of(session)
                 view = await self.planned_over(session, engine)
-                tokens = view.view_tokens()
+                tokens = ReferenceTokens(view.view_tokens())
                 result = result or Compacted("", tokens, tokens)
                 if session.state.held and not wanted.force:
                     return result.ended(HELD)
@@ -240,7 +240,7 @@ class Compactor(msgspec.Struct, frozen=True):
         summary: SummaryResult,
         ground: Precondition,
         wanted: CompactionRequest,
-    ) -> tuple[SummaryRow | None, int] | None:
+    ) -> tuple[SummaryRow | None, ReferenceTokens] | None:
         """Commits a summary where its ground still stands: (row, tokens after). Row None: it would
         not shrink the view. None: the ground has moved, plan again."""
         async with self.sessions.open(address.scope, lock=True) as session:
@@ -280,10 +280,10 @@ class Compactor(msgspec.Struct, frozen=True):
                         gain=made.gain,
                         cost=row.tokens,
                     )
-                    return None, session.view.view_tokens()
+                    return None, ReferenceTokens(session.view.view_tokens())
                 self.place(session, [row])
                 self.announce(session, engine.id, row)
-                return row, session.view.view_tokens()
+                return row, ReferenceTokens(session.view.view_tokens())
 
     def owed(self, session: Session, rows: list[SummaryRow], now_ms: int) -> Debt | None:
         """What the session owes with these summaries besides its own: that those which stand in for

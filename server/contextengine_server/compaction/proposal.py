@@ -26,6 +26,7 @@ from contextengine_server.compaction.request import (
     CompactionRequest,
     precondition_of,
 )
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
@@ -86,7 +87,7 @@ class Proposals(msgspec.Struct, frozen=True):
                 async with session.lock:
                     await self.sessions.fresh(session, None)
             view = _apart(session.view)
-            before, tokens = before_of(view), view.view_tokens()
+            before, tokens = before_of(view), ReferenceTokens(view.view_tokens())
             proposal = Proposal(Compacted("", tokens, tokens), view)
             rows: list[SummaryRow] = []
             reason = HELD if session.state.held and not wanted.force else ""
@@ -115,7 +116,7 @@ class Proposals(msgspec.Struct, frozen=True):
                 rows.append(row)
                 view.place(summary_of(row, session.encoding.shaper))
             proposal.done.summaries += rows
-            proposal.done.after = view.view_tokens()
+            proposal.done.after = ReferenceTokens(view.view_tokens())
             proposal.done.ended(reason)
             if rows:
                 proposal.id, proposal.expires_ms = self.new_id(), self.clock_ms() + EXPIRES_MS

@@ -11,6 +11,7 @@ import orjson
 from contextengine_server.compaction.request import CompactionRequest
 from contextengine_server.compaction.summary_quality import awaited
 from contextengine_server.compaction.summary_request import MAX_FOCUS
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary
 from contextengine_server.session.session import PendingCompaction
@@ -52,7 +53,7 @@ class CompactionQueue(msgspec.Struct, frozen=True):
     async def add(
         self,
         scope: Scope,
-        available: int,
+        available: ReferenceTokens,
         cause: str = "",
         *,
         uncounted: int = 0,

@@ -25,6 +25,7 @@ from contextengine_server.compaction.compaction_pass import (
 from contextengine_server.compaction.compactor import Compactor, compacted_head
 from contextengine_server.compaction.request import HELD, NOT_REMADE, REMADE, Compacted
 from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import Summary, standing
 from contextengine_server.engines.contract import CompactionStep, Engine
@@ -104,7 +105,8 @@ class Remake(msgspec.Struct, frozen=True):
         all messages are read. The caller holds the session's compaction lock."""
         sessions, store = self.compactor.sessions, self.compactor.store
         async with sessions.open(address.scope) as session:
-            head, tokens = session.require(), session.view.view_tokens()
+            head = session.require()
+            tokens = ReferenceTokens(session.view.view_tokens())
             done = Compacted("", tokens, tokens, no_help=REMADE)
             if session.state.held and not force:
                 return done.ended(HELD)
@@ -124,7 +126,7 @@ class Remake(msgspec.Struct, frozen=True):
             done.summaries.append(row)
             healed = healed or wanted.private
             async with sessions.open(address.scope) as session:
-                done.after = session.view.view_tokens()
+                done.after = ReferenceTokens(session.view.view_tokens())
         if healed:
             # The index still holds the words of the old summaries.
             await store.index.renew(address.scope)

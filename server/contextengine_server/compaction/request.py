@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.view import Summary
 from contextengine_server.session.session import Session
 from contextengine_server.store.rows import SummaryRow
@@ -22,23 +23,23 @@ REMADE = "summaries made again"
 
 
 class CompactionRequest(msgspec.Struct, frozen=True):
-    """What a compaction should reach. Tokens in the reference encoding."""
+    """What a compaction should reach."""
 
-    available: int
+    available: ReferenceTokens
     force: bool = False
     to_threshold: bool = False
-    uncounted: int = 0
+    uncounted: ReferenceTokens = ReferenceTokens(0)
     """What the harness measured beyond what is counted here (`session.assembly.pressure`)."""
     focus: str = ""
     passes: int = MAX_PASSES
 
 
 class Compacted(msgspec.Struct):
-    """What a compaction did. Tokens in the reference encoding."""
+    """What a compaction did."""
 
     reason: str
-    before: int
-    after: int
+    before: ReferenceTokens
+    after: ReferenceTokens
     summaries: list[SummaryRow | Summary] = []
     error: str = ""
     """What went wrong on the way, whatever was done in spite of it; empty: nothing."""

@@ -3,16 +3,25 @@ buffer.
 
 The defaults are those of Comis (packages/agent/src/context-engine/constants.ts): output reserve
 8,192, margin the larger of 5 % and 2,048, rot buffer 25 % of the window. Tokens of the window and
-its parts are the model's; what an engine plans with is in the reference encoding, which the model's
-factor leads to.
+its parts are the model's; what an engine plans with is in the reference encoding. Each has a type,
+so that the type checker refuses one in place of the other; the model's factor leads from one to the
+other, here and nowhere else.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NewType
 
 import msgspec
+
+ModelTokens = NewType("ModelTokens", int)
+"""Tokens as the model's provider counts them: of windows, of bills and of all that a caller is told
+of its budget."""
+
+ReferenceTokens = NewType("ReferenceTokens", int)
+"""Tokens of the reference encoding, in which messages are counted and engines plan."""
 
 DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
@@ -20,6 +29,12 @@ GRID_SHARE = 4
 """The cut moves in blocks of a quarter of the cell."""
 LEAST_SHARE = 4
 """Defaults leave at least this part (a quarter) of what the caller's own parts leave."""
+
+
+def in_model(tokens: ReferenceTokens, factor: float) -> ModelTokens:
+    """Tokens of the reference encoding in the model's, to the nearest. `factor`: the model's tokens
+    per token of the reference encoding."""
+    return ModelTokens(round(tokens * factor))
 
 
 class ImpossibleBudget(ValueError):
@@ -38,24 +53,24 @@ class BudgetRules(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True):
     """A budget in parts. All but `cell` in the model's tokens."""
 
-    available: int
+    available: ModelTokens
     """For messages and for all that the service adds."""
-    window: int = 0
+    window: ModelTokens = ModelTokens(0)
     source: str = "message_tokens"
     """What bound the window: request, model, cap, served, default; or message_tokens."""
     assumed: bool = False
-    system_prompt: int = 0
-    tools: int = 0
-    output_reserve: int = 0
-    safety_margin: int = 0
-    rot_buffer: int = 0
+    system_prompt: ModelTokens = ModelTokens(0)
+    tools: ModelTokens = ModelTokens(0)
+    output_reserve: ModelTokens = ModelTokens(0)
+    safety_margin: ModelTokens = ModelTokens(0)
+    rot_buffer: ModelTokens = ModelTokens(0)
     factor: float = 1.0
     """The model's tokens per token of the reference encoding."""
 
     @property
-    def reference(self) -> int:
-        """`available` in the reference encoding, rounded down."""
-        return math.floor(self.available / self.factor)
+    def reference(self) -> ReferenceTokens:
+        """`available` in the reference encoding, rounded down: what is promised fits."""
+        return ReferenceTokens(math.floor(self.available / self.factor))
 
 
 def window_budget(
@@ -72,8 +87,8 @@ def window_budget(
     factor: float = 1.0,
     rules: BudgetRules | None = None,
 ) -> Budget:
-    """The algebra. Parts that are None take their defaults. Raises ImpossibleBudget where nothing
-    would be left.
+    """The algebra, in the model's tokens as they were given. Parts that are None take their
+    defaults. Raises ImpossibleBudget where nothing would be left.
 
     What the caller gave is kept as it is. Of what that leaves, the defaults take no more than three
     quarters, so a larger window never leaves less for messages, nor a smaller system prompt.
@@ -95,7 +110,16 @@ def window_budget(
     available = max(free - sum(wanted), -(-free // LEAST_SHARE))
     reserve, margin, rot = map(sum, zip(given, _spread(free - available, wanted), strict=True))
     return Budget(
-        available, window, source, assumed, system_prompt, tools, reserve, margin, rot, factor
+        available=ModelTokens(available),
+        window=ModelTokens(window),
+        source=source,
+        assumed=assumed,
+        system_prompt=ModelTokens(system_prompt),
+        tools=ModelTokens(tools),
+        output_reserve=ModelTokens(reserve),
+        safety_margin=ModelTokens(margin),
+        rot_buffer=ModelTokens(rot),
+        factor=factor,
     )
 
 
@@ -128,11 +152,11 @@ def _spread(tokens: int, wanted: tuple[int, int, int]) -> list[int]:
 
 
 @lru_cache(maxsize=1024)
-def cell(tokens: int) -> int:
-    """The budget rounded down on a geometric grid of eight cells an octave, so that small changes
-    change nothing."""
+def cell(tokens: int) -> ReferenceTokens:
+    """A budget in the reference encoding rounded down on a geometric grid of eight cells an octave,
+    so that small changes change nothing."""
     if tokens <= CELLS_PER_OCTAVE:
-        return max(tokens, 0)
+        return ReferenceTokens(max(tokens, 0))
     octave = tokens.bit_length() - 1
     best = 1 << octave
     for step in range(1, CELLS_PER_OCTAVE):
@@ -140,7 +164,7 @@ def cell(tokens: int) -> int:
         if edge > tokens:
             break
         best = edge
-    return best
+    return ReferenceTokens(best)
 
 
 def largest_in(cell_tokens: int) -> int:

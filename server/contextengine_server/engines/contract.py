@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from pydantic import BaseModel
 
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
@@ -39,7 +39,7 @@ class CompactionGoal(msgspec.Struct, frozen=True):
     folding summaries into a deeper one."""
 
     @property
-    def room(self) -> int:
+    def room(self) -> ReferenceTokens:
         """What a plan has to work with: the budget's cell."""
         return cell(self.available)
 
@@ -113,7 +113,7 @@ class Engine(Protocol):
     def options(self) -> BaseModel:
         """The options it was made with."""
 
-    def reach(self, cell: int) -> int | None:
+    def reach(self, cell: ReferenceTokens) -> int | None:
         """How many uncovered tokens before the newest message a plan may need; None: all."""
 
     def addition(self, summaries: Sequence[Summary]) -> str:
@@ -122,12 +122,12 @@ class Engine(Protocol):
         summaries. That something is neither shown nor summarized is said beside it, for every
         engine, with the tool of `tools` that finds it."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, cell: ReferenceTokens, reserved: int = 0) -> Plan:
         """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for
         items. What the beginning of the list depends on should follow the cell, which is steady,
         rather than the reserve, which is not."""
 
-    def due(self, view: View, available: int, measured: int | None) -> bool:
+    def due(self, view: View, available: ReferenceTokens, measured: ReferenceTokens | None) -> bool:
         """True where a compaction should be queued."""
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead
@@ -53,17 +54,18 @@ MOST = 2**63 - 1
 class Sent(msgspec.Struct, frozen=True):
     """What an assembly says of the prompt that it is sent in."""
 
-    tokens: int = 0
-    """Its items, the addition to the system prompt and this turn's prompt, in the reference
-    encoding with no factor; 0: no assembly was named."""
+    tokens: ReferenceTokens = ReferenceTokens(0)
+    """Its items, the addition to the system prompt and this turn's prompt; 0: no assembly was
+    named."""
     outside: Outside = Outside()
     """What its budget knew of the rest."""
     another_model: bool = False
     """True where it was not made for the session's model."""
 
-    def estimated(self, factor: float) -> int:
-        """All that is known of the prompt, in the model's tokens."""
-        return round((self.tokens + self.outside.counted) * factor) + self.outside.given
+    def estimated(self, factor: float) -> ModelTokens:
+        """All that is known of the prompt."""
+        counted = in_model(ReferenceTokens(self.tokens + self.outside.counted), factor)
+        return ModelTokens(counted + self.outside.given)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -130,7 +132,8 @@ def taught_by(model: ModelFacts, report: Report) -> ModelFacts:
     sent, outside, billed = report.sent.tokens, report.sent.outside, report.prompt_tokens
     if report.other is not None:
         return _without_bills(model, calibrate(model.learned, sent, billed - report.other))
-    sent, billed = sent + outside.counted, billed - outside.given
+    sent = ReferenceTokens(sent + outside.counted)
+    billed -= outside.given
     if outside.complete:
         return _without_bills(model, calibrate(model.learned, sent, billed))
     known = Calibration(model.learned, model.first_bill, model.newest_bill)

@@ -11,8 +11,11 @@ from contextengine_server.context.budget import (
     Budget,
     BudgetRules,
     ImpossibleBudget,
+    ModelTokens,
+    ReferenceTokens,
     cell,
     grid,
+    in_model,
     largest_in,
     next_block,
     window_budget,
@@ -43,7 +46,10 @@ def test_every_part_is_subtracted_and_named() -> None:
         output_reserve=4_000,
         safety_margin=500, rot_buffer=10_000, factor=1.25,
     )  # fmt: skip
-    assert budget == Budget(82_500, 100_000, "model", True, 1_000, 2_000, 4_000, 500, 10_000, 1.25)
+    assert (budget.available, budget.window) == (82_500, 100_000)
+    assert (budget.source, budget.assumed, budget.factor) == ("model", True, 1.25)
+    assert (budget.system_prompt, budget.tools, budget.output_reserve) == (1_000, 2_000, 4_000)
+    assert (budget.safety_margin, budget.rot_buffer) == (500, 10_000)
     assert budget.reference == 66_000
 
 
@@ -159,9 +165,15 @@ def test_any_window_leaves_something_where_only_defaults_take(window: int) -> No
     assert window_budget(window, source="request").available > 0
 
 
+def test_counts_come_into_the_models_tokens_to_the_nearest() -> None:
+    assert [in_model(ReferenceTokens(tokens), 1.2) for tokens in (0, 1, 2, 3)] == [0, 1, 2, 4]
+    # Where the type checker took this, it would take any count for any other.
+    assert in_model(ModelTokens(3), 2.0) == 6  # type: ignore[arg-type]
+
+
 @given(st.integers(1, 10_000_000), st.floats(0.2, 5))
 def test_the_reference_is_never_more_than_the_factor_allows(available: int, factor: float) -> None:
-    reference = Budget(available, factor=factor).reference
+    reference = Budget(ModelTokens(available), factor=factor).reference
     assert reference * factor <= available * (1 + 1e-9)
     assert (reference + 1) * factor > available * (1 - 1e-9)
 

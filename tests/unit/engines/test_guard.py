@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -89,7 +90,7 @@ def test_what_is_right_passes() -> None:
     guard = GuardedEngine(plain)
     for method, arguments in CALLS.items():
         assert getattr(guard, method)(*arguments) == getattr(plain, method)(*arguments)
-    assert guard.plan(VIEW, 10) == Plan(())
+    assert guard.plan(VIEW, ReferenceTokens(10)) == Plan(())
     assert guard.options is plain.options
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import cell, in_model
 from contextengine_server.context.message import Form
 from contextengine_server.errors import DeadlinePassed
 from contextengine_server.session import sessions as session_module
@@ -29,7 +29,7 @@ async def test_it_names_what_it_was_made_for(server: Server) -> None:
     assert (done.budget.available, done.cell, done.available) == (1_000, cell(1_000), 1_000)
     assert done.tokens == (await server.head()).message_tokens
     assert (done.addition, done.addition_tokens, done.prompt_tokens) == ("", 0, 0)
-    assert done.estimated == done.tokens
+    assert done.estimated == in_model(done.tokens, 1.0)
     assert (done.selected.source, done.method) == ("configuration", server.counter.method)
     assert done.settled_epoch == done.epoch
     assert server.core.meters.assembled[FITS].value == 1

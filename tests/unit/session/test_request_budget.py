@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import Budget, BudgetRules
+from contextengine_server.context.budget import Budget, BudgetRules, ModelTokens, ReferenceTokens
 from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -103,20 +103,24 @@ def test_every_part_is_taken_from_the_window() -> None:
         rot_buffer=500,
     )
     assert budget_of(spec, AIM, DEFAULTS) == Budget(
-        available=10_000 - 4_821,
-        window=10_000,
+        available=ModelTokens(10_000 - 4_821),
+        window=ModelTokens(10_000),
         source="request",
-        system_prompt=1,
-        tools=20,
-        output_reserve=300,
-        safety_margin=4_000,
-        rot_buffer=500,
+        system_prompt=ModelTokens(1),
+        tools=ModelTokens(20),
+        output_reserve=ModelTokens(300),
+        safety_margin=ModelTokens(4_000),
+        rot_buffer=ModelTokens(500),
     )
 
 
 def test_what_was_counted_is_brought_into_the_models_tokens() -> None:
     spec = BudgetSpec(
-        window=10_000, system_prompt=10, system_counted=100, tools=20, tools_counted=200
+        window=10_000,
+        system_prompt=10,
+        system_counted=ReferenceTokens(100),
+        tools=20,
+        tools_counted=ReferenceTokens(200),
     )
     budget = budget_of(spec, replace(AIM, factor=1.5), DEFAULTS)
     assert (budget.system_prompt, budget.tools) == (160, 320)
@@ -137,7 +141,7 @@ def test_what_is_not_given_is_kept_free_by_the_rules() -> None:
 
 def test_a_final_budget_is_what_is_available() -> None:
     budget = budget_of(BudgetSpec(message_tokens=900, window=7), replace(AIM, factor=1.5), DEFAULTS)
-    assert budget == Budget(900, factor=1.5)
+    assert budget == Budget(ModelTokens(900), factor=1.5)
     assert budget.reference == 600
 
 
@@ -240,5 +244,5 @@ async def test_texts_are_counted_where_they_were_given() -> None:
     assert counted.system_prompt == 3
     only = await counted_spec(BudgetSpec(tool_texts=tools), encoding)
     assert (only.system_counted, only.tools_counted) == (0, counted.tools_counted)
-    plain = BudgetSpec(window=5, system_counted=7)
+    plain = BudgetSpec(window=5, system_counted=ReferenceTokens(7))
     assert await counted_spec(plain, encoding) is plain

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, Outside
 from contextengine_server.session.model import Report, Sent, noting, set_model
@@ -20,6 +22,13 @@ from contextengine_server.testing.engine.views import entry_of
 
 CODING = Path(__file__).parents[2] / "data" / "coding_session.pi.jsonl"
 HEAD = SessionHead(Scope("t", "a", "s"), "life", 1, 1, model="the-model")
+
+
+def sent_with(tokens: int, given: int = 0, counted: int = 0, named: int = 0) -> Sent:
+    """A prompt of so many tokens, and what is known of the rest: in the model's tokens, in those of
+    the reference encoding, and what of it was named."""
+    outside = Outside(ModelTokens(given), ReferenceTokens(counted), named)
+    return Sent(ReferenceTokens(tokens), outside)
 
 
 def told(state: SessionState, billed: int, sent: Sent, other: int | None = None) -> SessionState:
@@ -38,7 +47,10 @@ def test_what_stands_outside_unknown_never_moves_an_exact_factor(
 ) -> None:
     state = SessionState()
     for size in sizes:
-        sent = Sent(size, Outside(given_tokens, counted, named))
+        sent = Sent(
+            ReferenceTokens(size),
+            Outside(ModelTokens(given_tokens), ReferenceTokens(counted), named),
+        )
         state = told(state, size + counted + given_tokens + unknown, sent)
         assert state.model.learned == pytest.approx(1.0, abs=0.01)
 
@@ -47,7 +59,10 @@ def test_what_stands_outside_unknown_never_moves_an_exact_factor(
 def test_nor_does_what_the_budget_knew(sizes: list[int], given_tokens: int, counted: int) -> None:
     state = SessionState()
     for size in sizes:
-        sent = Sent(size, Outside(given_tokens, counted, SYSTEM | TOOLS))
+        sent = Sent(
+            ReferenceTokens(size),
+            Outside(ModelTokens(given_tokens), ReferenceTokens(counted), SYSTEM | TOOLS),
+        )
         state = told(state, size + counted + given_tokens, sent)
         assert state.model.learned == pytest.approx(1.0, abs=0.01)
 
@@ -57,7 +72,9 @@ def test_nor_does_what_the_caller_counted(sizes: list[int], other: int) -> None:
     state = SessionState()
     for size in sizes:
         # What the budget knew does not count twice.
-        sent = Sent(size, Outside(other // 2, 77, SYSTEM))
+        sent = Sent(
+            ReferenceTokens(size), Outside(ModelTokens(other // 2), ReferenceTokens(77), SYSTEM)
+        )
         state = told(state, size + other, sent, other=other)
         assert state.model.learned == pytest.approx(1.0, abs=0.01)
 
@@ -67,7 +84,7 @@ def test_a_true_factor_is_learned_from_differences(factor: float, unknown: int) 
     state = SessionState()
     for step in range(40):
         size = 3_000 * step
-        state = told(state, round(size * factor) + unknown, Sent(size))
+        state = told(state, round(size * factor) + unknown, sent_with(size))
     assert state.model.learned == pytest.approx(factor, rel=0.02)
 
 
@@ -75,41 +92,61 @@ def test_a_prompt_that_changes_its_tools_begins_anew() -> None:
     state = SessionState()
     for step in range(30):
         unknown = 2_000 if step < 15 else 90_000
-        state = told(state, 1_000 * step + unknown, Sent(1_000 * step))
+        state = told(state, 1_000 * step + unknown, sent_with(1_000 * step))
         assert state.model.learned == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_same_assembly_named_again_and_again_teaches_nothing() -> None:
     state = SessionState()
     for step in range(10):
-        state = told(state, 20_000 + 500 * step, Sent(8_000))
+        state = told(state, 20_000 + 500 * step, sent_with(8_000))
     assert state.model.learned == 1.0
 
 
 def test_unlike_bills_are_not_compared() -> None:
-    state = told(SessionState(), 30_000, Sent(5_000, Outside(0, 0, 0)))
-    state = told(state, 5_000 + 9_000, Sent(14_000, Outside(20_000, 0, SYSTEM)))
+    state = told(
+        SessionState(),
+        30_000,
+        sent_with(5_000, 0, 0, 0),
+    )
+    state = told(
+        state,
+        5_000 + 9_000,
+        sent_with(14_000, 20_000, 0, SYSTEM),
+    )
     assert state.model.learned == 1.0
 
 
-@pytest.mark.parametrize("another", [Sent(9_000, another_model=True), Sent(9_000)])
+@pytest.mark.parametrize(
+    "another", [replace(sent_with(9_000), another_model=True), sent_with(9_000)]
+)
 def test_a_bill_of_another_model_teaches_nothing(another: Sent) -> None:
     ran = "" if another.another_model else "other-model"
     bill = Report(input_tokens=20_000, billed=True, sent=another, other=0, ran=ran)
     assert noting(HEAD, SessionState(), bill).model.learned == 1.0
-    own = Report(input_tokens=20_000, billed=True, sent=Sent(9_000), other=0, ran="the-model")
+    own = Report(
+        input_tokens=20_000,
+        billed=True,
+        sent=sent_with(9_000),
+        other=0,
+        ran="the-model",
+    )
     assert noting(HEAD, SessionState(), own).model.learned > 1.0
 
 
 def test_another_model_is_compared_with_bills_of_its_own() -> None:
-    state = told(SessionState(), 50_000, Sent(20_000))
+    state = told(SessionState(), 50_000, sent_with(20_000))
     assert state.model.newest_bill is not None
     _, state = set_model(HEAD, state, "gpt-4o", "", None, None)
     assert (state.model.first_bill, state.model.newest_bill) == (None, None)
 
 
 def test_the_state_comes_back_as_it_was() -> None:
-    state = told(SessionState(), 50_000, Sent(20_000, Outside(5, 6, TOOLS)))
+    state = told(
+        SessionState(),
+        50_000,
+        sent_with(20_000, 5, 6, TOOLS),
+    )
     assert SessionState.decode(state.encode()) == state
 
 
@@ -144,5 +181,5 @@ def test_bills_of_the_coding_session_are_foreseen(start: float, known: bool) -> 
             foreseen = (sent - first.sent) * state.model.learned + first.billed if first else billed
         if at >= 20:
             assert foreseen == pytest.approx(billed, rel=0.05), at
-        state = told(state, billed, Sent(sent), other=outside if known else None)
+        state = told(state, billed, sent_with(sent), other=outside if known else None)
     assert len(bills) > 400

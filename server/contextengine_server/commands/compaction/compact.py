@@ -17,7 +17,12 @@ from contextengine_server.compaction.request import (
     describe,
 )
 from contextengine_server.compaction.undo import Undo
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import (
+    ModelTokens,
+    ReferenceTokens,
+    cell,
+    in_model,
+)
 from contextengine_server.context.message import Slot
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens, segment_slots
 from contextengine_server.context.scope import Scope
@@ -61,8 +66,8 @@ class CompactCall(msgspec.Struct, frozen=True):
     budget: BudgetSpec = BudgetSpec()
     force: bool = False
     to_threshold: bool = False
-    measured: int | None = None
-    """The whole prompt as the harness measured it, in the model's tokens."""
+    measured: ModelTokens | None = None
+    """The whole prompt as the harness measured it."""
     focus: str = ""
     propose_only: bool = False
     return_list: bool = False
@@ -89,12 +94,12 @@ class NextRequest(msgspec.Struct, frozen=True):
 
 
 class Delegation(msgspec.Struct, frozen=True):
-    """What the host is to summarize. Tokens are the model's."""
+    """What the host is to summarize."""
 
     first_sequence: int
     last_sequence: int
     instructions: str
-    target_tokens: int
+    target_tokens: ModelTokens
 
 
 class CompactDone(msgspec.Struct, frozen=True):
@@ -188,7 +193,8 @@ class Compact(msgspec.Struct, frozen=True):
         own."""
         joining, factor = session.compaction.locked(), session.state.model.factor
         before = await self._next_request(address.scope, engine, wanted)
-        generation, tokens = session.require().generation, session.view.view_tokens()
+        generation = session.require().generation
+        tokens = ReferenceTokens(session.view.view_tokens())
         async with session.compaction:
             known = await self._known(address.scope, call.request) if joining else None
             if known is not None:
@@ -199,7 +205,7 @@ class Compact(msgspec.Struct, frozen=True):
                 if one.generation > generation and not one.remakes
             ]
             if made and self.compactor.reached(engine, session.encoding, session.view, wanted):
-                done = Compacted("", tokens, session.view.view_tokens())
+                done = Compacted("", tokens, ReferenceTokens(session.view.view_tokens()))
             else:
                 _require_revision(call, session.require())
                 with trace.span("compact") as span, under(span):
@@ -295,7 +301,7 @@ class Compact(msgspec.Struct, frozen=True):
                 view.atom(step.first).first,
                 behind - 1 if behind is not None else view.last_sequence,
                 INSTRUCTIONS + focus,
-                round(step.target_tokens * factor),
+                in_model(ReferenceTokens(step.target_tokens), factor),
             )
             done = _nothing(session, "delegated")
             return msgspec.structs.replace(done, delegation=delegation)
@@ -304,11 +310,11 @@ class Compact(msgspec.Struct, frozen=True):
         """Takes compactions back, and says what the view is without them."""
         async with self.sessions.open(address.scope, lock=True) as session:
             session.require()
-            before, factor = session.view.view_tokens(), session.state.model.factor
+            before = ReferenceTokens(session.view.view_tokens())
+            factor = session.state.model.factor
             await self.undo.run(session, address, generation, call.expected_revision)
-            return await self._done(
-                session, Compacted("undone", before, session.view.view_tokens()), factor
-            )
+            after = ReferenceTokens(session.view.view_tokens())
+            return await self._done(session, Compacted("undone", before, after), factor)
 
     async def _done(self, session: Session, done: Compacted, factor: float) -> CompactDone:
         """`factor`: the one that was in force when the call came."""
@@ -345,7 +351,8 @@ class Compact(msgspec.Struct, frozen=True):
 
 
 def _nothing(session: Session, reason: str) -> CompactDone:
-    tokens, factor = session.view.view_tokens(), session.state.model.factor
+    tokens = ReferenceTokens(session.view.view_tokens())
+    factor = session.state.model.factor
     generation = session.head.generation if session.head is not None else 0
     done = Compacted(reason, tokens, tokens)
     return CompactDone(done, factor, generation, session.revision, elsewhere=True)

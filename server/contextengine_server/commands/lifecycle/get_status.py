@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from contextengine_server.context.budget import Budget
+from contextengine_server.context.budget import Budget, ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.address import Addresses, Ref
@@ -30,7 +30,7 @@ from contextengine_server.summarize.guards.guarded import GuardStates, GuardStat
 class ViewStatus(msgspec.Struct, frozen=True):
     """What is held of a session's view. Tokens in the reference encoding."""
 
-    tokens: int
+    tokens: ReferenceTokens
     steps: int
     window_from_step: int
     pending_calls: int
@@ -97,7 +97,7 @@ class GetStatus(msgspec.Struct, frozen=True):
             head, state, view = session.require(), session.state, session.view
             newest = view.atoms[-1] if view.atoms else None
             seen = ViewStatus(
-                tokens=view.view_tokens(),
+                tokens=ReferenceTokens(view.view_tokens()),
                 steps=view.steps,
                 window_from_step=view.base,
                 pending_calls=len(newest.open) if newest is not None and newest.pending else 0,

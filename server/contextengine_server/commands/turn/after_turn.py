@@ -12,6 +12,7 @@ from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.request import CompactionRequest, describe
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Addresses, Ref
@@ -48,8 +49,8 @@ class Turn(msgspec.Struct, frozen=True):
     request: Request | None = None
     report: Report | None = None
     budget: BudgetSpec = BudgetSpec()
-    measured: int | None = None
-    """The whole prompt as the harness measured it, in the model's tokens."""
+    measured: ModelTokens | None = None
+    """The whole prompt as the harness measured it."""
     cause: str = ""
 
 
@@ -121,7 +122,9 @@ class AfterTurn(msgspec.Struct, frozen=True):
             written.revision = session.revision
         return TurnDone(written, queued=False)
 
-    def _due(self, engine: Engine, session: Session, available: int, more: int) -> bool:
+    def _due(
+        self, engine: Engine, session: Session, available: ReferenceTokens, more: ReferenceTokens
+    ) -> bool:
         """Whether a compaction is due. What the turn brought is stored: that the engine fails is
         said where it is asked for something."""
         try:

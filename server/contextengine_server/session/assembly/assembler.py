@@ -13,6 +13,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.fold import NeedsHistory
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
@@ -110,7 +111,7 @@ class Assembler(msgspec.Struct, frozen=True):
         spec = call.budget
         tokens = spec.message_tokens or spec.window or self.budgets.window
         try:
-            wanted = engine.reach(max(tokens, 1))
+            wanted = engine.reach(ReferenceTokens(max(tokens, 1)))
         except EngineBroken:
             return None  # it is asked again, and then blamed
         return None if wanted is None else wanted + wanted // 2
@@ -125,7 +126,8 @@ class Assembler(msgspec.Struct, frozen=True):
             aim = target(session, call.model, call.provider)
             allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
             try:
-                reach = None if call.whole else engine.reach(max(allowance.budget.reference, 1))
+                room = ReferenceTokens(max(allowance.budget.reference, 1))
+                reach = None if call.whole else engine.reach(room)
             except EngineBroken as error:
                 reach, allowance = None, replace(allowance, broken=error)
             if session.view.base == 0 or session.holds(reach):

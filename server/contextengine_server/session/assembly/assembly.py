@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from contextengine_server.context.budget import Budget
+from contextengine_server.context.budget import Budget, ModelTokens, ReferenceTokens
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
@@ -33,8 +33,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 class AssembleCall(msgspec.Struct, frozen=True):
-    """What an assembly is wanted for, read from the request. Prompt tokens are in the reference
-    encoding."""
+    """What an assembly is wanted for, read from the request."""
 
     tenant: str
     ref: Ref
@@ -47,10 +46,10 @@ class AssembleCall(msgspec.Struct, frozen=True):
     provider: str = ""
     prompt: Prompt | None = None
     """This turn's prompt, where it is sent along."""
-    prompt_tokens: int = 0
+    prompt_tokens: ReferenceTokens = ReferenceTokens(0)
     """What the prompt comes to, once its texts are counted."""
     current_message_id: str = ""
-    measured: int | None = None
+    measured: ModelTokens | None = None
     at_least_revision: int = 0
     whole: bool = False
     """Hold the whole view (explain)."""
@@ -74,14 +73,14 @@ class Assembly(msgspec.Struct, frozen=True):
     view: View
     plan: Plan
     joined: JoinedList
-    tokens: int
-    estimated: int
-    """What is sent, in the model's tokens."""
+    tokens: ReferenceTokens
+    estimated: ModelTokens
+    """What is sent."""
     budget: Budget
-    cell: int
+    cell: ReferenceTokens
     addition: str
-    addition_tokens: int
-    prompt_tokens: int
+    addition_tokens: ReferenceTokens
+    prompt_tokens: ReferenceTokens
     epoch: str
     settled_epoch: str
     """The epoch without the messages of the harness's own list behind the last stored one: what a
@@ -98,9 +97,9 @@ class Assembly(msgspec.Struct, frozen=True):
     stored: Sequence[Stored]
     due: bool
     """True where the engine wants a compaction."""
-    uncounted: int
+    uncounted: ReferenceTokens
     """What the harness measured beyond what is counted here."""
-    available: int
+    available: ReferenceTokens
     """What the budget leaves for items, before it is rounded to its cell."""
     method: str
     """How tokens were estimated."""

@@ -11,6 +11,9 @@ from contextengine_server.context.budget import (
     Budget,
     BudgetRules,
     ImpossibleBudget,
+    ModelTokens,
+    ReferenceTokens,
+    in_model,
     window_budget,
 )
 from contextengine_server.errors import BudgetImpossible, FieldViolation, InvalidField
@@ -34,10 +37,10 @@ SYSTEM, TOOLS = 1, 2
 class Outside(msgspec.Struct, frozen=True):
     """What a request says of the prompt outside the messages."""
 
-    given: int = 0
-    """Its counts, in the model's tokens."""
-    counted: int = 0
-    """What was counted here, in the reference encoding."""
+    given: ModelTokens = ModelTokens(0)
+    """Its counts."""
+    counted: ReferenceTokens = ReferenceTokens(0)
+    """What was counted here."""
     named: int = 0
     """SYSTEM and TOOLS, where it says something of them."""
 
@@ -48,19 +51,18 @@ class Outside(msgspec.Struct, frozen=True):
 
 
 class BudgetSpec(msgspec.Struct, frozen=True):
-    """What a request says. Tokens are the model's, but for `*_counted`, which are in the reference
-    encoding."""
+    """What a request says. Tokens are the model's, but for `*_counted`."""
 
     message_tokens: int | None = None
     window: int | None = None
     system_prompt: int = 0
     system_texts: tuple[str, ...] = ()
     """The system prompt, where it is to be counted."""
-    system_counted: int = 0
+    system_counted: ReferenceTokens = ReferenceTokens(0)
     tools: int = 0
     tool_texts: tuple[str, ...] = ()
     """The definitions of tools, where they are to be counted."""
-    tools_counted: int = 0
+    tools_counted: ReferenceTokens = ReferenceTokens(0)
     named: int = 0
     """What was given of system prompt and tools, as flags; a count of 0 counts as given."""
     output_reserve: int | None = None
@@ -72,8 +74,8 @@ class BudgetSpec(msgspec.Struct, frozen=True):
     @property
     def outside(self) -> Outside:
         """What stands outside the messages, once its texts are counted."""
-        counted = self.system_counted + self.tools_counted
-        return Outside(self.system_prompt + self.tools, counted, self.named)
+        counted = ReferenceTokens(self.system_counted + self.tools_counted)
+        return Outside(ModelTokens(self.system_prompt + self.tools), counted, self.named)
 
 
 class BudgetModel(msgspec.Struct, frozen=True):
@@ -95,8 +97,8 @@ async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
         return spec
     return replace(
         spec,
-        system_counted=await encoding.texts(spec.system_texts),
-        tools_counted=await encoding.texts(spec.tool_texts),
+        system_counted=ReferenceTokens(await encoding.texts(spec.system_texts)),
+        tools_counted=ReferenceTokens(await encoding.texts(spec.tool_texts)),
     )
 
 
@@ -143,15 +145,15 @@ def budget_of(
                 f"{field}.message_tokens: is 0, which leaves nothing for messages: give at least 1",
                 violations=[FieldViolation(f"{field}.message_tokens", "must be positive")],
             )
-        return Budget(spec.message_tokens, factor=aim.factor)
+        return Budget(ModelTokens(spec.message_tokens), factor=aim.factor)
     window, source, assumed = _window(spec, aim, defaults)
     try:
         return window_budget(
             window,
             source=source,
             assumed=assumed,
-            system_prompt=spec.system_prompt + round(spec.system_counted * aim.factor),
-            tools=spec.tools + round(spec.tools_counted * aim.factor),
+            system_prompt=spec.system_prompt + in_model(spec.system_counted, aim.factor),
+            tools=spec.tools + in_model(spec.tools_counted, aim.factor),
             output_reserve=spec.output_reserve,
             max_output=aim.max_output,
             safety_margin=spec.safety_margin,
@@ -184,8 +186,10 @@ def _window(spec: BudgetSpec, aim: BudgetModel, defaults: BudgetDefaults) -> tup
     return window, source, assumed
 
 
-def available_of(session: Session, defaults: BudgetDefaults, spec: BudgetSpec | None = None) -> int:
-    """What a budget leaves for messages, in the reference encoding; by default the session's own
-    window. Raises InvalidField, BudgetImpossible."""
+def available_of(
+    session: Session, defaults: BudgetDefaults, spec: BudgetSpec | None = None
+) -> ReferenceTokens:
+    """What a budget leaves for messages; by default the session's own window. Raises InvalidField,
+    BudgetImpossible."""
     aim = target(session, "", "")
-    return max(1, budget_of(spec or BudgetSpec(), aim, defaults).reference)
+    return ReferenceTokens(max(1, budget_of(spec or BudgetSpec(), aim, defaults).reference))

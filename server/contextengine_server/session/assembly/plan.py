@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import ReferenceTokens, cell, in_model
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
 from contextengine_server.context.message import Form
@@ -67,17 +67,17 @@ class PlanInput(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A plan before the laws look at it. Tokens in the reference encoding."""
+    """A plan before the laws look at it."""
 
     view: View
     """What it is a plan of: large messages that no law lets go are shorter than in the session's
     view where they would not fit."""
     plan: Plan
-    tokens: int
-    cell: int
+    tokens: ReferenceTokens
+    cell: ReferenceTokens
     """What it was made for."""
-    space: int
-    """What of that is for items."""
+    reserved: int
+    """What of that is not for items."""
     pasted: dict[int, int]
     """The characters that are shown of messages which exceed it alone and must stay, by step."""
     left_out: bool
@@ -119,18 +119,17 @@ class Planner(msgspec.Struct, frozen=True):
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
             draft = self._draft(call, subject, engine)
-            view, plan, tokens, room_cell = draft.view, draft.plan, draft.tokens, draft.cell
-            pasted, addition = draft.pasted, ""
+            view, plan, tokens = draft.view, draft.plan, draft.tokens
+            addition = said = ""
             if view.summaries or draft.left_out:
                 shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
                 addition = addition_of(engine, shown, left_out=draft.left_out)
-            addition_tokens = text_tokens(addition) if addition else 0
-            room = available = budget.reference - addition_tokens - call.prompt_tokens
-            if draft.left_out:
                 # A compaction is asked for the room that there is once nothing is left out.
-                said = engine.addition(shown)
-                available = budget.reference - call.prompt_tokens
-                available -= text_tokens(said) if said else 0
+                said = engine.addition(shown) if draft.left_out else addition
+            addition_tokens = ReferenceTokens(text_tokens(addition) if addition else 0)
+            sent = ReferenceTokens(tokens + addition_tokens)
+            left = budget.reference - call.prompt_tokens - (text_tokens(said) if said else 0)
+            available = ReferenceTokens(max(1, left))
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
                 span.set("contextengine.plan.tokens", tokens)
@@ -139,7 +138,7 @@ class Planner(msgspec.Struct, frozen=True):
             case = Case(
                 plan,
                 view,
-                draft.space,
+                draft.cell - draft.reserved,
                 tokens,
                 engine.declared,
                 aim.provider in REASONING_OPTIONAL,
@@ -147,32 +146,32 @@ class Planner(msgspec.Struct, frozen=True):
             broken = violation(case)
             if broken is not None:
                 raise lawless(engine.id, broken)
-        begins = (session.state, view, plan, engine, aim.model, room_cell)
+        begins = (session.state, view, plan, engine, aim.model, draft.cell)
         epoch = settled = epoch_of(*begins, subject.mark.whole)
         joined = subject.prefixes.join(epoch, plan, view)
         if subject.mark.whole:
             settled = epoch_of(*begins, subject.mark.settled)
             joined.begun = False  # such a list is joined anew each time
-        reason = subject.reason or ("PROMPT_BOUNDED" if pasted else "")
+        reason = subject.reason or ("PROMPT_BOUNDED" if draft.pasted else "")
         outcome = DEGRADED if reason else FITS
-        if tokens > room:
+        if sent + call.prompt_tokens > budget.reference:
             outcome = OVER_BUDGET
         self.meters.assembled[outcome].value += 1
-        more, measured = 0, None
+        more, measured = ReferenceTokens(0), None
         if call.measured is not None:
             factor, outside = budget.factor, call.budget.outside
             told = messages_in(call.measured, outside, session.state.model, factor)
-            told -= addition_tokens + call.prompt_tokens
-            more = uncounted(told, view, engine, max(1, available))
+            told = ReferenceTokens(told - addition_tokens - call.prompt_tokens)
+            more = uncounted(told, view, engine, available)
             measured = with_uncounted(view, more)
         made = Assembly(
             view=view,
             plan=plan,
             joined=joined,
             tokens=tokens,
-            estimated=round((tokens + addition_tokens) * budget.factor),
+            estimated=in_model(sent, budget.factor),
             budget=budget,
-            cell=room_cell,
+            cell=draft.cell,
             addition=addition,
             addition_tokens=addition_tokens,
             prompt_tokens=call.prompt_tokens,
@@ -186,9 +185,9 @@ class Planner(msgspec.Struct, frozen=True):
             outcome=outcome,
             outcome_reason=reason,
             stored=subject.stored,
-            due=not subject.reason and engine.due(view, max(1, available), measured),
+            due=not subject.reason and engine.due(view, available, measured),
             uncounted=more,
-            available=max(1, available),
+            available=available,
             method=session.encoding.counter.method,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
         )
@@ -206,15 +205,15 @@ class Planner(msgspec.Struct, frozen=True):
         # Before the plan it is not known which summaries will be shown: room is kept for the
         # addition with all of them. Behind it, what is said is only of those that are.
         said = engine.addition(view.summaries)
-        usable = budget.reference - (encoding.text_tokens(said) if said else 0)
-        room_cell = cell(max(0, usable))
-        reserved = call.prompt_tokens
+        spoken = encoding.text_tokens(said) if said else 0
+        room_cell = cell(max(0, budget.reference - spoken))
+        reserved: int = call.prompt_tokens
         if words is None and view.total > room_cell - reserved:
             words = kept_for_words(engine, view, encoding, room_cell - reserved)
         reserved += words or 0
-        space, pasted = room_cell - reserved, dict[int, int]()
-        if view.total > space and not call.budget.strict_prompt:
-            view, pasted = with_bounded_prompt(view, space, encoding.shaper)
+        pasted: dict[int, int] = {}
+        if view.total > room_cell - reserved and not call.budget.strict_prompt:
+            view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
         plan = engine.plan(view, room_cell, reserved)
         tokens = _tokens(engine, plan, view)
         if plan.over and words and not leaves_out(plan, view):
@@ -222,9 +221,10 @@ class Planner(msgspec.Struct, frozen=True):
         forms = ""
         if pasted:
             forms = "".join(f":{step}:{chars}" for step, chars in pasted.items())
-        if plan.over and tokens > usable - reserved:
+        if plan.over and tokens + spoken + reserved > budget.reference:
             caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
-            shorter = with_bounded_step(view, plan, tokens - space, encoding.shaper, caps)
+            excess = tokens + reserved - room_cell
+            shorter = with_bounded_step(view, plan, excess, encoding.shaper, caps)
             if shorter is not None:
                 view, forms = shorter.view, f"{forms}:{shorter.name}"
                 plan = engine.plan(view, room_cell, reserved)
@@ -235,7 +235,7 @@ class Planner(msgspec.Struct, frozen=True):
         if left_out and not words and asked is None:
             most = encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}")
             return self._draft(call, subject, engine, most)
-        return Draft(view, plan, tokens, room_cell, space, pasted, left_out)
+        return Draft(view, plan, tokens, room_cell, reserved, pasted, left_out)
 
     async def fall_back(
         self,
@@ -272,10 +272,10 @@ class Planner(msgspec.Struct, frozen=True):
             raise engine_failed(broken.engine_id, "assemble", broken, advice) from second
 
 
-def _tokens(engine: Engine, plan: Plan, view: View) -> int:
+def _tokens(engine: Engine, plan: Plan, view: View) -> ReferenceTokens:
     """What a plan's items cost. Raises EngineBroken where it names steps that are not there."""
     try:
-        return plan_tokens(plan, view)
+        return ReferenceTokens(plan_tokens(plan, view))
     except LookupError as error:
         broken = violation(Case(plan, view, 0, 0, engine.declared))
         if broken is not None:

@@ -9,6 +9,7 @@ compaction takes messages away and none of it.
 
 from __future__ import annotations
 
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.assembly.budget import BudgetSpec, Outside
@@ -16,10 +17,14 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.state import ModelFacts
 from contextengine_server.tokens.calibration import MAX_FACTOR
 
+NONE = ReferenceTokens(0)
 
-def messages_in(measured: int, outside: Outside, model: ModelFacts, factor: float) -> int:
-    """The messages of a measured prompt, in the reference encoding. `measured` is in the model's
-    tokens; `factor` is the model's tokens per token of the reference encoding.
+
+def messages_in(
+    measured: ModelTokens, outside: Outside, model: ModelFacts, factor: float
+) -> ReferenceTokens:
+    """The messages of a measured prompt. `factor` is the model's tokens per token of the reference
+    encoding.
 
     What a request leaves unnamed of the rest is known where bills were reported: what they held
     besides the messages that they were for.
@@ -28,35 +33,41 @@ def messages_in(measured: int, outside: Outside, model: ModelFacts, factor: floa
     bill = model.newest_bill
     if not outside.complete and bill is not None and bill.named == outside.named:
         rest += max(0.0, bill.billed - bill.sent * model.learned)
-    return max(0, round((measured - rest) / factor))
+    return ReferenceTokens(max(0, round((measured - rest) / factor)))
 
 
-def uncounted(measured: int | None, view: View, engine: Engine, available: int) -> int:
+def uncounted(
+    measured: ReferenceTokens | None, view: View, engine: Engine, available: ReferenceTokens
+) -> ReferenceTokens:
     """How much more there is than is counted here, of messages that a harness measured. 0 where
     nothing was measured, and where no compaction could help: what would have to be left is less
     than what stays in any case, or so little that what was measured are not messages."""
     if measured is None:
-        return 0
+        return NONE
     more = measured - view.view_tokens()
     goal = available * (engine.threshold or 1.0)
     least = max(_fixed(view, engine.declared.tail_steps), goal / MAX_FACTOR)
-    return more if 0 < more <= goal - least else 0
+    return ReferenceTokens(more) if 0 < more <= goal - least else NONE
 
 
 def uncounted_in(
-    measured: int | None, session: Session, engine: Engine, spec: BudgetSpec, available: int
-) -> int:
-    """The same of a whole prompt, in the model's tokens, for the session's own model."""
+    measured: ModelTokens | None,
+    session: Session,
+    engine: Engine,
+    spec: BudgetSpec,
+    available: ReferenceTokens,
+) -> ReferenceTokens:
+    """The same of a whole prompt for the session's own model."""
     if measured is None:
-        return 0
+        return NONE
     model = session.state.model
     messages = messages_in(measured, spec.outside, model, model.factor)
     return uncounted(messages, session.view, engine, available)
 
 
-def with_uncounted(view: View, more: int) -> int | None:
+def with_uncounted(view: View, more: ReferenceTokens) -> ReferenceTokens | None:
     """The view's tokens as the harness would measure them; None: it counts as we do."""
-    return view.view_tokens() + more if more else None
+    return ReferenceTokens(view.view_tokens() + more) if more else None
 
 
 def _fixed(view: View, tail_steps: int) -> int:

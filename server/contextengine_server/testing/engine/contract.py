@@ -6,6 +6,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from contextengine_server.config.schema import describe, parse
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.engines.registration import Surroundings
 from contextengine_server.engines.registry import Registry
@@ -57,7 +58,7 @@ class ContractCases(EngineCase):
             assert set(engine.tools.names) <= set(TOOLS)
             assert engine.tools.page_tokens is None or engine.tools.page_tokens > 0
             for less, more in ((0, 1_000), (1_000, 100_000)):
-                near, far = engine.reach(less), engine.reach(more)
+                near, far = (engine.reach(ReferenceTokens(cell)) for cell in (less, more))
                 assert far is None or (near is not None and 0 <= near <= far)
 
     def test_fewer_summaries_need_no_more_words(self) -> None:

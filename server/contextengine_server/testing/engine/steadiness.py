@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.laws.prefix import is_prefix
 from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.context.view import View
@@ -56,7 +56,7 @@ class Beginnings:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def look(self, one: Trial, engine: Engine, room: int) -> None:
+    def look(self, one: Trial, engine: Engine, room: ReferenceTokens) -> None:
         """Fails where the list of an epoch does not begin as it did."""
         plan = engine.plan(one.view, room)
         hashes = [slot.hash for slot in sent_slots(plan, one.view)]
@@ -76,8 +76,8 @@ class Evictions:
     6 brings a step back once it fits.
     """
 
-    def __init__(self, rooms: Sequence[int]) -> None:
-        self._evicted: dict[int, set[int]] = {room: set() for room in rooms}
+    def __init__(self, rooms: Sequence[ReferenceTokens]) -> None:
+        self._evicted: dict[ReferenceTokens, set[int]] = {room: set() for room in rooms}
 
     def look(self, one: Trial, engine: Engine) -> None:
         """Fails where something comes back."""

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.dag.engine import DagEngine
 from contextengine_server.engines.dag.options import DagOptions
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec, Outside
@@ -38,7 +39,7 @@ async def test_a_prompt_as_it_was_counted_here_changes_nothing(serve: Serve, out
         told = Turn(turns(turn + 1, 1), budget=NAMED)
         if outside:
             view = await view_tokens(server) if turn else 0
-            told = Turn(told.messages, budget=NAMED, measured=view + outside)
+            told = Turn(told.messages, budget=NAMED, measured=ModelTokens(view + outside))
         await server.context.after_turn.run(TENANT, S1, told)
     assert server.summarizer.asked == []
     assert len((await server.assemble(budget=NAMED)).plan.segments) == 1
@@ -51,7 +52,7 @@ async def test_a_measurement_that_compaction_cannot_lower_does_not_eat_the_histo
     server = await serve(**{"engine.dag.deferCompaction": False})
     budget = BudgetSpec(message_tokens=60_000)
     for turn in range(60):
-        told = Turn(turns(turn + 1, 1), budget=budget, measured=58_000)
+        told = Turn(turns(turn + 1, 1), budget=budget, measured=ModelTokens(58_000))
         await server.context.after_turn.run(TENANT, S1, told)
         assert await view_tokens(server) >= min(800 * (turn + 1), 14_000)
     assert await server.store.summaries(scope())
@@ -79,19 +80,21 @@ def test_a_measurement_of_what_we_count_is_none(
     session: RandomSession, given_tokens: int, counted: int, available: int
 ) -> None:
     view = folded(entries_of(session.rows))
-    outside = Outside(given_tokens, counted, SYSTEM | TOOLS)
-    measured = view.view_tokens() + given_tokens + counted
+    outside = Outside(ModelTokens(given_tokens), ReferenceTokens(counted), SYSTEM | TOOLS)
+    measured = ModelTokens(view.view_tokens() + given_tokens + counted)
     messages = messages_in(measured, outside, ModelFacts(), 1.0)
     assert messages == view.view_tokens()
-    assert uncounted(messages, view, DAG, available) == 0
-    more = uncounted(messages + 700, view, DAG, available)
+    room = ReferenceTokens(available)
+    assert uncounted(messages, view, DAG, room) == 0
+    more = uncounted(ReferenceTokens(messages + 700), view, DAG, room)
     assert more in (0, 700)
     assert more <= DAG.threshold * available * 2 / 3
 
 
 def test_bills_say_what_a_request_leaves_unnamed() -> None:
     model = ModelFacts(newest_bill=Bill(10_000, 27_000))
-    assert messages_in(30_000, Outside(), model, 1.0) == 13_000
-    named = Outside(17_000, 0, SYSTEM | TOOLS)
-    assert messages_in(30_000, named, model, 1.0) == 13_000
-    assert messages_in(5_000, Outside(), model, 1.0) == 0
+    measured = ModelTokens(30_000)
+    assert messages_in(measured, Outside(), model, 1.0) == 13_000
+    named = Outside(ModelTokens(17_000), named=SYSTEM | TOOLS)
+    assert messages_in(measured, named, model, 1.0) == 13_000
+    assert messages_in(ModelTokens(5_000), Outside(), model, 1.0) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.commands.turn.update_model import Model
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import SessionNotFound
 from contextengine_server.session.address import Ref
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, assistant, incoming, scope, user
@@ -28,7 +29,7 @@ async def test_what_is_held_of_a_session(server: Server) -> None:
 async def test_summaries_and_jobs_are_counted(server: Server) -> None:
     await server.talk(1, 6)
     await server.compact(4_000)
-    await server.core.queue.add(scope(), 1_000)
+    await server.core.queue.add(scope(), ReferenceTokens(1_000))
     status = await server.context.get_status.run(TENANT, S1, 0)
     assert status.head.summary_count == len(await server.store.summaries(scope())) > 0
     assert [job.kind for job in status.jobs] == ["compact"]

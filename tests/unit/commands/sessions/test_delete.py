@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import RequestIdReused, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Request
@@ -29,7 +30,7 @@ async def delete(
 async def test_everything_is_gone(server: Server) -> None:
     await server.talk(1, 6)
     await server.compact(4_000)
-    await server.core.queue.add(scope(), 100)
+    await server.core.queue.add(scope(), ReferenceTokens(100))
     await server.engines.assign.run(scope(), "legacy", {}, clear=False)
     gone = await delete(server)
     assert (gone.sessions, gone.messages, gone.summaries > 0) == (("s1",), 12, True)

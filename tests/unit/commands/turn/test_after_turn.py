@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
@@ -92,7 +93,7 @@ async def test_below_the_threshold_nothing_is_due_unless_the_harness_measured_mo
     budget = BudgetSpec(message_tokens=12_000)
     done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=budget))
     assert not done.queued
-    turn = Turn(turns(7, 1), budget=budget, measured=9_500)
+    turn = Turn(turns(7, 1), budget=budget, measured=ModelTokens(9_500))
     done = await server.context.after_turn.run(TENANT, S1, turn)
     assert done.queued
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.api.replies import assembly_id, sent_in
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import RequestIdReused, SessionNotFound
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.model import MOST, Report, Sent
@@ -46,7 +47,7 @@ async def test_sums_stop_where_the_wire_holds_no_more(server: Server) -> None:
 async def test_what_is_taught_is_not_in_force(server: Server) -> None:
     await server.ingest("a")
     before = await server.assemble()
-    taught = Report(input_tokens=2_000, billed=True, sent=Sent(1_000), other=0)
+    taught = Report(input_tokens=2_000, billed=True, sent=Sent(ReferenceTokens(1_000)), other=0)
     done = await server.context.report_usage.run(TENANT, S1, taught, None)
     assert done.model.learned > 1 == done.model.factor
     after = await server.assemble()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from contextengine_server.commands.turn.update_model import Model
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.session.model import Report, Sent
 from contextengine_server.tokens import profile
 from tests.unit.commands.house import S1, TENANT, Server, request
@@ -28,7 +29,7 @@ async def test_what_is_not_said_stays(server: Server) -> None:
 
 async def test_what_usage_taught_comes_into_force(server: Server) -> None:
     await server.ingest("a")
-    taught = Report(input_tokens=2_000, billed=True, sent=Sent(1_000), other=0)
+    taught = Report(input_tokens=2_000, billed=True, sent=Sent(ReferenceTokens(1_000)), other=0)
     reported = await server.context.report_usage.run(TENANT, S1, taught, None)
     done = await server.context.update_model.run(TENANT, S1, Model(), None)
     assert done.model.factor == reported.model.learned > 1
@@ -36,7 +37,7 @@ async def test_what_usage_taught_comes_into_force(server: Server) -> None:
 
 async def test_another_model_begins_with_its_own_factor(server: Server) -> None:
     await server.ingest("a")
-    taught = Report(input_tokens=2_000, billed=True, sent=Sent(1_000), other=0)
+    taught = Report(input_tokens=2_000, billed=True, sent=Sent(ReferenceTokens(1_000)), other=0)
     await server.context.report_usage.run(TENANT, S1, taught, None)
     done = await server.context.update_model.run(TENANT, S1, Model("gpt-5"), None)
     assert done.model.factor == done.model.learned == profile("gpt-5").factor
