@@ -691,7 +691,9 @@ type AssembleResponse struct {
 	Items []*Item `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// How it went.
 	Outcome AssembleResponse_Outcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=contextengine.v1.AssembleResponse_Outcome" json:"outcome,omitempty"`
-	// Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`, `PROMPT_BOUNDED`. Empty otherwise.
+	// Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`, `SESSION_IGNORED`, `SESSION_STATELESS`,
+	// `PROMPT_BOUNDED` (a user's message that must stay is shown head and tail: the newest one, or one that is pinned).
+	// Empty otherwise.
 	OutcomeReason string `protobuf:"bytes,3,opt,name=outcome_reason,json=outcomeReason,proto3" json:"outcome_reason,omitempty"`
 	// What is sent, in the model's tokens: all items (reused ones too), the addition and the preamble.
 	EstimatedTokens int64 `protobuf:"varint,4,opt,name=estimated_tokens,json=estimatedTokens,proto3" json:"estimated_tokens,omitempty"`

@@ -261,8 +261,9 @@ type Budget struct {
 	//	*Budget_MessageTokens
 	//	*Budget_Window
 	Kind isBudget_Kind `protobuf_oneof:"kind"`
-	// True: a newest user message that alone exceeds the budget is OVER_BUDGET. False: it is shown head and tail around a
-	// marker that names how to read the rest, and the outcome is DEGRADED with the reason `PROMPT_BOUNDED`.
+	// True: a user's message that must stay (the newest one, or one that is pinned) and alone exceeds the budget is
+	// OVER_BUDGET. False: it is shown head and tail around a marker that names how to read the rest, and the outcome is
+	// DEGRADED with the reason `PROMPT_BOUNDED`.
 	StrictPrompt  bool `protobuf:"varint,3,opt,name=strict_prompt,json=strictPrompt,proto3" json:"strict_prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

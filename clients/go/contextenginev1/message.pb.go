@@ -1578,7 +1578,8 @@ type SummaryInfo struct {
 	FirstSequence int64 `protobuf:"varint,3,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// The last sequence that it covers.
 	LastSequence int64 `protobuf:"varint,4,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	// How many messages it covers, all depths.
+	// How many messages it covers, all depths. Stored messages of the range that no context shows, results without a
+	// call say, are not counted.
 	MessageCount int64 `protobuf:"varint,5,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
 	// The tokens of the messages it covers.
 	SourceTokens int64 `protobuf:"varint,6,opt,name=source_tokens,json=sourceTokens,proto3" json:"source_tokens,omitempty"`

@@ -37,10 +37,11 @@ def required(value: str, field: str, why: str) -> str:
     return request_id(value, field)
 
 
-def not_negative(value: int, field: str) -> int:
-    """A count, checked."""
+def not_negative(value: int, field: str, *, least: int = 0) -> int:
+    """A count, checked. `least`: what the refusal names, where 0 is one that is refused later, with
+    its own reason."""
     if not 0 <= value <= MAX_TOKENS:
-        raise InvalidField(field, f"is {value}: give 0 to {MAX_TOKENS}")
+        raise InvalidField(field, f"is {value}: give {least} to {MAX_TOKENS}")
     return value
 
 
@@ -84,7 +85,7 @@ def budget_spec(
     kind = budget.WhichOneof("kind")
     if kind == "message_tokens":
         return BudgetSpec(
-            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens"),
+            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens", least=1),
             tool_texts=tool_texts(tools) if tools else (),
             named=TOOLS if tools else 0,
             strict_prompt=budget.strict_prompt,

@@ -97,10 +97,18 @@ def _inward(view: View, first: int, last: int) -> CompactionStep:
         and view.leading <= atom.step <= newest
     ]
     # A summary that reaches over an edge of the range keeps what it covers.
+    crossed = []
     for summary in view.summaries:
         inside = [step for step in steps if summary.first_step <= step <= summary.last_step]
         if inside and len(inside) < summary.last_step - summary.first_step + 1:
             steps = [step for step in steps if step not in inside]
+            crossed.append(summary)
+    if crossed and not steps:
+        raise InvalidField(
+            "compacted.first_sequence",
+            f"no step within {first} to {last} is free: a summary covers it, give its whole range"
+            f" {crossed[0].first_sequence} to {crossed[-1].last_sequence}",
+        )
     if not steps:
         raise InvalidField(
             "compacted.first_sequence",

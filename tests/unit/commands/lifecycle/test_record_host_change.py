@@ -57,6 +57,22 @@ async def test_a_summary_that_is_longer_than_its_range_is_not_shown(server: Serv
     assert await server.shown() == ["a", "b", "c"]
 
 
+async def test_a_range_within_a_summary_is_told_whose_it_is(server: Server) -> None:
+    await server.talk(1, 8)
+    await server.compact(4_000)
+    row = min(await server.store.summaries(scope()), key=lambda row: row.first_sequence)
+    assert row.last_sequence > row.first_sequence
+    first, last = row.first_sequence + 1, row.last_sequence
+    with pytest.raises(InvalidField, match=f"its whole range 1 to {last}"):
+        await server.context.record_host_change.run(
+            TENANT, S1, HostCompacted(first, last, "short"), request()
+        )
+    done = await server.context.record_host_change.run(
+        TENANT, S1, HostCompacted(1, last, "short"), request()
+    )
+    assert done.summary is not None
+
+
 async def test_a_native_compaction_begins_another_epoch(server: Server) -> None:
     await server.ingest("a")
     before = await server.assemble()

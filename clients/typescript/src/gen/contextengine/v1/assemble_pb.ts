@@ -278,7 +278,9 @@ export type AssembleResponse = Message<"contextengine.v1.AssembleResponse"> & {
   outcome: AssembleResponse_Outcome;
 
   /**
-   * Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`, `PROMPT_BOUNDED`. Empty otherwise.
+   * Why DEGRADED: `UNALIGNED`, `INCOMPLETE_SCOPE`, `ENGINE_FALLBACK`, `SESSION_IGNORED`, `SESSION_STATELESS`,
+   * `PROMPT_BOUNDED` (a user's message that must stay is shown head and tail: the newest one, or one that is pinned).
+   * Empty otherwise.
    *
    * @generated from field: string outcome_reason = 3;
    */

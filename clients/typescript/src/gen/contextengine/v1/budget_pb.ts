@@ -205,8 +205,9 @@ export type Budget = Message<"contextengine.v1.Budget"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * True: a newest user message that alone exceeds the budget is OVER_BUDGET. False: it is shown head and tail around a
-   * marker that names how to read the rest, and the outcome is DEGRADED with the reason `PROMPT_BOUNDED`.
+   * True: a user's message that must stay (the newest one, or one that is pinned) and alone exceeds the budget is
+   * OVER_BUDGET. False: it is shown head and tail around a marker that names how to read the rest, and the outcome is
+   * DEGRADED with the reason `PROMPT_BOUNDED`.
    *
    * @generated from field: bool strict_prompt = 3;
    */

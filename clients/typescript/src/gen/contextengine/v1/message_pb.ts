@@ -810,7 +810,8 @@ export type SummaryInfo = Message$1<"contextengine.v1.SummaryInfo"> & {
   lastSequence: bigint;
 
   /**
-   * How many messages it covers, all depths.
+   * How many messages it covers, all depths. Stored messages of the range that no context shows, results without a
+   * call say, are not counted.
    *
    * @generated from field: int64 message_count = 5;
    */
