@@ -1308,7 +1308,10 @@ type ExportResponse_ExportedSummary struct {
 	// Its row.
 	Info *SummaryInfo `protobuf:"bytes,1,opt,name=info,proto3" json:"info,omitempty"`
 	// Its text.
-	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// True: the stored text is damaged (CORRUPT_ROW), and `text` is a label in its place. The messages that it covers
+	// are as they were; Doctor with `repair` has the summary made again.
+	Corrupt       bool `protobuf:"varint,3,opt,name=corrupt,proto3" json:"corrupt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1355,6 +1358,13 @@ func (x *ExportResponse_ExportedSummary) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *ExportResponse_ExportedSummary) GetCorrupt() bool {
+	if x != nil {
+		return x.Corrupt
+	}
+	return false
 }
 
 var File_contextengine_v1_sessions_proto protoreflect.FileDescriptor
@@ -1422,7 +1432,7 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x0eas_of_revision\x18\x02 \x01(\x03H\x00R\fasOfRevision\x88\x01\x01\x12'\n" +
 	"\x0finclude_retired\x18\x03 \x01(\bR\x0eincludeRetired\x12*\n" +
 	"\x11at_least_revision\x18\x04 \x01(\x03R\x0fatLeastRevisionB\x11\n" +
-	"\x0f_as_of_revision\"\x8a\x05\n" +
+	"\x0f_as_of_revision\"\xa4\x05\n" +
 	"\x0eExportResponse\x129\n" +
 	"\asession\x18\x01 \x01(\v2\x1d.contextengine.v1.SessionInfoH\x00R\asession\x12L\n" +
 	"\amessage\x18\x02 \x01(\v20.contextengine.v1.ExportResponse.ExportedMessageH\x00R\amessage\x12L\n" +
@@ -1435,10 +1445,11 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x10created_revision\x18\x05 \x01(\x03R\x0fcreatedRevision\x12)\n" +
 	"\x10retired_revision\x18\x06 \x01(\x03R\x0fretiredRevision\x12/\n" +
 	"\x14stored_in_session_id\x18\a \x01(\tR\x11storedInSessionId\x12\x18\n" +
-	"\acorrupt\x18\b \x01(\bR\acorrupt\x1aX\n" +
+	"\acorrupt\x18\b \x01(\bR\acorrupt\x1ar\n" +
 	"\x0fExportedSummary\x121\n" +
 	"\x04info\x18\x01 \x01(\v2\x1d.contextengine.v1.SummaryInfoR\x04info\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04textB\x06\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
+	"\acorrupt\x18\x03 \x01(\bR\acorruptB\x06\n" +
 	"\x04kind\"\xc8\x01\n" +
 	"\rDeleteRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1d\n" +

@@ -24,7 +24,7 @@ from contextengine_server.errors import (
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.telemetry.events import Event, Watched
-from contextengine_server.wire.damage import gap, readable
+from contextengine_server.wire.damage import as_shown, gap, intact, readable
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import summary_info
 
@@ -122,10 +122,10 @@ class SessionsService:
         yield pb.ExportResponse(session=_info(done.session))
         for scope, row in done.messages:
             yield pb.ExportResponse(message=_exported(done.session.head, scope, row))
-        for summary in done.summaries:
+        for summary in as_shown(done.summaries):
             yield pb.ExportResponse(
                 summary=pb.ExportResponse.ExportedSummary(
-                    info=summary_info(summary), text=summary.text
+                    info=summary_info(summary), text=summary.text, corrupt=not intact(summary)
                 )
             )
 

@@ -1,5 +1,5 @@
-"""`doctor --repair --backup`: damaged messages of a store that no server has open are put right
-from a copy of the database."""
+"""`doctor --repair --backup`: damaged messages and summaries of a store that no server has open are
+put right from a copy of the database."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def mended_from(where: Where, backup: Path, agent: str, session: str) -> l
         for tenant in tenants:
             told = await mend_from(store, from_, tenant, agent=agent, session=session)
             checks += [_check(one) for one in told]
-    return checks or [Check("store.damaged_messages", OK, "no message is damaged")]
+    return checks or [Check("store.damaged_rows", OK, "nothing is damaged")]
 
 
 def _check(one: MendedSession) -> Check:
     name = f"session.{one.scope.agent}.{one.scope.session}"
-    found = f"{one.mended} of {one.damaged} damaged messages were mended from the backup"
+    found = f"{one.mended} of {one.damaged} damaged rows were mended from the backup"
     if one.mended == one.damaged:
         return Check(name, OK, found)
     return Check(name, ERROR, found, "Try an older backup: this one has not what is missing.")

@@ -43,8 +43,8 @@ async def diagnose(
     json: bool,
 ) -> bool:
     """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
-    session; with `backup`, damaged messages of all sessions from that file. `clear_failures`:
-    strikes off the failures of engines."""
+    session; with `backup`, damaged messages and summaries of all sessions from that file.
+    `clear_failures`: strikes off the failures of engines."""
     if backup is not None:
         if not repair:
             raise CommandFailed("--backup needs --repair: nothing is changed without it", 2)

@@ -124,8 +124,8 @@ def doctor(
         Path | None,
         typer.Option(
             help=(
-                "With --repair, of a store that no server has open: put damaged messages of all"
-                " sessions, or of that one, right from this copy of the database."
+                "With --repair, of a store that no server has open: put damaged messages and"
+                " summaries of all sessions, or of that one, right from this copy of the database."
             ),
             show_default=False,
         ),

@@ -15,7 +15,7 @@ from enum import StrEnum
 import msgspec
 import orjson
 from msgspec import structs
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import before_of, row_of
 from contextengine_server.compaction.compactor import Compactor, compacted_head
@@ -122,7 +122,7 @@ class Proposals(msgspec.Struct, frozen=True):
                 proposal.id, proposal.expires_ms = self.new_id(), self.clock_ms() + EXPIRES_MS
                 kept = {
                     "ground": structs.astuple(ground),
-                    "rows": [asdict(row) for row in rows],
+                    "rows": msgspec.to_builtins(rows),
                     "engine": engine.id,
                     "force": wanted.force,
                     "expires_ms": proposal.expires_ms,
@@ -222,10 +222,9 @@ def _rows(kept: Sequence[dict[str, object]], head: SessionHead, view: View) -> l
     before = before_of(view)
     rows = []
     for number, fields in enumerate(kept, 1):
-        fields = {**fields, "children": tuple(fields["children"])}  # type: ignore[arg-type]
         rows.append(
             replace(
-                SummaryRow(**fields),  # type: ignore[arg-type]
+                msgspec.convert(fields, SummaryRow),
                 created_revision=head.revision,
                 generation=head.generation + number,
                 before_view=before.view,

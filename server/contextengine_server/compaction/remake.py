@@ -1,10 +1,11 @@
 """Summaries made again, in place: those that a lower link of the chain wrote because a higher one
-was down, those that quote private reasoning, and those that were made of either
-(docs/semantics.md#made-again).
+was down, those that quote private reasoning or are damaged, and those that were made of any of
+these (docs/semantics.md#made-again).
 
 The new one covers the same range and stands where the old one stood, below the same summaries; the
 old one stays live below it, so that an undo brings it back. No later generation is lost. One that
-quotes private reasoning does not come back: what takes its place has its generation.
+is unfit, since it quotes private reasoning or is damaged, does not come back: what takes its place
+has its generation.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS, SummarizerFail
 from contextengine_server.summarize.chain.count_only import NAME as COUNT_ONLY
 from contextengine_server.summarize.extractive.summarizer import NAME as EXTRACTIVE
 from contextengine_server.summarize.request import SummaryResult
+from contextengine_server.wire.damage import as_shown, intact
 
 log = structlog.get_logger("contextengine.compact")
 
@@ -51,8 +53,8 @@ class Due(msgspec.Struct, frozen=True):
     row: SummaryRow
     better_than: str = ""
     """Only who comes before this one in the chain is asked; empty: all."""
-    private: bool = False
-    """True where it quotes private reasoning."""
+    unfit: bool = False
+    """True where it quotes private reasoning, or is damaged."""
 
 
 def due(rows: Sequence[SummaryRow], quoted: Collection[str] = ()) -> list[Due]:
@@ -63,8 +65,8 @@ def due(rows: Sequence[SummaryRow], quoted: Collection[str] = ()) -> list[Due]:
     remade = {row.remakes: row for row in rows if row.remakes and not row.retired_revision}
     found = []
     for row in sorted(ours, key=_shallow_first):
-        if row.id in quoted:
-            found.append(Due(row, private=True))
+        if row.id in quoted or not intact(row):
+            found.append(Due(row, unfit=True))
         elif row.id in stood_in:
             found.append(Due(row, row.summarizer))
         elif any(_newest(child, remade) > row.created_revision for child in row.children):
@@ -110,12 +112,12 @@ class Remake(msgspec.Struct, frozen=True):
             done = Compacted("", tokens, tokens, no_help=REMADE)
             if session.state.held and not force:
                 return done.ended(HELD)
-        rows = await store.summaries(address.scope)
-        quoted = await quoting(store, head, rows) if look_for_quotes else ()
+        stored = await store.summaries(address.scope)
+        quoted = await quoting(store, head, stored) if look_for_quotes else ()
         in_vain: set[str] = set()
         healed = False
         while len(done.summaries) < most:
-            rows = await store.summaries(address.scope)
+            rows = as_shown(await store.summaries(address.scope))
             wanted = next((one for one in due(rows, quoted) if one.row.id not in in_vain), None)
             if wanted is None:
                 break
@@ -124,7 +126,7 @@ class Remake(msgspec.Struct, frozen=True):
                 in_vain.add(wanted.row.id)
                 continue
             done.summaries.append(row)
-            healed = healed or wanted.private
+            healed = healed or wanted.unfit
             async with sessions.open(address.scope) as session:
                 done.after = ReferenceTokens(session.view.view_tokens())
         if healed:
@@ -172,19 +174,20 @@ class Remake(msgspec.Struct, frozen=True):
             while True:
                 head = session.require()
                 # Read anew: late results may have moved its place meanwhile.
-                rows = {row.id: row for row in ours_now(await store.summaries(address.scope))}
+                stored = as_shown(await store.summaries(address.scope))
+                rows = {row.id: row for row in ours_now(stored)}
                 old = rows.get(wanted.row.id)
                 if old is None:
                     return None
                 new = replace(sessions.next_head(session), ended=head.ended)
                 shown = any(one.id == old.id for one in session.view.summaries)
                 row = _row(old, summary, new.revision, session, shown=shown)
-                generation = old.generation if wanted.private else head.generation + 1
+                generation = old.generation if wanted.unfit else head.generation + 1
                 row = replace(row, generation=generation)
                 if not shrinks(made.gain, row.tokens):
                     return None
                 new, state = compacted_head(new, session, [row], session.state, force=False)
-                if wanted.private:
+                if wanted.unfit:
                     new = replace(new, generation=head.generation)
                 new = replace(new, state=state.encode())
                 commit = Commit(head=new, expected_revision=session.revision, summaries=[row])
@@ -294,7 +297,9 @@ def _pass(session: Session, engine: Engine, row: SummaryRow) -> Pass:
 def _previous(stands: dict[str, Summary], row: SummaryRow) -> str:
     """The text of the summary of this depth before it."""
     before = [
-        one for one in stands.values() if one.depth == row.depth and one.last_step < row.first_step
+        one
+        for one in stands.values()
+        if one.depth == row.depth and one.last_step < row.first_step and not one.damaged
     ]
     return max(before, key=_last_step).text if before else ""
 

@@ -1,5 +1,5 @@
-"""Summaries that should be made again: what stood in for a better one, and what quotes a model's
-private reasoning."""
+"""Summaries that should be made again: what stood in for a better one, what quotes a model's
+private reasoning, and what is damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextengine_server.context.view import Summary
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
 from contextengine_server.summarize.extractive.summarizer import NAME as EXTRACTIVE
-from contextengine_server.wire.damage import readable
+from contextengine_server.wire.damage import intact, readable
 from contextengine_server.wire.message import texts_of
 from contextengine_server.wire.privacy import said
 
@@ -52,11 +52,14 @@ def stand_ins(summaries: Sequence[Row]) -> list[str]:
 
 
 def awaited(summaries: Sequence[Summary]) -> bool:
-    """True where somebody may come back who was to write one of these live summaries. Extraction
-    needs nobody: what it could not say it cannot say later."""
+    """True where one of these live summaries is damaged, or somebody may come back who was to write
+    it. Extraction needs nobody: what it could not say it cannot say later."""
     ours, by_model = _ours(summaries)
     stood_in = set(stand_ins(summaries))
-    return any(one.id in stood_in and (by_model or one.wanted != EXTRACTIVE) for one in ours)
+    return any(
+        one.damaged or (one.id in stood_in and (by_model or one.wanted != EXTRACTIVE))
+        for one in ours
+    )
 
 
 def _ours(summaries: Sequence[Row]) -> tuple[list[Row], bool]:
@@ -69,7 +72,7 @@ def _ours(summaries: Sequence[Row]) -> tuple[list[Row], bool]:
 async def quoting(store: Store, head: SessionHead, rows: Sequence[SummaryRow]) -> list[str]:
     """Of a session's live summaries those of its own messages that quote private reasoning."""
     own, found = head.parent_sequence + 1 if head.parent_session else 1, []
-    for row in ours_now(rows):
+    for row in filter(intact, ours_now(rows)):
         for first in range(max(row.first_sequence, own), row.last_sequence + 1, _AT_ONCE):
             last = min(first + _AT_ONCE - 1, row.last_sequence)
             messages = await store.messages(head.scope, first, last, retired=True)

@@ -48,6 +48,11 @@ def render(facts: SummaryFacts, body: str) -> str:
     return f"{_header(facts)}\n{fenced(body)}\n{_footer(facts)}"
 
 
+def is_id(text: str) -> bool:
+    """True where a text can be the id of a summary that is shown."""
+    return _ID.fullmatch(text) is not None
+
+
 def fenced(body: str) -> str:
     """`body` as data: between two lines that it cannot hold."""
     fence = _fence(body)
@@ -89,7 +94,7 @@ def _fence(body: str) -> str:
 
 
 def _header(facts: SummaryFacts) -> str:
-    if not _ID.fullmatch(facts.id):
+    if not is_id(facts.id):
         raise ValueError(
             f"summary id {facts.id!r} must be letters, digits and . _ : / -, at most 256 of them"
         )

@@ -54,6 +54,8 @@ class Summary(msgspec.Struct, frozen=True, eq=False):
     """Who was to write it where somebody later in the chain had to; else empty."""
     remakes: str = ""
     """The summary in whose place it stands, made again; empty: none."""
+    damaged: bool = False
+    """True where its text cannot be read any more, and a label stands in the place of it."""
 
     @property
     def slot(self) -> Slot:

@@ -124,6 +124,10 @@ _ADVICE = {
         "Put it right from a backup: `contextengine doctor --repair --backup FILE` while no server"
         " has the store open, or import the session again, exported from the backup."
     ),
+    "summary_hash": (
+        "Ask again with repair, or Compact with redo: they are made again, in place. What a host"
+        " wrote comes back from a backup alone: `contextengine doctor --repair --backup FILE`."
+    ),
     "missing_sequence": (
         "Restore the database from a backup: what was said cannot be worked out again."
     ),

@@ -33,10 +33,10 @@ from contextengine_server.session.state import SessionState, facts_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
 from contextengine_server.telemetry.events import Events
-from contextengine_server.wire.damage import readable
+from contextengine_server.wire.damage import as_shown, intact, readable
 
 EVENT = "context:integrity"
-MADE_AGAIN = ("stand_in_summary", "private_summary")
+MADE_AGAIN = ("summary_hash", "stand_in_summary", "private_summary")
 """Issues that are mended by making summaries again, which is not done here."""
 
 _AT_ONCE = 256
@@ -49,9 +49,9 @@ class Issue:
     """Something that is not as it should be."""
 
     kind: str
-    """`message_hash`, `missing_sequence`, `stale_counts`, `stale_facts`, `orphan_summary`,
-    `lost_child`, `crossed_summaries`, `search_index`, `stray_answers`, `stand_in_summary` or
-    `private_summary`."""
+    """`message_hash`, `summary_hash`, `missing_sequence`, `stale_counts`, `stale_facts`,
+    `orphan_summary`, `lost_child`, `crossed_summaries`, `search_index`, `stray_answers`,
+    `stand_in_summary` or `private_summary`."""
     found: str
     mendable: bool = False
     mended: bool = False
@@ -131,8 +131,8 @@ class Integrity(msgspec.Struct, frozen=True):
                 raise not_found(scope)
             report = IntegrityReport()
             await self._messages(head, report)
-            rows = await self.store.summaries(scope, retired=True)
-            report.summaries = len(rows)
+            stored = await self.store.summaries(scope, retired=True)
+            report.summaries, rows = len(stored), as_shown(stored)
             inherited = await lineage_summaries(self.store, head) if inherits(head) else []
             orphans = [row.id for row in rows if await self._orphan(head, row)]
             report.issues += _summaries(rows, inherited, orphans)
@@ -261,6 +261,15 @@ def _changed(rows: Sequence[MessageRow]) -> list[int]:
 def _summaries(
     rows: Sequence[SummaryRow], inherited: Sequence[SummaryRow], orphans: Sequence[str]
 ) -> Iterator[Issue]:
+    remade = {row.remakes for row in rows if not row.retired_revision}
+    live = [row for row in rows if not row.retired_revision and row.id not in remade]
+    bad = [row.id for row in live if not intact(row)]
+    if bad:
+        found = (
+            f"{_some(bad)} of {len(live)} summaries are not what their hashes name (CORRUPT_ROW):"
+            " each is shown as a label, and the messages that it covers can be expanded"
+        )
+        yield Issue("summary_hash", found)
     if orphans:
         yield Issue(
             "orphan_summary", f"{_some(orphans)} summaries stand for no message", mendable=True

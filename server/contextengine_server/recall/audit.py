@@ -11,7 +11,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import MAX_PARTS, MAX_PLACE, DocumentKind, Match, SearchSpan
 
-from .texts import indexed_passages, passages_of
+from .texts import indexed_passages, summary_passages
 
 _AT_ONCE = 64
 """Messages that are compared at once."""
@@ -35,8 +35,8 @@ async def stale_passages(store: Store, scope: Scope) -> int:
     span = SearchSpan(scope, DocumentKind.SUMMARY, 0, MAX_PLACE, progress.revision)
     indexed, _ = await store.index.scan(span, len(summaries) * MAX_PARTS + 1)
     known = {match.place: match.text for match in indexed}
-    done = [(at, text) for at, text in summaries if at < progress.cursor.summaries]
-    return stale + sum(known.get(at) != passages_of(text)[0] for at, text in done)
+    done = [(at, row) for at, row in summaries if at < progress.cursor.summaries]
+    return stale + sum(known.get(at) != summary_passages(row)[0] for at, row in done)
 
 
 def _differing(rows: Sequence[MessageRow], indexed: Sequence[Match]) -> int:

@@ -22,7 +22,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow
 from contextengine_server.store.search import Advance, Cursor, Document, DocumentKind, Progress
 
-from .texts import indexed_passages, passages_of
+from .texts import indexed_passages, summary_passages
 
 BATCH_CHARS = 16_000
 """What is indexed by one write: 2 to 5 ms of the writer's time."""
@@ -193,14 +193,14 @@ class Indexer:
             and after.summaries < progress.summaries
             and room > 0
         ):
-            for ordinal, text in await self._index.summaries(scope, after.summaries):
-                passages = passages_of(text)
+            for ordinal, row in await self._index.summaries(scope, after.summaries):
+                passages = summary_passages(row)
                 documents += [
                     Document(DocumentKind.SUMMARY, ordinal, part, each)
                     for part, each in enumerate(passages)
                 ]
                 after = replace(after, summaries=ordinal + 1)
-                room -= len(text)
+                room -= len(row.text)
                 if room <= 0:
                     break
         done = replace(progress, cursor=after).done

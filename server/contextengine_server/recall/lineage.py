@@ -13,6 +13,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
+from contextengine_server.wire.damage import as_shown
 
 Inherits = Callable[[SessionHead, int | None], bool]
 """Whether a session's view begins with the rows of the one that it continues, now (None) or as of a
@@ -61,7 +62,8 @@ class Lineage:
         if self._summaries is None:
             found = []
             for link in self.links:
-                rows = sorted(await store.summaries(link.scope, retired=True), key=_creation)
+                stored = as_shown(await store.summaries(link.scope, retired=True))
+                rows = sorted(stored, key=_creation)
                 self._remade |= {
                     row.remakes: row.id for row in rows if row.remakes and _live(row, link)
                 }

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.rows import MessageRow, SummaryRow
 from contextengine_server.store.search import MAX_PARTS
-from contextengine_server.wire.damage import message_of, readable
+from contextengine_server.wire.damage import intact, message_of, readable
 from contextengine_server.wire.privacy import said
 
 PASSAGE_CHARS = 8_000
@@ -51,6 +51,12 @@ def indexed_passages(row: MessageRow) -> list[str]:
     message = readable(row)
     text = "" if message is None else _searched(message)
     return passages_of(text) if text.strip() else []
+
+
+def summary_passages(row: SummaryRow) -> list[str]:
+    """The passages of a stored summary that the index holds: an empty one where its text is not
+    what its hash names."""
+    return passages_of(row.text if intact(row) else "")
 
 
 def _searched(message: pb.Message) -> str:

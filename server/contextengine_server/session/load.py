@@ -13,7 +13,7 @@ from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
-from contextengine_server.session.rows import summary_of
+from contextengine_server.session.rows import stored_summaries
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
 from contextengine_server.store.lineage import parent_of
@@ -134,7 +134,7 @@ async def _all_rows(
 async def _summaries(
     store: Store, head: SessionHead, shaper: WireShaper, *, as_of: int | None = None
 ) -> list[Summary]:
-    return [summary_of(row, shaper) for row in await lineage_summaries(store, head, as_of=as_of)]
+    return stored_summaries(await lineage_summaries(store, head, as_of=as_of), shaper)
 
 
 async def lineage_summaries(

@@ -3,17 +3,20 @@ have them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.message import Entry, Slot
-from contextengine_server.context.summary_text import SummaryFacts, render, verify
+from contextengine_server.context.summary_text import SummaryFacts, is_id, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import Facts, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
+from contextengine_server.wire.damage import as_shown, intact
 from contextengine_server.wire.slots import WireShaper
 
 
@@ -78,6 +81,23 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         wanted=row.wanted,
         remakes=row.remakes,
     )
+
+
+def stored_summaries(rows: Sequence[SummaryRow], shaper: WireShaper) -> list[Summary]:
+    """Live summaries that were read, as the view holds them: a label in the place of a text that is
+    not what its row's hash names. One whose very id is no text any more can be neither shown nor
+    expanded; what it stood on is there without it."""
+    shown = as_shown(rows)
+    if shown is rows:
+        return [summary_of(row, shaper) for row in rows]
+    return [_read(row, shaper) for row in shown if is_id(row.id)]
+
+
+def _read(row: SummaryRow, shaper: WireShaper) -> Summary:
+    if intact(row):
+        return summary_of(row, shaper)
+    row = replace(row, tokens=summary_cost(row, shaper))
+    return replace(summary_of(row, shaper), damaged=True)
 
 
 class _Shown:

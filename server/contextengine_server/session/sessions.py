@@ -19,13 +19,14 @@ from msgspec.structs import replace
 from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.view import View
+from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT, Trace
+from contextengine_server.wire.damage import summary_hash
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.message import Incoming
 
@@ -263,7 +264,7 @@ class Sessions(msgspec.Struct, frozen=True):
                 session.place(head, state, view, summaries, reached, encoding)
                 size, session.size = session.size, before
                 self.cache.grown(session, size)
-                self._tell_damage(head, view.entries())
+                self._tell_damage(head, view.entries(), summaries)
                 return
             head = now
         raise LostRace(
@@ -298,22 +299,31 @@ class Sessions(msgspec.Struct, frozen=True):
         session.advance(changes.head, state, entries)
         return session.view.total == changes.head.message_tokens
 
-    def _tell_damage(self, head: SessionHead, entries: Iterable[Entry]) -> None:
+    def _tell_damage(
+        self, head: SessionHead, entries: Iterable[Entry], summaries: Iterable[Summary] = ()
+    ) -> None:
         """Says that rows which were just read are not what their hashes name."""
         damaged = [entry.sequence for entry in entries if entry.damaged]
-        if damaged:
-            log.error("corrupt_row", session=head.scope.session, sequences=damaged[:5])
-            self.events.emit(
-                "session:corrupt_row",
-                *head.scope,
-                revision=head.revision,
-                counts={"rows": len(damaged), "first": damaged[0]},
+        summaries = list(summaries)
+        remade = {summary.remakes for summary in summaries}
+        bad = [one for one in summaries if one.damaged and one.id not in remade]
+        if damaged or bad:
+            ids = [summary.id for summary in bad]
+            scope = head.scope
+            log.error(
+                "corrupt_row", session=scope.session, sequences=damaged[:5], summaries=ids[:5]
             )
+            first = min([*damaged, *(summary.first_sequence for summary in bad)])
+            counts = {"rows": len(damaged) + len(bad), "first": first, "summaries": len(bad)}
+            self.events.emit("session:corrupt_row", *scope, revision=head.revision, counts=counts)
 
     # Writing.
 
     async def commit(self, commit: Commit) -> None:
         """Writes a change. A lost race and known ids are the caller's to handle."""
+        if commit.summaries:
+            sealed = [replace(row, content_hash=summary_hash(row)) for row in commit.summaries]
+            commit = replace(commit, summaries=sealed)
         trace = CURRENT.get()
         with _commit_span(trace, commit) if trace.sampled else nullcontext():
             try:

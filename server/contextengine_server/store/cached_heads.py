@@ -48,6 +48,7 @@ class CachedHeads:
         self.pinned_atoms = store.pinned_atoms
         self.late_results = store.late_results
         self.mend = store.mend
+        self.mend_summaries = store.mend_summaries
         self.summaries = store.summaries
         self.reply = store.reply
         self.size = store.size

@@ -120,6 +120,8 @@ class SummaryRow(msgspec.Struct, frozen=True):
     remakes: str = ""
     """The summary that this one stands in the place of, made again; empty: none. That one stays
     live below it."""
+    content_hash: bytes = b""
+    """Names its text and its children, once it is committed. Empty: nothing does."""
 
 
 class Facts(msgspec.Struct, frozen=True):

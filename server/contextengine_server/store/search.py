@@ -18,6 +18,7 @@ from typing import Protocol
 import msgspec
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import SummaryRow
 
 MAX_PLACE = 2**23 - 1
 """The greatest sequence or ordinal that an index holds: 8,388,607. What lies behind is not searched
@@ -152,8 +153,8 @@ class IndexFilling(Protocol):
         """Writes documents and moves cursors, all or none. A session that is gone, or whose cursor
         is not where the step begins, is passed over."""
 
-    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
-        """(ordinal, text) of the session's summaries in the order of creation, behind the first
+    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, SummaryRow]]:
+        """(ordinal, row) of the session's summaries in the order of creation, behind the first
         `skip`. One that another of its own generation took the place of never comes back, and has
         no text."""
 

@@ -11,8 +11,9 @@ EVENTS = {
     "session:ended": "EndSession, or it was idle for too long. A later write reopens it.",
     "session:deleted": "It was erased, with everything derived from it.",
     "session:corrupt_row": (
-        "Rows that were read are not what their hashes name: how many, and the first sequence. Each"
-        " is shown as a labelled gap; importing the session again mends it."
+        "Rows that were read are not what their hashes name: how many, how many of them are"
+        " summaries, and the first sequence. Each is shown as a label; importing the session again"
+        " mends a message, making it again a summary."
     ),
     "context:budget_computed": (
         "A list began anew (a new epoch), or did not fit: the budget in parts, and the verdict."

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import blake2b
+
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.context.message import HASH_BYTES
+from contextengine_server.store.rows import MessageRow, SummaryRow
 
 from .message import content_hash
 
@@ -43,3 +48,58 @@ def gap(row: MessageRow) -> pb.Message:
     if row.pinned:
         made.labels["pinned"] = "true"
     return made
+
+
+# Summaries: the hash of a row names what it says and what it was made of.
+
+DAMAGED_SUMMARY = (
+    "[the text of this summary is damaged in the store and cannot be shown; the messages that it"
+    " covers are as they were: expand it to read them]"
+)
+
+
+def summary_hash(row: SummaryRow) -> bytes:
+    """Names a summary's text and its children."""
+    digest = blake2b(digest_size=HASH_BYTES)
+    for named in (row.text, *row.children):
+        encoded = named.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.digest()
+
+
+def intact(row: SummaryRow) -> bool:
+    """True where a summary is what its hash names, or has none."""
+    return not row.content_hash or summary_hash(row) == row.content_hash
+
+
+def as_shown(rows: Sequence[SummaryRow]) -> Sequence[SummaryRow]:
+    """A session's summaries with a label in the place of each text that is damaged.
+
+    A damaged one keeps its place, its range and what it stands on, and stays unlike its hash. Where
+    it is not known any more what it was made of, that is what was there before it within its range.
+    """
+    if all(map(intact, rows)):
+        return rows
+    return [row if intact(row) else _labelled(row, rows) for row in rows]
+
+
+def _labelled(row: SummaryRow, rows: Sequence[SummaryRow]) -> SummaryRow:
+    known = {one.id for one in rows}
+    listed = row.children and known.issuperset(row.children)
+    children = row.children if listed else _within(row, rows)
+    return replace(row, text=DAMAGED_SUMMARY, children=children)
+
+
+def _within(row: SummaryRow, rows: Sequence[SummaryRow]) -> tuple[str, ...]:
+    """The topmost of the summaries that were there before this one, within its range."""
+    inner = [
+        one
+        for one in rows
+        if one.created_revision < row.created_revision
+        and row.first_sequence <= one.first_sequence
+        and one.last_sequence <= row.last_sequence
+        and one.id != row.remakes
+    ]
+    below = {child for one in inner for child in (*one.children, one.remakes)}
+    return tuple(one.id for one in inner if one.id not in below)

@@ -182,12 +182,37 @@ async def test_an_index_that_is_not_what_the_rows_say_is_made_anew(house: House)
         assert db.execute("SELECT COUNT(*) FROM search_cursors").fetchone() == (1,)
 
 
+@pytest.mark.parametrize("text", ["CAST(x'6c696573ff' AS TEXT)", "'lies'"])
+async def test_a_summary_whose_text_is_damaged_is_made_again(house: House, text: str) -> None:
+    await deep(house, turns=24)
+    before = await ask(house, S, budget=budget(3_000))
+    bad = next(item.summary for item in before.items if item.HasField("summary"))
+    await damaged(house, f"UPDATE summaries SET text = {text} {EVERYONE} AND id = '{bad.id}'")
+    reply = await ask(house, S, budget=budget(3_000))
+    first = next(item for item in reply.items if item.summary.id == bad.id)
+    assert "is damaged in the store" in first.message.parts[0].text.text
+    assert first.summary.message_count == bad.message_count
+    expanded = await house.client.recall.expand(S, summary_ids=[bad.id])
+    assert expanded.items
+    exported = [one.summary async for one in house.client.sessions.export(S) if one.summary.text]
+    assert [one.info.id for one in exported if one.corrupt] == [bad.id]
+    assert "lies" not in str([reply, expanded, exported])
+    assert (await looked(house))["summary_hash"] == ERROR
+    assert (await looked(house, repair=True))["summary_hash"] == OK
+    await indexed(house)
+    assert await looked(house) == {}
+    after = str(await ask(house, S, budget=budget(3_000)))
+    assert "is damaged" not in after
+    assert "lies" not in after
+
+
 async def test_a_summary_of_nothing_leaves_the_view(house: House) -> None:
     await deep(house, turns=24)
     row = (
         "INSERT INTO summaries SELECT tenant, agent, session, 'lonely', 0, 9001, 9009, 9, 900, 40,"
         " 'of nothing', created_revision, 9000, 9008, 90000, 90900, 0, 0, 0, 0, 0, '[]', NULL,"
-        f" NULL, 'extractive', 0, generation, 'engine', '', '' FROM summaries {EVERYONE} LIMIT 1"
+        " NULL, 'extractive', 0, generation, 'engine', '', '', ''"
+        f" FROM summaries {EVERYONE} LIMIT 1"
     )
     await damaged(house, row)
     assert (await looked(house))["orphan_summary"] == WARNING

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.cli.backup import mended_from
@@ -16,9 +17,10 @@ from contextengine_server.cli.doctor import diagnose
 from contextengine_server.cli.output import CommandFailed
 from contextengine_server.context.scope import Scope
 from contextengine_server.health.checks import ERROR, OK
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.rows import MessageRow, SummaryRow
 from contextengine_server.store.sqlite import SqliteStore
-from contextengine_server.testing.store.rows import Pen
+from contextengine_server.testing.store.rows import Pen, summary
+from contextengine_server.wire.damage import intact, summary_hash
 from contextengine_server.wire.message import content_hash
 
 DAMAGE = "UPDATE messages SET body = x'ff' WHERE session = '{}' AND sequence = {}"
@@ -30,6 +32,11 @@ def said(sequence: int, text: str) -> MessageRow:
     return MessageRow(sequence, 1, 5, content_hash(message), body, created_revision=1)
 
 
+def noted(id: str, at: int) -> SummaryRow:
+    row = summary(id, at, at, children=("x",))
+    return replace(row, content_hash=summary_hash(row))
+
+
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
     """A database with two sessions of three messages."""
@@ -38,7 +45,10 @@ async def path(tmp_path: Path) -> Path:
     await store.open()
     for session in ("one", "two"):
         pen = Pen(store, Scope("default", "main", session))
-        await pen.write(messages=[said(at, f"{session} {at}") for at in (1, 2, 3)])
+        await pen.write(
+            messages=[said(at, f"{session} {at}") for at in (1, 2, 3)],
+            summaries=[noted("a", 1), noted("b", 2)],
+        )
     await store.close()
     return path
 
@@ -61,6 +71,12 @@ def rows(path: Path) -> list[tuple[str, int, bytes]]:
         return db.execute("SELECT session, sequence, body FROM messages ORDER BY 1, 2").fetchall()
 
 
+def summaries(path: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as db:
+        db.text_factory = bytes
+        return db.execute("SELECT * FROM summaries ORDER BY session, id").fetchall()
+
+
 async def test_a_damaged_row_is_taken_back(path: Path) -> None:
     whole = rows(path)
     copy = copied(path)
@@ -75,7 +91,33 @@ async def test_a_damaged_row_is_taken_back(path: Path) -> None:
     assert rows(path) == whole
     assert copy.read_bytes() == before
     (check,) = await mended_from(Where(store=str(path)), copy, "default", "")
-    assert check.found == "no message is damaged"
+    assert check.found == "nothing is damaged"
+
+
+@pytest.mark.parametrize("what", ["text = CAST(x'ff' AS TEXT)", "text = 'LIES'", "children = '['"])
+async def test_a_damaged_summary_is_taken_back(path: Path, what: str) -> None:
+    copy = copied(path)
+    whole = summaries(path)
+    run(path, f"UPDATE summaries SET {what} WHERE session = 'one' AND id = 'a'")
+    assert summaries(path) != whole
+    store = SqliteStore(path)
+    await store.open()
+    read = await store.summaries(Scope("default", "main", "one"))
+    assert [(row.id, intact(row)) for row in read] == [("a", False), ("b", True)]
+    indexed = await store.index.summaries(Scope("default", "main", "one"), 0)
+    assert [(row.id, intact(row)) for _, row in indexed] == [("a", False), ("b", True)]
+    await store.close()
+    (check,) = await mended_from(Where(store=str(path)), copy, "default", "")
+    assert (check.name, check.status) == ("session.main.one", OK)
+    assert summaries(path) == whole
+
+
+async def test_a_summary_that_the_backup_has_not_is_told(path: Path) -> None:
+    copy = copied(path)
+    run(copy, "UPDATE summaries SET text = 'other lies' WHERE id = 'a'")
+    run(path, "UPDATE summaries SET text = 'LIES' WHERE session = 'one'")
+    (check,) = await mended_from(Where(store=str(path)), copy, "default", "")
+    assert (check.status, check.found[:6]) == (ERROR, "1 of 2")
 
 
 async def test_one_session_alone(path: Path) -> None:

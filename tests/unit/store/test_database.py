@@ -26,6 +26,7 @@ from contextengine_server.store.rows import (
 )
 from contextengine_server.store.sql import migrations
 from contextengine_server.store.sqlite import SqliteStore, database
+from contextengine_server.wire.damage import intact, summary_hash
 
 V1 = Path(__file__).parents[2] / "data" / "store_v1.db"
 SCOPE = Scope("acme", "main", "s1")
@@ -107,7 +108,8 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
     assert await store.messages(SCOPE) == [first, second, fourth]
     assert await store.messages(SCOPE, as_of=1) == [first, second, third]
     assert await store.atom_of(SCOPE, 4) == [second, fourth]
-    assert await store.summaries(SCOPE) == [
+    (summary,) = await store.summaries(SCOPE)
+    assert [summary] == [
         SummaryRow(
             "sum-1",
             1,
@@ -130,6 +132,7 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
             fallback=True,
             generation=1,
             origin="host",
+            content_hash=summary_hash(summary),
         )
     ]
     assert await store.reply(SCOPE, "r-1") == StoredReply("r-1", b"\x00\x01", b"\xfe\xff")
@@ -156,6 +159,21 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
             (migrations.HEAD,)
         ]
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@pytest.mark.parametrize("what", ["text = CAST(x'ff' AS TEXT)", "children = '{'"])
+async def test_a_summary_that_an_upgrade_cannot_read_is_told_apart(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "old.db"
+    shutil.copy(V1, path)
+    with database.connect(path) as db:
+        assert db.execute(f"UPDATE summaries SET {what}").rowcount == 1
+    store = SqliteStore(path)
+    await store.open()
+    (summary,) = await store.summaries(SCOPE)
+    assert not intact(summary)
+    await store.close()
 
 
 async def test_an_upgrade_is_whole_or_not_at_all(

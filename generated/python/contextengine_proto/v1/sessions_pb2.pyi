@@ -147,12 +147,14 @@ class ExportResponse(_message.Message):
         corrupt: bool
         def __init__(self, sequence: _Optional[int] = ..., message: _Optional[_Union[_message_pb2.Message, _Mapping]] = ..., tokens: _Optional[int] = ..., content_hash: _Optional[bytes] = ..., created_revision: _Optional[int] = ..., retired_revision: _Optional[int] = ..., stored_in_session_id: _Optional[str] = ..., corrupt: _Optional[bool] = ...) -> None: ...
     class ExportedSummary(_message.Message):
-        __slots__ = ("info", "text")
+        __slots__ = ("info", "text", "corrupt")
         INFO_FIELD_NUMBER: _ClassVar[int]
         TEXT_FIELD_NUMBER: _ClassVar[int]
+        CORRUPT_FIELD_NUMBER: _ClassVar[int]
         info: _message_pb2.SummaryInfo
         text: str
-        def __init__(self, info: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
+        corrupt: bool
+        def __init__(self, info: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., text: _Optional[str] = ..., corrupt: _Optional[bool] = ...) -> None: ...
     SESSION_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 
+from msgspec.structs import replace
+
 from contextengine_server.context.scope import Scope
-from contextengine_server.store.rows import MessageRow
+from contextengine_server.store.rows import MessageRow, SummaryRow
 from contextengine_server.store.search import (
     MAX_LANES,
     MAX_PLACE,
@@ -63,15 +65,17 @@ class MemoryIndex:
             if head is not None and head.incarnation == step.incarnation:
                 tables.passages.take(step)
 
-    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
-        """(ordinal, text) of the session's summaries, behind the first `skip`."""
+    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, SummaryRow]]:
+        """(ordinal, row) of the session's summaries, behind the first `skip`."""
         session = self._tables().sessions.get(scope)
         if session is None:
             return []
         created = sorted(session.summaries.values(), key=lambda row: (row.created_revision, row.id))
         gone = {(row.remakes, row.generation) for row in created if row.remakes}
-        texts = ["" if (row.id, row.generation) in gone else row.text for row in created]
-        return list(enumerate(texts))[skip:]
+        rows = [
+            replace(row, text="") if (row.id, row.generation) in gone else row for row in created
+        ]
+        return list(enumerate(rows))[skip:]
 
     async def renew(self, scope: Scope) -> None:
         """Gives up what is held of a session, and begins with it anew."""

@@ -127,6 +127,19 @@ class MemoryReads(MemoryConnection):
                 mended += 1
         return mended
 
+    async def mend_summaries(self, scope: Scope, rows: Sequence[SummaryRow]) -> int:
+        """Puts text and children in the place of damaged ones."""
+        session, mended = self._session(scope), 0
+        for row in rows if session is not None else ():
+            assert session is not None
+            old = session.summaries.get(row.id)
+            if old is None or old.content_hash != row.content_hash:
+                continue
+            if (old.text, old.children) != (row.text, row.children):
+                session.summaries[row.id] = replace(old, text=row.text, children=row.children)
+                mended += 1
+        return mended
+
     async def late_results(self, scope: Scope, first: int, last: int) -> list[MessageRow]:
         """Live messages that came late for atoms that begin within a range, in order."""
         session = self._session(scope)

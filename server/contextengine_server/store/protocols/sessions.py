@@ -142,7 +142,13 @@ class Summaries(Protocol):
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:
         """They, ordered by first sequence, then depth: live now, or live as of a revision, or with
-        `retired` all of either."""
+        `retired` all of either. One whose text or children cannot be read does not keep the others
+        from it: what is no text in it is marked, and children that are no list are none, so that
+        it is not what its hash names."""
+
+    async def mend_summaries(self, scope: Scope, rows: Sequence[SummaryRow]) -> int:
+        """Puts text and children of these in the place of others at the summaries of the same id
+        and hash. Answers how many were changed."""
 
 
 class Sizes(Protocol):

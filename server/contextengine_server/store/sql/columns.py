@@ -102,7 +102,10 @@ def _debt(tenant: str, agent: str, session: str, *rest: Any) -> Debt:
 
 def _summary(*values: Any) -> SummaryRow:
     columns = list(values)
-    columns[_CHILDREN] = tuple(json.loads(columns[_CHILDREN]))
+    try:
+        columns[_CHILDREN] = tuple(json.loads(columns[_CHILDREN]))
+    except ValueError:
+        columns[_CHILDREN] = ()  # its hash says that it is damaged
     return SummaryRow(*columns)
 
 

@@ -108,6 +108,10 @@ class SummaryStatements:
             f"{summaries} AND (created_revision > :since OR retired_revision > :since) {order}"
         )
         self.insert = insert_of_session("summaries", SUMMARY)
+        self.mend = (
+            f"UPDATE summaries SET text = :text, children = :children WHERE {SESSION} AND id = :id"
+            " AND content_hash = :content_hash AND (text != :text OR children != :children)"
+        )
         self.retire = (
             f"UPDATE summaries SET retired_revision = :revision WHERE {SESSION} AND id = :id"
             f" AND {_LIVE}"

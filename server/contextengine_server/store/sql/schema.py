@@ -138,6 +138,7 @@ summaries = sa.Table(
     _text("origin"),
     _text("wanted"),
     _text("remakes"),
+    _bytes("content_hash"),
 )
 """Every summary that was ever stored; `children` is a JSON list of ids."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import SummaryRow
 from contextengine_server.store.search import MAX_LANES, Advance, Lane, Match, Progress, SearchSpan
 
 from . import lookups, passages, purge, space
@@ -68,8 +69,8 @@ class SqliteIndex:
             await self._write(lambda db: passages.advance(db, steps))
             self._unfolded += 1
 
-    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, str]]:
-        """(ordinal, text) of the session's summaries, behind the first `skip`."""
+    async def summaries(self, scope: Scope, skip: int) -> list[tuple[int, SummaryRow]]:
+        """(ordinal, row) of the session's summaries, behind the first `skip`."""
         return await self._read(passages.summaries, scope, skip)
 
     async def renew(self, scope: Scope) -> None:

@@ -20,7 +20,10 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import SummaryRow
 from contextengine_server.store.search import (
     MAX_PARTS,
     MAX_PLACE,
@@ -29,11 +32,13 @@ from contextengine_server.store.search import (
     DocumentKind,
     Progress,
 )
-from contextengine_server.store.sql.columns import named
+from contextengine_server.store.sql import columns
+from contextengine_server.store.sql.clauses import select
+from contextengine_server.store.sql.columns import SUMMARY, named
 from contextengine_server.store.words import spread
 
 from . import purge
-from .reads import snapshot
+from .reads import rows_with_texts, snapshot
 from .statements import SQL
 
 TABLES = {
@@ -74,11 +79,11 @@ FIRST = f"SELECT MIN(sequence) FROM messages WHERE {_SCOPE}"
 LAST = f"SELECT MAX(sequence) FROM messages WHERE {_SCOPE}"
 SUMMARY_COUNT = f"SELECT COUNT(*) FROM summaries WHERE {_SCOPE}"
 SUMMARIES = (
-    "SELECT CASE WHEN (id, generation) IN (SELECT remakes, generation FROM summaries"
-    f" WHERE {_SCOPE} AND remakes != '') THEN '' ELSE text END FROM summaries WHERE {_SCOPE}"
-    " ORDER BY created_revision, id LIMIT -1 OFFSET :skip"
+    f"{select('summaries', SUMMARY)} WHERE {_SCOPE} ORDER BY created_revision, id"
+    " LIMIT -1 OFFSET :skip"
 )
-"""Of one that never comes back, since what was made in its place has its generation, no text."""
+REMADE = f"SELECT remakes, generation FROM summaries WHERE {_SCOPE} AND remakes != ''"
+"""Those that never come back, since what was made in their place has their generation."""
 BEHIND = """
     SELECT tenant, agent, session FROM sessions LEFT JOIN search_cursors USING (tenant, agent,
     session, incarnation)
@@ -198,11 +203,16 @@ def progress(db: sqlite3.Connection, scope: Scope) -> Progress | None:
     return Progress(known, incarnation, revision, first, last, summaries)
 
 
-def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, str]]:
-    """(ordinal, text) of the session's summaries in the order of creation, behind the first
-    `skip`; without text for one that another of its generation took the place of."""
-    rows = db.execute(SUMMARIES, named(scope, skip=skip))
-    return [(ordinal, text) for ordinal, (text,) in enumerate(rows, skip)]
+def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int, SummaryRow]]:
+    """(ordinal, row) of the session's summaries in the order of creation, behind the first `skip`;
+    without text for one that another of its generation took the place of."""
+    with snapshot(db):
+        gone = set(rows_with_texts(db, REMADE, named(scope)))
+        rows = columns.summaries(rows_with_texts(db, SUMMARIES, named(scope, skip=skip)))
+    return [
+        (ordinal, replace(row, text="") if (row.id, row.generation) in gone else row)
+        for ordinal, row in enumerate(rows, skip)
+    ]
 
 
 def number_of(db: sqlite3.Connection, scope: Scope) -> int | None:

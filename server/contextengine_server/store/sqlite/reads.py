@@ -44,6 +44,29 @@ def _messages(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> list
     return columns.messages(db.execute(query, names))
 
 
+def _summaries(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> list[SummaryRow]:
+    return columns.summaries(rows_with_texts(db, query, names))
+
+
+def rows_with_texts(
+    db: sqlite3.Connection, query: str, names: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Rows with what was said in them. One whose bytes are no text does not keep the others from
+    being read: what is no text in it is marked, and its hash says that it is damaged."""
+    try:
+        return db.execute(query, names).fetchall()
+    except sqlite3.OperationalError:
+        db.text_factory = _marked
+        try:
+            return db.execute(query, names).fetchall()
+        finally:
+            db.text_factory = str
+
+
+def _marked(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")
+
+
 def _one(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> Any:
     """The first column of the first row, or None."""
     found = db.execute(query, names).fetchone()
@@ -106,7 +129,7 @@ def changes(db: sqlite3.Connection, scope: Scope, since: int) -> Changes | None:
         older = _one(db, SQL.messages.older, names) or 0
         retired = _messages(db, SQL.messages.retired_since, {**names, "last": older})
         created = _messages(db, SQL.messages.all, {**names, "first": older + 1, "last": _LAST})
-        summarized = columns.summaries(db.execute(SQL.summaries.since, names))
+        summarized = _summaries(db, SQL.summaries.since, names)
     return Changes(now, [*retired, *created], summarized)
 
 
@@ -200,7 +223,7 @@ def summaries(
     else:
         query = SQL.summaries.all_as_of if retired else SQL.summaries.as_of
         names["as_of"] = as_of
-    return columns.summaries(db.execute(query, names))
+    return _summaries(db, query, names)
 
 
 def reply(db: sqlite3.Connection, scope: Scope, request_id: str) -> StoredReply | None:

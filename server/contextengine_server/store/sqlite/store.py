@@ -269,8 +269,7 @@ class SqliteStore:
         cascade: bool,
         answer: Answering = None,
     ) -> Deleted:
-        """Erases a session with everything derived from it. Raises HasDependents,
-        RevisionConflict."""
+        """Erases a session with all derived from it. Raises HasDependents, RevisionConflict."""
 
         def forget(deleted: Deleted) -> None:
             self._erased([scope._replace(session=session) for session in deleted.sessions])
@@ -330,11 +329,14 @@ class SqliteStore:
         """Puts bodies of these hashes in the place of damaged ones."""
         return await self._write(lambda db: writes.mend(db, scope, bodies))
 
+    async def mend_summaries(self, scope: Scope, rows: Sequence[SummaryRow]) -> int:
+        """Puts text and children in the place of damaged ones."""
+        return await self._write(lambda db: writes.mend_summaries(db, scope, rows))
+
     async def summaries(
         self, scope: Scope, *, as_of: int | None = None, retired: bool = False
     ) -> list[SummaryRow]:
-        """The session's own summaries ordered by first sequence, then depth: live now, or as of a
-        revision, or all."""
+        """By first sequence, then depth: those live now, or as of a revision, or all."""
         return await self._read(reads.summaries, scope, as_of, retired)
 
     async def reply(self, scope: Scope, request_id: str) -> StoredReply | None:

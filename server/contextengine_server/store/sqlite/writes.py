@@ -6,6 +6,7 @@ nothing first.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -167,6 +168,20 @@ def mend(db: sqlite3.Connection, scope: Scope, bodies: Sequence[tuple[int, bytes
         for sequence, content_hash, body in bodies
     ]
     return db.executemany(SQL.messages.mend, rows).rowcount if rows else 0
+
+
+def mend_summaries(db: sqlite3.Connection, scope: Scope, rows: Sequence[SummaryRow]) -> int:
+    mended = [
+        named(
+            scope,
+            id=row.id,
+            content_hash=row.content_hash,
+            text=row.text,
+            children=json.dumps(row.children),
+        )
+        for row in rows
+    ]
+    return db.executemany(SQL.summaries.mend, mended).rowcount if mended else 0
 
 
 def delete(

@@ -92,8 +92,9 @@ class IndexCases(IndexCase):
             ]
         )
         said = ["", "what 2 to 2 said", "what 1 to 1 said", "what 2 to 2 said"]
-        assert await store.index.summaries(SCOPE, 0) == list(enumerate(said))
-        assert await store.index.summaries(SCOPE, 1) == list(enumerate(said))[1:]
+        for skip in (0, 1):
+            found = await store.index.summaries(SCOPE, skip)
+            assert [(at, row.text) for at, row in found] == list(enumerate(said))[skip:]
 
     async def test_a_deletion_erases_what_was_indexed(self, store: Store) -> None:
         await written(store, *(f"secret number {n} " + "x" * 900 for n in range(60)))

@@ -360,6 +360,29 @@ class ReadCases(StoreCase):
         assert second.body != b"not this"
         assert await store.head(SCOPE) == pen.head
 
+    async def test_a_text_of_the_same_hash_takes_the_place_of_another(self, store: Store) -> None:
+        pen = Pen(store)
+        await pen.write(count=4)
+        rows = [
+            replace(summary(id, n, n), content_hash=b"hash " + id.encode(), children=("x",))
+            for n, id in enumerate("abcd", 1)
+        ]
+        await pen.write(summaries=rows)
+        a, b, c, d = rows
+        wanted = [
+            replace(a, text="mended"),
+            replace(b, text="not this", content_hash=b"another"),
+            replace(c, children=("y", "z"), tokens=99),
+            replace(d, id="e", text="nor this"),
+        ]
+        assert await store.mend_summaries(SCOPE, wanted) == 2
+        assert await store.mend_summaries(SCOPE, wanted) == 0
+        assert await store.mend_summaries(SCOPE, []) == 0
+        assert await store.mend_summaries(SCOPE._replace(session="none"), wanted) == 0
+        mended = [replace(a, text="mended"), b, replace(c, children=("y", "z")), d]
+        assert await store.summaries(SCOPE) == mended
+        assert await store.head(SCOPE) == pen.head
+
     async def test_what_a_session_takes(self, store: Store) -> None:
         assert await store.size(SCOPE) == 0
         pen = Pen(store)

@@ -185,12 +185,9 @@ class SearchCases(IndexCase):
         pen = Pen(store)
         await pen.write(count=3, summaries=[summary("b", 1, 1), summary("a", 2, 2)])
         await pen.write(summaries=[summary("0", 3, 3, revision=2)])
-        assert await store.index.summaries(SCOPE, 0) == [
-            (0, "what 2 to 2 said"),
-            (1, "what 1 to 1 said"),
-            (2, "what 3 to 3 said"),
-        ]
-        assert await store.index.summaries(SCOPE, 2) == [(2, "what 3 to 3 said")]
+        rows = [summary("a", 2, 2), summary("b", 1, 1), summary("0", 3, 3, revision=2)]
+        assert await store.index.summaries(SCOPE, 0) == list(enumerate(rows))
+        assert await store.index.summaries(SCOPE, 2) == [(2, rows[2])]
         await fill(pen, "red", "red", "red", kind=DocumentKind.SUMMARY, first=0)
         whole = SearchSpan(SCOPE, DocumentKind.SUMMARY, 0, WHOLE, WHOLE)
         assert await found(store, "red") == []

@@ -267,7 +267,7 @@ async def test_what_quotes_private_reasoning_is_made_again(
     assert not any(LEAK in text for text in await server.shown(2_000))
     seen = await server.recall.inspect.run(TENANT, S1, old.id, "")
     assert LEAK not in seen.found.row.text
-    texts = [text for _, text in await server.store.index.summaries(scope(), 0)]
+    texts = [row.text for _, row in await server.store.index.summaries(scope(), 0)]
     assert not any(LEAK in text for text in texts)
     await same_as_cold(server, other)
     # It comes back by no undo: what stands in its place has its generation.
