@@ -165,7 +165,7 @@ class Selection:
                 scope.session,
                 head.session_key or key,
                 head.model,
-                state.model.window,
+                state.model.window or None,
             )
         if len(self._facts) >= KNOWN_FACTS:
             self._facts.clear()
