@@ -15,6 +15,7 @@ from contextengine_server.session.assembly.assembly import (
     FITS,
     OVER_BUDGET,
     AssembleCall,
+    Prompt,
 )
 from contextengine_server.session.assembly.budget import BudgetSpec
 from tests.unit.commands.house import S1, TENANT, Server, scope, spoken
@@ -124,3 +125,14 @@ async def test_a_larger_budget_reads_further_back(server: Server) -> None:
     grown = await server.shown(8_000)
     assert len(small) < len(grown)
     assert grown[-len(small) :] == small
+
+
+async def test_this_turns_prompt_takes_of_the_budget(server: Server) -> None:
+    await server.ingest("a")
+    tokens = (await server.assemble()).tokens
+    assert cell(128) == 128
+    for prompt, outcome in ((128 - tokens, FITS), (128 - tokens + 1, OVER_BUDGET)):
+        done = await server.assemble(128, prompt=Prompt((), prompt))
+        assert (done.outcome, done.tokens, done.prompt_tokens) == (outcome, tokens, prompt)
+        assert done.available == 128 - prompt
+        assert done.estimated == in_model(tokens, 1.0), "it is sent beside the list"

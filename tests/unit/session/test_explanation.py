@@ -219,3 +219,10 @@ async def test_an_engine_that_passes_through_keeps_everything(server: Server) ->
     await server.engines.assign.run(scope(), "legacy", {}, clear=False)
     await server.talk(1, 3)
     assert {one.kind for one in (await explained(server)).values()} == {Kind.KEPT}
+
+
+async def test_what_is_excluded_says_so(server: Server) -> None:
+    note = pb.Message(role=pb.ROLE_CUSTOM, custom_role="note", labels={"excluded": "yes"})
+    await store(server, user("a"), note, user("c"))
+    decided = await explained(server)
+    assert told(decided[2]) == (Kind.DROPPED, "labelled excluded")

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.session.failures import Failure, Failures
+from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.session.failures import (
+    MAX_REASON,
+    Failure,
+    Failures,
+    engine_failed,
+    how,
+    reason,
+)
 
 names = st.sampled_from(["alice", "bob", "carol"])
 engines = st.sampled_from(["dag", "legacy"])
@@ -55,3 +64,31 @@ def test_no_number_of_tenants_fills_the_memory(failing: list[tuple[int, str]]) -
         kept.note(f"t{number}", failure(f"t{number}", engine, "assemble"))
         assert kept.of(f"t{number}", engine) is not None, "the newest is there"
     assert sum(len(kept.of_tenant(f"t{number}")) for number in range(51)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "law"),
+    [
+        (EngineBroken("mine", "law 5: 7 tokens too many", law=5), "law 5: 7 tokens too many", "5"),
+        (ValueError("of a user's text"), "ValueError", None),
+    ],
+)
+def test_a_caller_is_told_of_engine_operation_and_law(
+    error: Exception, said: str, law: str | None
+) -> None:
+    """And nothing of what the engine said, which may be a user's text."""
+    failed = engine_failed("mine", "assemble", error, "assign another")
+    known = {"engine": "mine", "operation": "assemble", "how": said}
+    assert failed.metadata == (known if law is None else {**known, "law": law})
+    assert str(failed) == f"engine 'mine' failed to assemble: {said}: assign another"
+
+
+def test_an_operator_is_told_what_the_engine_said_without_secrets() -> None:
+    key = "sk-proj-" + "a1B2" * 12
+    assert reason(ValueError(f"key {key} of x")).startswith("ValueError: key ")
+    assert key not in reason(ValueError(f"key {key} of x"))
+    broken = EngineBroken("mine", "law 5: too many", law=5)
+    assert reason(broken) == how(broken) == "law 5: too many"
+    broken.__cause__ = ValueError("why")
+    assert reason(broken) == "law 5: too many: why"
+    assert len(reason(ValueError("x" * 10_000))) == MAX_REASON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.errors import CorruptRow
@@ -132,3 +132,16 @@ def test_inputs_that_were_refused_are_remembered_newest_last() -> None:
         state = state.refusing(str(at))
     assert state.refused == tuple(str(at) for at in range(4, 20))
     assert state.refusing("6").refused == (*(str(at) for at in range(4, 20) if at != 6), "6")
+
+
+def test_the_most_that_a_frame_costs_is_what_the_longest_costs_without_a_text() -> None:
+    longest = replace(
+        ROW,
+        id="s" + "9" * 9 + "-ffffffff",
+        depth=9,
+        message_count=999_999,
+        start_ms=0,
+        end_ms=4_102_444_799_000,
+        text="",
+    )
+    assert summary_overhead(len) == MESSAGE_TOKENS + len(rendered(longest))

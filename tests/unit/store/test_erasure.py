@@ -253,3 +253,45 @@ def test_what_stands_on_a_session_is_named_as_far_as_it_can_be_read() -> None:
     error = HasDependents([f"s{at}" for at in range(7)])
     assert str(error) == "7 sessions stand on it: s0, s1, s2, s3, s4"
     assert error.sessions == tuple(f"s{at}" for at in range(7))
+
+
+async def test_the_log_is_emptied_once_nobody_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it is tried again, and others have their turn in between; in the end it is let
+    be."""
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    tries: list[bool] = []
+    paused: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+        await sleep(0)
+
+    def truncated(db: sqlite3.Connection) -> bool:
+        tries.append(len(tries) == 3)
+        return tries[-1]
+
+    def written_anew(db: sqlite3.Connection) -> None:
+        tries.clear()
+        paused.clear()
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    monkeypatch.setattr(space, "vacuum", written_anew)
+    monkeypatch.setattr(space, "truncate_log", truncated)
+    await store.vacuum()
+    assert tries == [False, False, False, True]
+    assert len(paused) == 3
+    assert all(seconds > 0 for seconds in paused)
+
+    def held_up(db: sqlite3.Connection) -> bool:
+        tries.append(False)
+        return False
+
+    monkeypatch.setattr(space, "truncate_log", held_up)
+    monkeypatch.setattr(sqlite_store, "_LOG_TRIES", 5)
+    await store.vacuum()
+    assert len(tries) == 5
+    await store.close()

@@ -20,6 +20,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.errors import DuplicateHostIds, StoreUnavailable
 from contextengine_server.store.rows import Commit, MessageRow, SessionHead
 from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.store.sqlite import writer as writer_module
 from contextengine_server.store.sqlite.writer import Writer
 
 
@@ -256,3 +257,19 @@ async def test_reads_that_fail_are_logged_once(store: SqliteStore) -> None:
                 await store._read(broken)
         await store.messages(Scope("acme", "main", "a"))
     assert [entry["event"] for entry in logs] == ["store_cannot_be_read", "store_can_be_read_again"]
+
+
+async def test_usual_commits_of_a_group_are_written_together(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one is for a group in which one fails."""
+
+    def alone(db: sqlite3.Connection, job: object) -> None:
+        raise AssertionError("each is written by itself")
+
+    monkeypatch.setattr(writer_module, "_guard", alone)
+    with held(store):
+        tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(5)]
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*tasks)
+    assert (await store.counts())["messages"] == 5

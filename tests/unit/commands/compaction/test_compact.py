@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 import pytest
 
+from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
 from contextengine_server.compaction.request import DEFERRED, HELD, UNCHANGED
@@ -18,11 +20,12 @@ from contextengine_server.errors import (
     RevisionMismatch,
     SessionNotFound,
 )
+from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import S1, TENANT, Server, request, scope, spoken
+from tests.unit.commands.house import AGENT, S1, TENANT, Server, incoming, request, scope, spoken
 
 
 @pytest.fixture
@@ -243,3 +246,34 @@ async def test_an_undo_waits_for_what_is_written(session: None, server: Server) 
     await asyncio.gather(*others)
     assert server.store.calls["commit"] == 2
     assert await server.store.summaries(scope()) == []
+
+
+async def test_to_the_threshold_is_further_than_to_what_fits(session: None, serve: Serve) -> None:
+    """And so it is where nobody waits for it."""
+    server = await serve()
+    await server.talk(7, 6)
+    done = await server.compact(8_500, force=False, to_threshold=True)
+    assert 0 < done.done.after <= 0.75 * 8_500
+    await server.compact(undo_to_generation=0)
+    fits = await server.compact(8_500, force=True)
+    assert 0.75 * 8_500 < fits.done.after <= 8_500
+    for to_threshold, ref in ((True, S1), (False, Ref(AGENT, "s2"))):
+        await server.talk(1, 6, ref)
+        await server.compact(8_500, ref, no_wait=True, to_threshold=to_threshold)
+        (debt,) = await server.store.debts(scope(ref))
+        assert orjson.loads(debt.payload)["to_threshold"] is to_threshold
+
+
+async def test_the_first_that_is_kept(server: Server) -> None:
+    """What stands behind the summaries, or behind what leads the session; 0 where nothing does."""
+    policy = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="be kind"))])
+    await server.context.ingest.run(TENANT, S1, incoming(policy), None)
+    assert (await server.compact(undo_to_generation=0)).first_kept_sequence == 0
+    await server.talk(1, 30)
+    assert (await server.compact(undo_to_generation=0)).first_kept_sequence == 2
+    server.core.cache.drop(scope())  # it reads no further back for this
+    assert (await server.compact(undo_to_generation=0)).first_kept_sequence == 2
+    done = await server.compact(4_000)
+    last = max(row.last_sequence for row in await server.store.summaries(scope()))
+    assert done.first_kept_sequence == last + 1
+    assert last > 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contextengine_server.commands.recall import expand as expand_module
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
 from contextengine_server.errors import (
     BudgetSpent,
@@ -12,7 +13,9 @@ from contextengine_server.errors import (
     RowNotFound,
     SessionNotFound,
 )
-from contextengine_server.recall.expansion import Wanted
+from contextengine_server.recall.archive import Archive
+from contextengine_server.recall.expansion import Expansion, Wanted, expand
+from contextengine_server.store.rows import SessionHead
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import S1, TENANT, Rows, Server, long
 from tests.unit.commands.sessions.test_damage import DAMAGE, damage, label
@@ -80,3 +83,25 @@ async def test_what_is_not_there(server: Server) -> None:
     await server.ingest("a")
     with pytest.raises(RowNotFound):
         await server.recall.expand.run(TENANT, S1, Wanted(sequences=(1,)), "none")
+
+
+async def test_a_grant_opens_so_many_levels_and_nothing_that_left_the_view(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Wanted] = []
+
+    async def seen(archive: Archive, head: SessionHead, wanted: Wanted) -> Expansion:
+        asked.append(wanted)
+        return await expand(archive, head, wanted)
+
+    monkeypatch.setattr(expand_module, "expand", seen)
+    await server.talk(1, 3)
+    token = (await prepare(server, fork=False, grant=Grant(tokens=900, depth=2))).token
+    for depth, opened in ((5, 2), (1, 1)):
+        wanted = Wanted(sequences=(1,), max_tokens=50, depth=depth, retired=True)
+        await server.recall.expand.run(TENANT, CHILD, wanted, token)
+        assert (asked[-1].depth, asked[-1].retired, asked[-1].max_tokens) == (opened, False, 50)
+    await server.recall.expand.run(
+        TENANT, S1, Wanted(sequences=(1,), max_tokens=50, depth=5, retired=True), ""
+    )
+    assert (asked[-1].depth, asked[-1].retired) == (5, True)

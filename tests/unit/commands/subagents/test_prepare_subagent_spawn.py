@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant, SpawnRequest
 from contextengine_server.errors import (
     InvalidField,
@@ -15,9 +16,19 @@ from contextengine_server.errors import (
     SpawnLimit,
 )
 from contextengine_server.session.address import Ref
+from contextengine_server.session.state import facts_of
 from contextengine_server.store.rows import Spawn
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, request, scope
+from tests.unit.commands.house import (
+    AGENT,
+    S1,
+    TENANT,
+    Server,
+    incoming,
+    request,
+    scope,
+    user,
+)
 
 CHILD = Ref(AGENT, "child")
 
@@ -138,3 +149,21 @@ async def test_a_child_that_another_server_makes_meanwhile(server: Server, other
     server.store.before_read = []
     first = await prepare(other, request=request())
     assert await prepare(server, request=request()) == first
+
+
+async def test_a_fork_from_earlier_knows_what_its_own_beginning_looks_like(
+    server: Server, other: Server
+) -> None:
+    """Whoever reads it anew, and however little of it, reads by the facts of its state."""
+    policy = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="be kind"))])
+    await server.context.ingest.run(TENANT, S1, incoming(policy), None)
+    await server.talk(1, 3)
+    await server.context.ingest.run(TENANT, S1, incoming(user("pin", labels={"pinned": "y"})), None)
+    await server.talk(4, 3)
+    await prepare(server, fork_after=4)
+    state = await server.state(CHILD)
+    async with other.core.sessions.open(scope(CHILD), None) as session:
+        assert state.view == facts_of(session.view, state.view)
+    assert (state.view.steps, state.view.user_step, state.view.leading) == (4, 3, 1)
+    assert (state.view.reopened, state.depth) == (0, 1)
+    assert (await server.head(CHILD)).message_tokens == session.view.total

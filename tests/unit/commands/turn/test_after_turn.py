@@ -130,3 +130,12 @@ async def test_an_engine_that_fails_stops_no_turn(
     monkeypatch.setattr(Fragile, "how", "")
     await server.context.after_turn.run(TENANT, S1, Turn(spoken("b"), budget=SMALL_BUDGET))
     assert server.core.selection.failures.of(TENANT, "fragile") is None
+
+
+async def test_a_key_is_spent_by_a_turn_that_was_not_billed(server: Server) -> None:
+    done = await server.context.after_turn.run(TENANT, S1, Turn(spoken("a"), key="k"))
+    assert not done.written.repeated
+    again = await server.context.after_turn.run(TENANT, S1, Turn(spoken("b"), key="k"))
+    assert again.written.repeated
+    assert await server.stored() == ["a"]
+    assert (await server.state()).usage.reports == 0
