@@ -43,6 +43,8 @@ class Extension:
     shifts: list[tuple[int, int]] = field(default_factory=list)
     """(sequence, delta): `start` of every older atom that begins above the sequence moves by
     delta."""
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    """The same by step: (step, delta) of the atom that changed, which those behind it follow."""
     total: int = 0
     fold: FoldState = field(default_factory=FoldState)
     """What the fold carries on to the next message."""

@@ -25,10 +25,10 @@ def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
 
 def apply(view: View, change: Extension) -> None:
     """Brings an extension into the view, after its commit."""
+    for step, delta in change.moves:
+        for atom in view.atoms[max(0, step + 1 - view.base) :]:
+            atom.start += delta
     for sequence, delta in change.shifts:
-        for atom in view.atoms:
-            if atom.first > sequence:
-                atom.start += delta
         view.summaries = [
             s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries
         ]
@@ -102,7 +102,7 @@ class Folder:
     def copy(self, atom: Atom) -> Atom:
         """A copy of an atom of the view, ours to change."""
         copy = atom.clone()
-        copy.start += sum(delta for sequence, delta in self.out.shifts if atom.first > sequence)
+        copy.start += sum(delta for step, delta in self.out.moves if atom.step > step)
         self.out.replaced[copy.step] = copy
         return copy
 
@@ -353,6 +353,7 @@ class Folder:
         """Everything behind the atom moves by delta."""
         self.out.total += delta
         self.out.shifts.append((changed.first, delta))
+        self.out.moves.append((changed.step, delta))
         for atom in (*self.out.added, *self.out.replaced.values()):
             if atom.step > changed.step:
                 atom.start += delta

@@ -114,6 +114,8 @@ class View:
     """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0
     """The revision of the newest reset; 0: none."""
+    by_sequence: bool = True
+    """False: a harness's own list, whose messages stand in its order, whatever their sequences."""
 
     @property
     def leading(self) -> int:
@@ -176,6 +178,8 @@ class View:
 
     def find(self, first: int) -> Atom | None:
         """The atom that begins with this sequence, where it is in memory."""
+        if not self.by_sequence:
+            return next((atom for atom in self.atoms if atom.first == first), None)
         index = bisect_left(self.atoms, first, key=_first)
         if index < len(self.atoms) and self.atoms[index].first == first:
             return self.atoms[index]
@@ -184,7 +188,9 @@ class View:
     def holding(self, sequence: int) -> Atom | None:
         """The atom in memory that holds this message."""
         for atom in (*reversed(self.atoms), *self.anchors.values()):
-            if atom.first <= sequence and any(entry.sequence == sequence for entry in atom.entries):
+            if atom.first > sequence and self.by_sequence:
+                continue
+            if any(entry.sequence == sequence for entry in atom.entries):
                 return atom
         return None
 

@@ -7,7 +7,6 @@ Nothing here waits for a summarizer, and nothing is written but `ingest`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -302,12 +301,8 @@ class Assembler(msgspec.Struct, frozen=True):
             matched = {} if alignment is None else dict(alignment.matched)
             matched |= {item.index: item.sequence for item in stored if item.sequence}
             matched = {index: known for index, known in matched.items() if known in there}
-            shaper = session.encoding.shaper
-            with suppress(NeedsHistory):
-                return passed_through(session, live, matched, shaper)
-            # A late result for a call before which the list has what is not stored: it is shown as
-            # it came, whatever is stored of it.
-            return listed(session.scope, session, live, {}, shaper)
+            sent = live if alignment is None else alignment.live
+            return passed_through(session, sent, matched, session.encoding.shaper)
         if storing:
             return session.view, NO_MARK
         if alignment is None:
@@ -326,8 +321,6 @@ class Assembler(msgspec.Struct, frozen=True):
                 await count_messages(session.encoding, list(notes.values()))
                 return interleaved(session, alignment, notes, shaper)
             except NeedsHistory as need:
-                if not session.view.base:  # a late result among what is not stored
-                    return followed(session, alignment, shaper)
                 await self.sessions.reread(session, None, need.sequence, locked=False)
 
     async def _without_scope(self, call: AssembleCall) -> Assembly:

@@ -93,7 +93,7 @@ def interleaved(
         items.append((-1, None, entry.sequence))
         lay(behind.get(entry.sequence, ()))
     lay(range(alignment.start, len(alignment.live)))
-    return _laid_out(session.scope, session, items, len(alignment.live), shaper)
+    return _laid_out(session.scope, session, items, shaper)
 
 
 def passed_through(
@@ -136,13 +136,13 @@ def listed(
     """The list alone; messages of it that are stored stay what they are, or what covers them stands
     for them."""
     items: list[Laid] = [(index, message, matched.get(index)) for index, message in enumerate(live)]
-    return _laid_out(scope, session, items, len(live), shaper)
+    return _laid_out(scope, session, items, shaper)
 
 
 def _laid_out(
-    scope: Scope, session: Session | None, items: Sequence[Laid], length: int, shaper: WireShaper
+    scope: Scope, session: Session | None, items: Sequence[Laid], shaper: WireShaper
 ) -> Listed:
-    view = View(scope=scope)
+    view = View(scope=scope, by_sequence=False)
     newest, revision = 0, 1
     held: dict[int, tuple[Entry, Slot | None]] = {}
     own: dict[str | bytes, Slot] = {}
@@ -152,12 +152,13 @@ def _laid_out(
         newest, revision = session.view.last_sequence, session.revision + 1
         own = session.own_items()
         held = _held(session.view) if matched else {}
-    first_matched = min(matched, default=len(items))
     shown: list[Entry | Slot] = []
-    for at, (index, message, stored) in enumerate(items):
-        # Positions that keep the order: before every stored message, or behind them all.
-        sequence = index - length if at < first_matched and matched else newest + 1 + index
+    laid: set[int] = set()
+    for index, message, stored in items:
+        sequence = newest + 1 + index  # like no other: the list has its own order
         entry, slot = held.get(-1 if stored is None else stored, (None, None))
+        if entry is not None and entry.sequence in laid:
+            entry = None  # a list may have a stored message twice
         if message is not None and message.own:
             slot = own.get(message.id) or own.get(message.hash)
         if slot is not None:
@@ -170,6 +171,7 @@ def _laid_out(
                 entry = arrived(message, sequence, revision, index)
             apply(view, extend(view, [entry], shaper))
             shown.append(entry)
+            laid.add(entry.sequence)
     settled = list(shown)
     while matched and settled and isinstance(settled[-1], Entry) and settled[-1].live_index >= 0:
         settled.pop()
