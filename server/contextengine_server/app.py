@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
 from uuid import uuid4
 
 import msgspec
@@ -37,10 +36,10 @@ from contextengine_server.runtime.broker import Harnesses, Terms
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
-from contextengine_server.session.idle import IdleSweeper
 from contextengine_server.session.load import inherits
 from contextengine_server.session.policies import Policies, policy_of
 from contextengine_server.session.sessions import now_ms
+from contextengine_server.session.sweeper import IdleSweeper, Sweeper
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import (
@@ -208,16 +207,6 @@ async def running(
         if port:
             address = f"{address.rpartition(':')[0]}:{port}"
         yield App(settings, server, core, store, background, registry, metrics, address, scraped)
-
-
-class Sweeper(Protocol):
-    """What tidies up now and then while the server runs."""
-
-    def start(self) -> None:
-        """Begins."""
-
-    async def stop(self) -> None:
-        """Ends."""
 
 
 def rules_of(settings: Settings) -> Rules:

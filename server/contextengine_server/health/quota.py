@@ -1,7 +1,8 @@
 """How much of the disk tenants take, and who takes more than it may.
 
 A tenant is measured once, and again after each erasure; in between, what is written is added. So a
-write costs no look into the store.
+write costs no look into the store. What is written while a tenant is measured is told apart by the
+revision as of which its session was measured.
 """
 
 from __future__ import annotations
@@ -11,20 +12,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
-import structlog
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import glob_matches
-from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.session.sweeper import Sweeper
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit
 from contextengine_server.store.session_pages import every_session
 
 _MEASURED_S = 3600.0
 """How often every tenant is measured anew."""
-_RETRY_S = 2.0
-
-log = structlog.get_logger("contextengine.retention")
+_PAUSE_S = 2.0
+_TRIES = 8
+"""How often a session that is written to all the time is measured in vain."""
 
 
 class DiskCap(msgspec.Struct, frozen=True):
@@ -34,41 +34,48 @@ class DiskCap(msgspec.Struct, frozen=True):
     max_bytes: int
 
 
-class Quotas:
+class _Measured(msgspec.Struct, frozen=True):
+    """What a session took, as of a revision."""
+
+    bytes: int
+    revision: int
+
+
+class Quotas(Sweeper):
     """Keeps `full` in step with what tenants take: the bytes taken and the cap of each that takes
     more than it may."""
+
+    topic = "quotas"
+    failure = "what tenants take was not measured"
+    at_once = True
 
     def __init__(
         self, store: Store, caps: Sequence[DiskCap], full: dict[str, tuple[int, int]]
     ) -> None:
+        super().__init__()
         self._store, self._caps, self._full = store, caps, full
         self._used: dict[str, int] = {}
         self._due: dict[str, None] = {}
         """Tenants that are to be measured, in order."""
+        self._meanwhile: dict[str, list[Commit]] = {}
+        """Of tenants that are being measured: what is written since that began."""
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begins to measure, and to follow what is written."""
         self._store.observe(self)
-        self._task = asyncio.create_task(self._run(), name="quotas")
-
-    async def stop(self) -> None:
-        """Ends it."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        super().start()
 
     def committed(self, commit: Commit) -> None:
         """Adds what was written."""
         tenant = commit.head.scope.tenant
+        if tenant in self._meanwhile:
+            self._meanwhile[tenant].append(commit)
+        elif tenant not in self._used:
+            self._measure_soon([tenant])
         if tenant in self._used:
             self._used[tenant] += _bytes_of(commit)
             self._judge(tenant)
-        else:
-            self._measure_soon([tenant])
 
     def erased(self, scopes: Sequence[Scope]) -> None:
         """Has the tenants measured anew."""
@@ -93,33 +100,56 @@ class Quotas:
         if self._cap(tenant) is None:
             self._used[tenant] = 0
             return
-        used = 0
-        async for head in every_session(self._store, tenant):
-            used += await self._store.size(head.scope)
+        written = self._meanwhile[tenant] = []
+        try:
+            measured: dict[Scope, _Measured] = {}
+            async for head in every_session(self._store, tenant):
+                measured[head.scope] = await self._size(head.scope)
+            # A session that is written to while others are listed may be passed over.
+            for commit in written:
+                scope = commit.head.scope
+                if scope not in measured:
+                    measured[scope] = await self._size(scope)
+            used = sum(one.bytes for one in measured.values())
+            for commit in written:
+                if commit.head.revision > measured[commit.head.scope].revision:
+                    used += _bytes_of(commit)
+        finally:
+            del self._meanwhile[tenant]
         self._used[tenant] = used
         self._judge(tenant)
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                self._due.update(dict.fromkeys(await self._store.tenants()))
-                async with asyncio.timeout(_MEASURED_S):
-                    while True:
-                        while self._due:
-                            # Not due any more before it is measured: an erasure meanwhile makes
-                            # it due again.
-                            tenant = next(iter(self._due))
-                            del self._due[tenant]
-                            await self.measure(tenant)
-                        self._wake.clear()
-                        await self._wake.wait()
-            except TimeoutError:
-                continue
-            except StoreUnavailable:
-                await asyncio.sleep(_RETRY_S)  # the store says so itself, once
-            except Exception:
-                log.exception("what tenants take was not measured")
-                await asyncio.sleep(_RETRY_S)
+    async def _size(self, scope: Scope) -> _Measured:
+        """What a session takes, and the revision as of which. Of one that is written to all the
+        time, the revision may be an older one: it counts for more than it is until it is measured
+        again."""
+        head, taken = await self._store.head(scope), 0
+        for _ in range(_TRIES):
+            before = head
+            taken = await self._store.size(scope)
+            head = await self._store.head(scope)
+            if head == before:
+                break
+        return _Measured(taken, 0 if before is None else before.revision)
+
+    async def sweep(self) -> None:
+        """Measures every tenant, and then, for a while, those that become due."""
+        self._due.update(dict.fromkeys(await self._store.tenants()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_MEASURED_S):
+                while True:
+                    while self._due:
+                        # Not due any more before it is measured: an erasure meanwhile makes it due
+                        # again.
+                        tenant = next(iter(self._due))
+                        del self._due[tenant]
+                        await self.measure(tenant)
+                    self._wake.clear()
+                    await self._wake.wait()
+
+    def pause_s(self) -> float:
+        """After a failure as well."""
+        return _PAUSE_S
 
 
 def _bytes_of(commit: Commit) -> int:

@@ -3,19 +3,16 @@ passes (docs/semantics.md#children)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
-import structlog
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import FieldViolation, InvalidField, RowNotFound, SpawnEnded
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import SessionCache
-from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.session.sweeper import Sweeper
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import EndedSpawn, Spawn
 from contextengine_server.telemetry.events import Events
@@ -27,8 +24,6 @@ COMPLETED = "completed"
 
 SWEEP_S = 1.0
 MAX_SWEEP = 100
-
-log = structlog.get_logger("contextengine.children")
 
 
 class ChildSessions(msgspec.Struct, frozen=True):
@@ -130,32 +125,22 @@ def _parent_of(spawn: Spawn) -> dict[str, str]:
     return {"parent_agent": spawn.parent_agent, "parent_session": spawn.parent_session}
 
 
-class ChildSweeper:
+class ChildSweeper(Sweeper):
     """Expires spawns while the server runs: no host needs to say that their time has passed."""
 
+    topic = "children"
+    failure = "expiring children failed"
+    at_once = True
+
     def __init__(self, children: ChildSessions) -> None:
+        super().__init__()
         self._children = children
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begins to sweep."""
-        self._task = asyncio.create_task(self._sweep(), name="spawn-sweep")
+    async def sweep(self) -> None:
+        """Expires all that is due, however much."""
+        while await self._children.expire() == MAX_SWEEP:
+            pass
 
-    async def stop(self) -> None:
-        """Ends it; what is due by then is swept after the next start."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
-
-    async def _sweep(self) -> None:
-        while True:
-            try:
-                while await self._children.expire() == MAX_SWEEP:
-                    pass
-            except StoreUnavailable:
-                pass  # the store says so itself, once
-            except Exception:
-                log.exception("expiring children failed")
-            await asyncio.sleep(SWEEP_S)
+    def pause_s(self) -> float:
+        """See SWEEP_S."""
+        return SWEEP_S

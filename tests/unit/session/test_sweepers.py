@@ -12,10 +12,10 @@ import pytest
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
 from contextengine_server.errors import InvalidField, RowNotFound, SpawnEnded
 from contextengine_server.session import children as child_sessions
-from contextengine_server.session import idle
+from contextengine_server.session import sweeper as sweeper_module
 from contextengine_server.session.address import Address, Ref
 from contextengine_server.session.children import ChildSweeper
-from contextengine_server.session.idle import IdleSweeper
+from contextengine_server.session.sweeper import IdleSweeper
 from contextengine_server.store.rows import Spawn
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope
@@ -147,7 +147,7 @@ async def test_it_looks_four_times_in_that_time_and_each_minute_at_least(
         pauses.append(seconds)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(idle, "asyncio", _Asyncio(sleep))
+    monkeypatch.setattr(sweeper_module, "asyncio", _Asyncio(sleep))
     async with running(idle_sweeper(server, idle_ms)):
         async with asyncio.timeout(5):
             while not pauses:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -13,9 +11,9 @@ import structlog
 from contextengine_server.commands.sessions.delete import Delete
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import glob_matches
-from contextengine_server.errors import RevisionMismatch, SessionHasDependents, StoreDown
+from contextengine_server.errors import RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Ref
-from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.session.sweeper import Sweeper
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.store.session_pages import every_session
@@ -143,24 +141,15 @@ class Prune(msgspec.Struct, frozen=True):
         return [one for one in found if dry_run or await self.erase(one.head)]
 
 
-class Pruner:
+class Pruner(Sweeper):
     """Prunes while the server runs."""
 
+    topic = "retention"
+    failure = "sessions were not pruned"
+
     def __init__(self, prune: Prune, interval_s: float, *, dry_run: bool) -> None:
+        super().__init__()
         self._prune, self._interval_s, self._dry_run = prune, interval_s, dry_run
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begins to prune."""
-        self._task = asyncio.create_task(self._run(), name="retention")
-
-    async def stop(self) -> None:
-        """Ends it."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
 
     async def sweep(self) -> list[Outdated]:
         """Prunes once, and says what it did."""
@@ -175,12 +164,6 @@ class Pruner:
             )
         return done
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._interval_s)
-            try:
-                await self.sweep()
-            except (StoreUnavailable, StoreDown):
-                pass  # the store says so itself, once
-            except Exception:
-                log.exception("sessions were not pruned")
+    def pause_s(self) -> float:
+        """As it is set."""
+        return self._interval_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,10 +25,11 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.errors import TooLarge
 from contextengine_server.health.quota import DiskCap, Quotas
 from contextengine_server.session.address import Ref
+from contextengine_server.store import session_pages
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.testing.store.rows import Pen, message
 from contextengine_server.wiring import delete_command
-from tests.unit.commands.house import TENANT, Server, incoming, long, user
+from tests.unit.commands.house import TENANT, Rows, Server, incoming, long, user
 
 DAY = 24 * 3600 * 1000
 
@@ -270,3 +272,57 @@ async def test_what_is_erased_while_a_tenant_is_measured_counts_no_more(
         await asyncio.sleep(0.01)
     await settled(full, TENANT, over=False)
     await quotas.stop()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=12),
+    st.integers(1, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_written_while_a_tenant_is_measured_counts_once(
+    writes: list[tuple[str, bool]], page: int
+) -> None:
+    """Before a session is looked at or behind that, one that is there or new, listed or passed
+    over."""
+
+    async def play() -> None:
+        server = await Server(Rows()).open()
+        for session in "abcd":
+            server.clock.ms += 1
+            await write(server, session)
+        left = list(writes)
+        measured, listed = server.store.size, server.store.list_sessions
+
+        async def meanwhile(*, late: bool) -> None:
+            if left and left[0][1] is late:
+                server.clock.ms += 1
+                await write(server, left.pop(0)[0])
+
+        async def size(scope: Scope) -> int:
+            await meanwhile(late=False)
+            found = await measured(scope)
+            await meanwhile(late=True)
+            return found
+
+        async def list_sessions(*args: Any, **more: Any) -> Any:
+            await meanwhile(late=False)
+            return await listed(*args, **more)
+
+        server.store.size = size  # type: ignore[method-assign]
+        server.store.list_sessions = list_sessions  # type: ignore[method-assign]
+        full: dict[str, tuple[int, int]] = {}
+        quotas = Quotas(server.store, [DiskCap("**", 1)], full)
+        quotas.start()
+        while TENANT not in quotas._used:
+            await asyncio.sleep(0)
+        for session, _ in left:
+            await write(server, session)
+        taken = 0
+        for session in "abcdef":
+            taken += await measured(Scope(TENANT, "agent", session))
+        assert full[TENANT] == (taken, 1)
+        await quotas.stop()
+        await server.close()
+
+    with patch.object(session_pages, "_PAGE", page):
+        asyncio.run(play())

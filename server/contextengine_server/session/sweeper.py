@@ -1,0 +1,97 @@
+"""What is done now and then while the server runs: a task from start to stop, which no failure
+ends. One ends sessions that nobody wrote to for long."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import ClassVar
+
+import structlog
+
+from contextengine_server.errors import StoreDown
+from contextengine_server.session.address import Address
+from contextengine_server.session.lifecycle import Lifecycle
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.protocols import Store
+
+MAX_SWEEP = 100
+"""Sessions that are looked at in one go."""
+
+
+class Sweeper(ABC):
+    """Sweeps, pauses, and sweeps again, until it is stopped."""
+
+    topic: ClassVar[str]
+    """Names its task and its log."""
+    failure: ClassVar[str]
+    """What the log says of a sweep that failed. The next one tries again."""
+    at_once: ClassVar[bool] = False
+    """True: the first sweep comes before the first pause."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to sweep."""
+        self._task = asyncio.create_task(self._run(), name=self.topic)
+
+    async def stop(self) -> None:
+        """Ends it; what is due by then is swept after the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    @abstractmethod
+    async def sweep(self) -> object:
+        """Does what is due now."""
+
+    @abstractmethod
+    def pause_s(self) -> float:
+        """How long it is until the next sweep, in seconds."""
+
+    async def _run(self) -> None:
+        log = structlog.get_logger(f"contextengine.{self.topic}")
+        if not self.at_once:
+            await asyncio.sleep(self.pause_s())
+        while True:
+            try:
+                await self.sweep()
+            except (StoreUnavailable, StoreDown):
+                pass  # the store says so itself, once
+            except Exception:
+                log.exception(self.failure)
+            await asyncio.sleep(self.pause_s())
+
+
+class IdleSweeper(Sweeper):
+    """Ends idle sessions while the server runs."""
+
+    topic = "idle"
+    failure = "idle sessions were not ended"
+
+    def __init__(
+        self, sessions: Sessions, store: Store, lifecycle: Lifecycle, idle_ms: int
+    ) -> None:
+        super().__init__()
+        self._sessions, self._store, self._lifecycle = sessions, store, lifecycle
+        self._idle_ms = idle_ms
+
+    async def sweep(self) -> None:
+        """Ends what is idle now."""
+        for head in await self._store.idle_sessions(self._limit(), MAX_SWEEP):
+            async with self._sessions.open(head.scope, lock=True) as session:
+                if session.head is not None and session.head.updated_ms < self._limit():
+                    address = Address(head.scope)
+                    await self._lifecycle.end(session, address, None, session.revision)
+
+    def pause_s(self) -> float:
+        """A quarter of that time, and a minute at most."""
+        return min(60.0, max(self._idle_ms / 4000, 0.2))
+
+    def _limit(self) -> int:
+        return self._sessions.clock_ms() - self._idle_ms
