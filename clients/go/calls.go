@@ -52,7 +52,7 @@ func serviceConfig() string {
 	config, err := json.Marshal(map[string]any{"methodConfig": []any{map[string]any{
 		"name": names,
 		"retryPolicy": map[string]any{
-			"maxAttempts": maxAttempts, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 3,
+			"maxAttempts": maxAttempts, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 3,
 			"retryableStatusCodes": []string{"UNAVAILABLE"},
 		},
 	}}})

@@ -3,7 +3,6 @@ package contextengine
 import (
 	"crypto/tls"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	pb "github.com/contextengine/contextengine/clients/go/contextenginev1"
@@ -76,8 +75,8 @@ func WithMaxMessageBytes(limit int) Option { return func(s *settings) { s.maxMes
 // WithKeepalive sets the time between pings on an idle connection.
 func WithKeepalive(every time.Duration) Option { return func(s *settings) { s.keepalive = every } }
 
-// WithRetryFor sets how long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline.
-// 0: it is not.
+// WithRetryFor sets how long unary calls are sent again while the service is away (UNAVAILABLE), counted for all of them from
+// when it went, never beyond a deadline. 0: they are not.
 func WithRetryFor(patience time.Duration) Option { return func(s *settings) { s.retryFor = patience } }
 
 // WithoutFallback makes session handles fail while the service is away.
@@ -116,8 +115,7 @@ type Client struct {
 	settings settings
 	conn     *grpc.ClientConn
 	queue    *queue
-	// knownAway: the last call asked for the service as long as it may, in vain.
-	knownAway atomic.Bool
+	absence  absence
 }
 
 // New makes a client. It connects at the first call.
@@ -170,8 +168,8 @@ func (c *Client) dialOptions() []grpc.DialOption {
 	if transport == nil {
 		transport = insecure.NewCredentials()
 	}
-	// A restarted server is found again soon.
-	again := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}
+	// A restarted server is found again within about a second.
+	again := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultServiceConfig(serviceConfig()),

@@ -26,15 +26,18 @@ func (c *Client) unary(
 	ctx, cancel := c.deadline(ctx, nameOf(method))
 	defer cancel()
 	ready := withIDs(request)
-	made := attempts{began: time.Now(), knownAway: c.knownAway.Load()}
+	made := attempts{sent: time.Now(), absence: &c.absence}
 	if !sentOnce[nameOf(method)] {
 		made.retryFor = c.settings.retryFor
 	}
 	for {
 		err := c.refine(invoke(c.outgoing(ctx), method, ready, reply, conn, options...), ready)
+		if err == nil {
+			c.absence.end()
+			return nil
+		}
 		pause, again := made.pause(ctx, err)
 		if !again {
-			c.knownAway.Store(made.knownAway)
 			return err
 		}
 		select {

@@ -22,7 +22,7 @@ from tests.unit.client.test_errors import failing, info
 
 DEAD = "127.0.0.1:1"
 """Where nobody listens."""
-QUICK = {"ContextEngine.Assemble": 0.2, "ContextEngine.AfterTurn": 0.2, "ContextEngine.Ingest": 0.2}
+QUICK = {f"ContextEngine.{rpc}": 0.2 for rpc in ("Assemble", "AfterTurn", "Ingest", "ReportUsage")}
 
 
 def user(id: str, text: str = "hello") -> t.Message:

@@ -104,11 +104,11 @@ def test_a_server_that_is_gone_for_some_seconds_is_found_again(alone: Driver) ->
             server.stop()
 
 
-def test_a_service_that_stays_away_is_asked_as_long_as_is_set_and_then_a_few_times(
+def test_a_service_that_stays_away_is_waited_for_once_and_then_asked_once_a_call(
     alone: Driver, scripted: Server
 ) -> None:
     scripted.answers[GET_STATUS.path] = AWAY
-    alone.connect(scripted.address, retry_for=4)
+    alone.connect(scripted.address, retry_for=0.9)
 
     def attempts() -> int:
         before = len(scripted.requests)
@@ -117,14 +117,41 @@ def test_a_service_that_stays_away_is_asked_as_long_as_is_set_and_then_a_few_tim
         assert caught.value.error["type"] == "Unavailable"
         return len(scripted.requests) - before
 
-    # After 0.1, 0.3, 0.9 and 2 seconds, each a fifth more or less; another 2 would be too late.
-    assert attempts() == ATTEMPTS + 1
-    assert attempts() == ATTEMPTS
-    # An answer shows that it is back.
-    del scripted.answers[GET_STATUS.path]
-    status_of(alone)
+    # After 0.1 and 0.3 seconds, each a fifth more or less; another 0.8 would be too late.
+    assert attempts() == 3
+    time.sleep(0.9)
+    assert [attempts(), attempts()] == [1, 1]
+    # An answer shows that it is back, an error as well.
+    scripted.answers[GET_STATUS.path] = failing(
+        grpc.StatusCode.NOT_FOUND, info("SESSION_NOT_FOUND")
+    )
+    with pytest.raises(Refused):
+        status_of(alone)
     scripted.answers[GET_STATUS.path] = AWAY
-    assert attempts() == ATTEMPTS + 1
+    assert attempts() == 3
+
+
+def test_an_agent_waits_for_a_dead_service_once_and_not_at_every_turn(
+    alone: Driver, session: Json
+) -> None:
+    port = free_port()
+    alone.connect(f"127.0.0.1:{port}", retry_for=2)
+    took = []
+    for turn in range(6):
+        began = time.monotonic()
+        assert alone.assemble(session, t.AssembleRequest(ingest=[said("a", f"m{turn}")])).degraded
+        took.append(time.monotonic() - began)
+    # All turns together, not each: what is left is one attempt a turn.
+    assert 0.9 < sum(took) < 4, took
+    server = Server(port)
+    try:
+        # Gone for long, it is used within about a second of its return.
+        end = time.monotonic() + 5
+        while alone.assemble(session, t.AssembleRequest(ingest=[])).degraded:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    finally:
+        server.stop()
 
 
 def test_no_time_means_no_second_attempt(alone: Driver, scripted: Server) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from threading import Lock
 
 import grpc
 
@@ -19,11 +20,41 @@ RETRY_FOR = 10.0
 """Seconds for which a service that is away is asked again: a rolling restart takes less."""
 # After a refusal where the server does not say when to try again: seconds, doubled each time.
 FIRST_PAUSE = 0.1
-# While the service is away: seconds, times 3 each time, and the longest.
+# While the service is away: seconds, times 3 each time, and the longest. Even with the jitter it is
+# below a second, so that a server that is back is used within one.
 GROWTH = 3
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 0.8
 # Clients that lost one server do not come back all at once.
 JITTER = 0.2
+
+
+class Absence:
+    """Since when the service is away, as all calls of one connection see it: they wait for it
+    together and not each anew. Safe to share between threads."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._answered = -math.inf
+        self._since: float | None = None
+
+    def end(self) -> None:
+        """The service has answered something."""
+        with self._lock:
+            self._answered, self._since = self._clock(), None
+
+    def begin(self, sent: float) -> None:
+        """An attempt that was sent at that time found nobody. What another call was answered
+        meanwhile is the newer news."""
+        with self._lock:
+            if self._since is None and self._answered <= sent:
+                self._since = self._clock()
+
+    def began(self) -> float:
+        """When the first attempt found nobody, by the clock; infinite while the service is
+        there."""
+        with self._lock:
+            return math.inf if self._since is None else self._since
 
 
 class Attempts:
@@ -35,17 +66,18 @@ class Attempts:
         clock: Callable[[], float],
         *,
         retry_for: float = 0.0,
-        known_away: bool = False,
+        absence: Absence | None = None,
     ) -> None:
         """`timeout`: seconds for all attempts together. None: no deadline. `retry_for`: seconds for
-        which UNAVAILABLE is answered with another attempt; 0: it never is. `known_away`: an earlier
-        call asked for that long in vain, so this one makes a few attempts only."""
+        which UNAVAILABLE is answered with another attempt; 0: it never is. `absence`: what the
+        connection knows; they count from its beginning. None: nothing."""
         self._clock = clock
-        self._began = clock()
-        self._end = None if timeout is None else self._began + timeout
+        self._sent = clock()
+        self._end = None if timeout is None else self._sent + timeout
         self._retry_for = retry_for
-        self.known_away = known_away
-        """Whether the next call need not ask for as long as this one did."""
+        self._absence = Absence(clock) if absence is None else absence
+        self._missed = math.inf
+        """When the first attempt of this call found nobody."""
         self._absences = self._refusals = 0
 
     def remaining(self) -> float | None:
@@ -64,20 +96,26 @@ class Attempts:
         if error.code is grpc.StatusCode.UNAVAILABLE:
             pause = self._pause_while_away()
         else:
-            self.known_away = False
+            # A deadline that passed or a broken connection has no reason, and is no answer.
+            if error.reason:
+                self._absence.end()
             pause = self._pause_after_refusal(error)
-        return pause if pause < self.timeout() else None
+        if pause >= self.timeout():
+            return None
+        self._sent = self._clock() + pause
+        return pause
 
     def _pause_while_away(self) -> float:
         """Infinite where the service was asked for long enough."""
+        now = self._clock()
+        self._absence.begin(self._sent)
+        self._missed = min(self._missed, now)
         self._absences += 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * GROWTH ** (self._absences - 1))
         pause *= random.uniform(1 - JITTER, 1 + JITTER)
-        enough = self.known_away and self._absences >= MAX_ATTEMPTS
-        late = self._clock() + pause - self._began >= self._retry_for
-        if late and self._retry_for:
-            self.known_away = True
-        return math.inf if enough or late else pause
+        # Where others are answered meanwhile, this call still does not ask for ever.
+        since = min(self._missed, self._absence.began())
+        return math.inf if now + pause - since >= self._retry_for else pause
 
     def _pause_after_refusal(self, error: ContextEngineError) -> float:
         """Infinite where another attempt would not help, or it was refused often enough."""

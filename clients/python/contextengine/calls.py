@@ -118,7 +118,7 @@ CALLS: tuple[Call[Any, Any], ...] = tuple(
 
 def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
     """gRPC's service config: a stream that is safe to open twice is opened again on UNAVAILABLE,
-    after 0.1 to 2 seconds. Unary calls are sent again by `attempts`, for longer than gRPC would."""
+    after 0.1 to 1 seconds. Unary calls are sent again by `attempts`, for longer than gRPC would."""
     return json.dumps(
         {
             "methodConfig": [
@@ -131,7 +131,7 @@ def service_config(calls: Iterable[Call[Any, Any]] = CALLS) -> str:
                     "retryPolicy": {
                         "maxAttempts": MAX_ATTEMPTS,
                         "initialBackoff": "0.1s",
-                        "maxBackoff": "2s",
+                        "maxBackoff": "1s",
                         "backoffMultiplier": 3,
                         "retryableStatusCodes": ["UNAVAILABLE"],
                     },

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import grpc
 
-from .attempts import RETRY_FOR, Attempts
+from .attempts import RETRY_FOR, Absence, Attempts
 from .calls import CALLS, Call, service_config
 from .pending import MAX_BYTES, MAX_MESSAGES, Pending, Rejected
 from .spill import Spill
@@ -69,8 +69,8 @@ class Connection:
         `{"ContextEngine.Compact": 60}`; math.inf: none. metadata: called before every rpc, answers
         metadata to send along. A `traceparent` of its own wins over the span of
             OpenTelemetry that is current.
-        retry_for: seconds for which a call is sent again while the service is away (UNAVAILABLE),
-            never beyond its deadline; 0: it is not.
+        retry_for: seconds for which calls are sent again while the service is away (UNAVAILABLE),
+            counted for all of them from when it went, never beyond a deadline; 0: they are not.
         max_message_bytes: the largest request or reply.
         keepalive: seconds between pings on an idle connection.
         fallback: what session handles do while the service is away: True bears it, False raises.
@@ -94,7 +94,7 @@ class Connection:
         if not retry_for >= 0:
             raise ValueError(f"retry_for is {retry_for} seconds: it must be 0 or above")
         self._retry_for = retry_for
-        self._known_away = False
+        self._absence = Absence(time.monotonic)
         self._credentials = channel_credentials(tls, root_certificates, credentials)
         if token and self._credentials is None and not insecure and not is_loopback(target):
             raise ValueError(
@@ -146,7 +146,7 @@ class Connection:
             self.timeout_of(call, timeout),
             time.monotonic,
             retry_for=self._retry_for if call.retried else 0.0,
-            known_away=self._known_away,
+            absence=self._absence,
         )
 
     def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
@@ -193,9 +193,9 @@ def channel_options(
         ("grpc.service_config", service_config()),
         # What is too large to be held is not sent again.
         ("grpc.per_rpc_retry_buffer_size", max_message_bytes),
-        # A restarted server is found again within the retries of one call.
+        # A restarted server is found again within about a second.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 5_000),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
         *options,
     ]
 

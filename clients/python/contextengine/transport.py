@@ -113,10 +113,9 @@ class BlockingConnection(Connection):
                 error = from_rpc_error(raised)
                 pause = attempts.pause(error)
                 if pause is None:
-                    self._known_away = attempts.known_away
                     raise error from raised
             else:
-                self._known_away = False
+                self._absence.end()
                 return reply
             time.sleep(pause)
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -17,7 +16,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
-use crate::attempts::Attempts;
+use crate::attempts::{Absence, Attempts};
 use crate::error::{Error, ErrorKind};
 use crate::rpc::{Method, Rpc};
 use crate::settings::Metadata;
@@ -36,8 +35,7 @@ pub(crate) struct Connection {
     timeouts: HashMap<String, Option<Duration>>,
     max_message_bytes: usize,
     retry_for: Duration,
-    /// Whether the last call asked for the service as long as it may, in vain.
-    known_away: AtomicBool,
+    absence: Absence,
 }
 
 impl Connection {
@@ -49,8 +47,8 @@ impl Connection {
         max_message_bytes: usize,
         retry_for: Duration,
     ) -> Self {
-        let (channel, known_away) = (OnceLock::new(), AtomicBool::new(false));
-        Self { endpoint, channel, authorization, metadata, timeouts, max_message_bytes, retry_for, known_away }
+        let (channel, absence) = (OnceLock::new(), Absence::default());
+        Self { endpoint, channel, authorization, metadata, timeouts, max_message_bytes, retry_for, absence }
     }
 
     /// The deadline of a call that begins now.
@@ -102,19 +100,20 @@ impl Connection {
         repeatable: impl Fn() -> bool,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Error> {
-        let mut attempts = Attempts::new(method, self.retry_for, self.known_away.load(Ordering::Relaxed));
+        let mut attempts = Attempts::new(method, self.retry_for, &self.absence);
         loop {
             let done = within(deadline, attempt()).await;
             let pause = match &done {
+                Ok(_) => {
+                    attempts.answered();
+                    None
+                }
                 Err(error) if repeatable() => attempts.pause(error),
-                _ => None,
+                Err(_) => None,
             };
             match pause {
                 Some(pause) if deadline.is_none_or(|end| Instant::now() + pause < end) => sleep(pause).await,
-                _ => {
-                    self.known_away.store(done.is_err() && attempts.known_away, Ordering::Relaxed);
-                    return done;
-                }
+                _ => return done,
             }
         }
     }

@@ -125,8 +125,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a unary call is sent again while the service is away (`Unavailable`), never beyond its deadline. 10 seconds
-    /// where it is not set; zero: it is not.
+    /// Sets how long unary calls are sent again while the service is away (`Unavailable`), counted for all of them from when it
+    /// went, never beyond a deadline. 10 seconds where it is not set; zero: they are not.
     pub fn retry_for(mut self, patience: Duration) -> Self {
         self.retry_for = patience;
         self

@@ -55,7 +55,7 @@ export function serviceConfig(streams: readonly string[]): string {
         retryPolicy: {
           maxAttempts: MAX_ATTEMPTS,
           initialBackoff: "0.1s",
-          maxBackoff: "2s",
+          maxBackoff: "1s",
           backoffMultiplier: 3,
           retryableStatusCodes: ["UNAVAILABLE"],
         },

@@ -34,7 +34,10 @@ export interface ClientOptions {
   insecure?: boolean;
   /** Deadlines in milliseconds by `Service.Rpc`; Infinity: none. */
   timeoutsMs?: Record<string, number>;
-  /** How long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline. 10 s; 0: it is not. */
+  /**
+   * How long unary calls are sent again while the service is away (UNAVAILABLE), counted for all of them from when it went,
+   * never beyond a deadline. 10 s; 0: they are not.
+   */
   retryForMs?: number;
   /** Called before every rpc, answers metadata to send along. */
   metadata?: () => Record<string, string>;
@@ -112,9 +115,9 @@ export class Client {
         // What is too large to be held is not sent again.
         "grpc.per_rpc_retry_buffer_size": limit,
         "grpc.retry_buffer_size": 2 * limit,
-        // A restarted server is found again soon.
+        // A restarted server is found again within about a second.
         "grpc.initial_reconnect_backoff_ms": 100,
-        "grpc.max_reconnect_backoff_ms": 5_000,
+        "grpc.max_reconnect_backoff_ms": 1_000,
         ...options.channelOptions,
       },
       { token: options.token ?? "", timeoutsMs: options.timeoutsMs ?? {}, retryForMs, metadata: options.metadata },

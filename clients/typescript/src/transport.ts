@@ -24,7 +24,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 
-import { Attempts } from "./attempts.js";
+import { Absence, Attempts } from "./attempts.js";
 import { defaultTimeout, isSafeTwice } from "./calls.js";
 import { InvalidField, typed } from "./errors.js";
 import { ready, unsayable } from "./ids.js";
@@ -70,8 +70,7 @@ export function nameOf(method: DescMethod): string {
 /** A connection to a server. */
 export class Transport {
   private readonly channel: Channel;
-  /** Whether the last call asked for the service as long as it may, in vain. */
-  private knownAway = false;
+  private readonly absence = new Absence();
 
   constructor(
     target: string,
@@ -115,19 +114,16 @@ export class Transport {
     const deadline = this.deadline(method, options);
     const request = checked(ready(method.input, create(method.input, given)));
     const retryFor = isSafeTwice(nameOf(method)) ? this.options.retryForMs : 0;
-    const attempts = new Attempts(deadline, retryFor, this.knownAway);
+    const attempts = new Attempts(deadline, retryFor, this.absence);
     for (;;) {
       try {
         const reply = await this.once(method, request, deadline, options?.signal);
-        this.knownAway = false;
+        this.absence.end();
         return reply;
       } catch (raised) {
         const error = typed(raised);
         const pause = attempts.pause(error);
-        if (pause === undefined) {
-          this.knownAway = attempts.knownAway;
-          throw error;
-        }
+        if (pause === undefined) throw error;
         // Where it is cancelled meanwhile, the attempt behind the pause says so.
         await sleep(pause, undefined, { signal: options?.signal }).catch(() => undefined);
       }

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine import AsyncClient, Client
-from contextengine.attempts import FIRST_PAUSE, JITTER, LONGEST_PAUSE, Attempts
+from contextengine.attempts import FIRST_PAUSE, JITTER, LONGEST_PAUSE, Absence, Attempts
 from contextengine.calls import ASSEMBLE, CALLS, MAX_ATTEMPTS, WATCH, service_config
 from contextengine.connection import channel_options, is_loopback
 from contextengine.errors import (
@@ -24,6 +24,7 @@ from contextengine.errors import (
 )
 
 ABORTED = grpc.StatusCode.ABORTED
+DEADLINE = grpc.StatusCode.DEADLINE_EXCEEDED
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
@@ -171,27 +172,66 @@ def test_a_service_that_is_away_is_asked_for_as_long_as_is_set_and_no_longer(
         assert usual * (1 - JITTER) <= pause <= usual * (1 + JITTER)
 
 
-def test_a_service_that_is_known_to_be_away_is_asked_a_few_times() -> None:
+def test_an_absence_is_waited_for_once_by_all_calls_together() -> None:
     clock = Clock()
-    first = Attempts(None, clock, retry_for=20)
-    assert len(pauses(first, clock)) > MAX_ATTEMPTS
-    assert first.known_away
-    next_one = Attempts(None, clock, retry_for=20, known_away=first.known_away)
-    assert len(pauses(next_one, clock)) == MAX_ATTEMPTS - 1
-    assert next_one.known_away
+    absence = Absence(clock)
+
+    def call() -> Attempts:
+        return Attempts(None, clock, retry_for=20, absence=absence)
+
+    clock.now += 1
+    first = call()
+    assert pauses(first, clock)
+    # Who comes while it lasts waits for the rest of it, and afterwards nobody waits any more.
+    late = Attempts(None, clock, retry_for=30, absence=absence)
+    assert 0 < sum(pauses(late, clock)) <= 11
+    assert pauses(call(), clock) == []
+    clock.now += 3600
+    assert pauses(call(), clock) == []
     # Whoever answers, if only with an error, is there.
-    next_one.pause(MessageConflict("", code=ABORTED))
-    assert not next_one.known_away
+    call().pause(MessageConflict("", code=ABORTED))
+    assert absence.began() == math.inf
+    clock.now += 1
+    assert sum(pauses(call(), clock)) > 18
 
 
-def test_who_asks_once_or_until_a_near_deadline_knows_nothing_of_an_absence() -> None:
-    once = Attempts(None, Clock(), retry_for=0)
-    assert once.pause(away()) is None
-    assert not once.known_away
+def test_a_call_that_nobody_took_says_nothing_of_what_another_was_answered_since() -> None:
     clock = Clock()
-    soon = Attempts(0.5, clock, retry_for=20)
-    assert len(pauses(soon, clock)) == 2
-    assert not soon.known_away
+    absence = Absence(clock)
+    attempts = Attempts(None, clock, retry_for=20, absence=absence)
+    clock.now += 1
+    absence.end()
+    clock.now += 1
+    pause = attempts.pause(away())
+    assert pause is not None
+    assert absence.began() == math.inf
+    # The next attempt is newer than the answer.
+    clock.now += pause
+    assert attempts.pause(away()) is not None
+    assert absence.began() == clock.now
+
+
+def test_a_call_does_not_ask_for_ever_where_only_others_are_answered() -> None:
+    clock = Clock()
+    absence = Absence(clock)
+    attempts = Attempts(None, clock, retry_for=20, absence=absence)
+    began = clock.now
+    while (pause := attempts.pause(away())) is not None:
+        clock.now += pause
+        absence.end()
+    assert 19 < clock.now - began <= 20
+
+
+@pytest.mark.parametrize("code", [DEADLINE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN])
+def test_what_nobody_said_ends_no_absence(code: grpc.StatusCode) -> None:
+    clock = Clock()
+    absence = Absence(clock)
+    attempts = Attempts(None, clock, absence=absence)
+    attempts.pause(away())
+    began = absence.began()
+    clock.now += 1
+    assert attempts.pause(ContextEngineError("", code=code)) is None
+    assert absence.began() == began < clock.now
 
 
 def test_refusals_are_counted_apart_from_absences() -> None:

@@ -76,7 +76,7 @@ def test_retries_end(server: Server, run: Run) -> None:
     server.answers[GET_STATUS.path] = failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))
     with pytest.raises(errors.Draining):
         run(lambda client: client.get_status(REF), retry_for=0.7)
-    # After 0.1 and 0.3 seconds; another 0.9 would be too late.
+    # After 0.1 and 0.3 seconds; another 0.8 would be too late.
     assert len(server.requests) == 3
 
 
@@ -85,7 +85,7 @@ def test_a_restart_of_some_seconds_fails_no_call(server: Server, run: Run) -> No
     server.answers[INGEST.path] = first(MAX_ATTEMPTS, fail, IngestResponse(revision=7))
     began = time.monotonic()
     assert run(lambda client: client.ingest(REF, user("hello"))).revision == 7
-    assert time.monotonic() - began > 2
+    assert time.monotonic() - began > 1.5
     assert len(server.requests) == MAX_ATTEMPTS + 1
 
 

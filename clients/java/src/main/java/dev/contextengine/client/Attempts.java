@@ -10,14 +10,17 @@ import java.util.concurrent.TimeUnit;
 /** One unary call's attempts within its deadline. */
 final class Attempts {
     private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
-    private static final Duration LONGEST_PAUSE = Duration.ofSeconds(2);
+    /** Even with the jitter below a second: a server that is back is used within one. */
+    private static final Duration LONGEST_PAUSE = Duration.ofMillis(800);
     /** Clients that lost one server do not come back all at once. */
     private static final double JITTER = 0.2;
 
-    private final long began = System.nanoTime();
     private final Deadline deadline;
     private final Duration retryFor;
-    private boolean knownAway;
+    private final Absence absence;
+    private long sent = System.nanoTime();
+    /** When the first attempt found nobody, where one did. */
+    private long missed;
     private int absences;
     private int refusals;
 
@@ -26,40 +29,41 @@ final class Attempts {
      *
      * @param deadline null: there is none
      * @param retryFor how long UNAVAILABLE is answered with another attempt
-     * @param knownAway an earlier call asked for that long in vain, so this one makes a few attempts only
+     * @param absence what the connection knows; retryFor counts from its beginning
      */
-    Attempts(Deadline deadline, Duration retryFor, boolean knownAway) {
+    Attempts(Deadline deadline, Duration retryFor, Absence absence) {
         this.deadline = deadline;
         this.retryFor = retryFor;
-        this.knownAway = knownAway;
+        this.absence = absence;
     }
 
     /** How long to wait before the next attempt; empty where it would not help or would come too late. */
     Optional<Duration> pause(ContextEngineException error) {
-        Optional<Duration> pause = Optional.empty();
-        if (error.code() == Status.Code.UNAVAILABLE) {
-            pause = whileAway();
-        } else {
-            knownAway = false;
-            Duration usual = FIRST_PAUSE.multipliedBy(1L << refusals);
-            if (Failure.isTransient(error) && ++refusals < Calls.MAX_ATTEMPTS) {
-                pause = Optional.of(error.retryAfter().orElse(usual));
-            }
-        }
+        Optional<Duration> pause = error.code() == Status.Code.UNAVAILABLE ? whileAway() : refused(error);
+        pause.ifPresent(wait -> sent = System.nanoTime() + wait.toNanos());
         return pause.filter(wait -> deadline == null || deadline.timeRemaining(TimeUnit.NANOSECONDS) > wait.toNanos());
     }
 
-    /** Whether the next call need not ask for as long as this one did. */
-    boolean knownAway() {
-        return knownAway;
-    }
-
     private Optional<Duration> whileAway() {
+        long now = System.nanoTime();
+        absence.begin(sent);
+        if (absences == 0) {
+            missed = now;
+        }
         double usual = Math.min(LONGEST_PAUSE.toNanos(), FIRST_PAUSE.toNanos() * Math.pow(3, absences++));
         long pause = (long) (usual * ThreadLocalRandom.current().nextDouble(1 - JITTER, 1 + JITTER));
-        boolean enough = knownAway && absences >= Calls.MAX_ATTEMPTS;
-        boolean late = System.nanoTime() - began + pause >= retryFor.toNanos();
-        knownAway |= late && !retryFor.isZero();
-        return enough || late ? Optional.empty() : Optional.of(Duration.ofNanos(pause));
+        // Where others are answered meanwhile, this call still does not ask for ever.
+        long lasted = Math.max(now - missed, absence.lasted(now));
+        return lasted + pause >= retryFor.toNanos() ? Optional.empty() : Optional.of(Duration.ofNanos(pause));
+    }
+
+    private Optional<Duration> refused(ContextEngineException error) {
+        // A deadline that passed or a broken connection has no reason, and is no answer.
+        if (!error.reason().isEmpty()) {
+            absence.end();
+        }
+        Duration usual = FIRST_PAUSE.multipliedBy(1L << refusals);
+        boolean again = Failure.isTransient(error) && ++refusals < Calls.MAX_ATTEMPTS;
+        return again ? Optional.of(error.retryAfter().orElse(usual)) : Optional.empty();
     }
 }

@@ -92,7 +92,7 @@ final class Calls {
         Map<String, Object> policy = Map.of(
                 "maxAttempts", (double) MAX_ATTEMPTS,
                 "initialBackoff", "0.1s",
-                "maxBackoff", "2s",
+                "maxBackoff", "1s",
                 "backoffMultiplier", 3.0,
                 "retryableStatusCodes", List.of("UNAVAILABLE"));
         return Map.of("methodConfig", List.of(Map.of("name", names, "retryPolicy", policy)));

@@ -144,9 +144,10 @@ public final class ClientBuilder {
     }
 
     /**
-     * Sets how long a unary call is sent again while the service is away (UNAVAILABLE), never beyond its deadline.
+     * Sets how long unary calls are sent again while the service is away (UNAVAILABLE), counted for all of them from when it
+     * went, never beyond a deadline.
      *
-     * @param patience 10 seconds by default; zero: it is not
+     * @param patience 10 seconds by default; zero: they are not
      * @return this
      */
     public ClientBuilder retryFor(Duration patience) {

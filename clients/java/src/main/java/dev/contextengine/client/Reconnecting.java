@@ -8,12 +8,12 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Lets a channel look for a server that is away after 100 ms and then at least every 5 s. gRPC's own pauses in Java begin with a
+ * Lets a channel look for a server that is away after 100 ms and then at least every second. gRPC's own pauses in Java begin with a
  * second, grow to two minutes and cannot be set; but they can be cut short.
  */
 final class Reconnecting {
     private static final double FIRST_MS = 100;
-    private static final double LONGEST_MS = 5_000;
+    private static final double LONGEST_MS = 1_000;
     private static final double GROWTH = 1.6;
     private static final double JITTER = 0.2;
 

@@ -21,8 +21,7 @@ final class Transport implements AutoCloseable {
     private final Channel channel;
     private final Map<String, Duration> timeouts;
     private final Duration retryFor;
-    /** Whether the last call asked for the service as long as it may, in vain. */
-    private volatile boolean knownAway;
+    private final Absence absence = new Absence();
 
     Transport(ManagedChannel channel, Map<String, Duration> timeouts, Duration retryFor, Outgoing outgoing) {
         this.managed = channel;
@@ -64,18 +63,15 @@ final class Transport implements AutoCloseable {
     /** One request that is ready, one reply. */
     <Q extends Message, R> R send(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
         CallOptions options = CallOptions.DEFAULT.withDeadline(deadline);
-        Attempts attempts = new Attempts(deadline, Calls.isSafeTwice(method) ? retryFor : Duration.ZERO, knownAway);
+        Attempts attempts = new Attempts(deadline, Calls.isSafeTwice(method) ? retryFor : Duration.ZERO, absence);
         while (true) {
             try {
                 R reply = ClientCalls.blockingUnaryCall(channel, method, options, request);
-                knownAway = false;
+                absence.end();
                 return reply;
             } catch (StatusRuntimeException thrown) {
                 ContextEngineException error = Failure.typed(thrown);
-                sleep(attempts.pause(error).orElseThrow(() -> {
-                    knownAway = attempts.knownAway();
-                    return error;
-                }));
+                sleep(attempts.pause(error).orElseThrow(() -> error));
             }
         }
     }
