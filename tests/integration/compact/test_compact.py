@@ -3,7 +3,6 @@ docs/semantics.md#compaction."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ import grpc
 import pytest
 
 from contextengine import types as t
-from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,
     assign,
@@ -23,14 +21,11 @@ from tests.integration.assemble.asking import (
     quiet,
     result,
     say,
-    settled,
     store,
     talk,
 )
 from tests.integration.assemble.judging import FITS, OVER
 from tests.integration.harness import House, budget, ref, texts
-
-from .summarizers import Counting, Failing, Gated, Wordy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 THRESHOLD = t.COMPACTION_TARGET_THRESHOLD
@@ -166,116 +161,6 @@ async def test_an_empty_session_has_nothing(
     assert missing.value.code() == grpc.StatusCode.NOT_FOUND
 
 
-async def test_a_request_is_answered_once(
-    shared: House, session: t.SessionRef, engine: str
-) -> None:
-    tokens = await long(shared, session, engine)
-    asked: dict[str, Any] = {"force": True, "budget": budget(tokens // 2), "request_id": "r1"}
-    first = await compact(shared, session, **asked)
-    await store(shared, session, talk(20, 100, "n"))
-    assert await compact(shared, session, **asked) == first
-    await shared.restart()
-    assert await compact(shared, session, **asked) == first
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await compact(shared, session, force=True, request_id="r1")
-    assert refused.value.code() == grpc.StatusCode.ALREADY_EXISTS
-
-
-async def test_the_same_request_at_the_same_time(
-    shared: House, session: t.SessionRef, engine: str, own_summarizer: None
-) -> None:
-    tokens = await long(shared, session, engine)
-    gated = Gated(shared)
-    asked: dict[str, Any] = {"force": True, "budget": budget(tokens - 100), "request_id": "r1"}
-    both = asyncio.gather(*(compact(shared, session, **asked) for _ in range(3)))
-    await gated.reached.wait()
-    gated.gate.set()
-    first, *others = await both
-    assert first.summaries
-    assert all(other == first for other in others)
-    assert len(gated.asked) == first.passes
-
-
-async def test_it_may_insist_on_a_revision(
-    shared: House, session: t.SessionRef, engine: str
-) -> None:
-    await long(shared, session, engine)
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await compact(shared, session, force=True, expected_revision=7)
-    assert refused.value.code() == grpc.StatusCode.FAILED_PRECONDITION
-    assert (
-        await compact(shared, session, force=True, expected_revision=1, budget=budget(2_000))
-    ).summaries
-
-
-@pytest.mark.parametrize("force", [False, True])
-async def test_it_need_not_wait(
-    shared: House, session: t.SessionRef, engine: str, force: bool
-) -> None:
-    await assign(shared, session, engine)
-    await store(shared, session, talk(20, 100))
-    tokens = (await shared.client.get_status(session)).message_tokens
-    size = tokens * 3 // 2 if force else tokens // 2
-    deferred = await compact(shared, session, no_wait=True, force=force, budget=budget(size))
-    assert (deferred.compacted, deferred.reason, deferred.ok) == (
-        False,
-        "deferred to background",
-        True,
-    )
-    assert not deferred.HasField("tokens_after")
-    status = await settled(shared, session)
-    assert status.generation > 0
-    assert status.view_tokens < tokens
-
-
-async def test_it_joins_a_running_job(
-    shared: House, session: t.SessionRef, own_summarizer: None
-) -> None:
-    """And has nothing left to do where the job reached what was asked for."""
-    twin = ref(f"{session.session_id} by itself")
-    for each in (session, twin):
-        await assign(shared, each, "dag", leafChunkTokens=1_000, leafTargetTokens=200)
-        await store(shared, each, talk(20, 100))
-    tokens = (await shared.client.get_status(session)).message_tokens
-    await ask(shared, twin, budget=budget(tokens))
-    alone = await settled(shared, twin)
-    gated = Gated(shared)
-    await ask(shared, session, budget=budget(tokens))  # above the threshold: a job is queued
-    await gated.reached.wait()
-    now = await compact(shared, session, force=True, no_wait=True, budget=budget(tokens))
-    assert now.reason == "deferred to background"
-    joined = asyncio.ensure_future(compact(shared, session, force=True, budget=budget(tokens)))
-    await asyncio.sleep(0.05)
-    assert not joined.done()
-    gated.gate.set()
-    done = await joined
-    assert (bool(done.summaries), done.tokens_before) == (True, tokens)
-    status = await settled(shared, session)
-    assert status.generation == alone.generation == done.generation == len(gated.asked)
-    made = [summary.info.id for summary in (await shared.export(session)).summaries]
-    assert [summary.id for summary in done.summaries] == made
-    assert done.passes == len(made)
-
-
-async def test_what_is_asked_beside_a_running_job_is_done_after_it(
-    shared: House, session: t.SessionRef, own_summarizer: None
-) -> None:
-    """A host that may not wait has its focus and its target all the same."""
-    await assign(shared, session, "dag", leafChunkTokens=1_000, leafTargetTokens=200)
-    await store(shared, session, talk(20, 100))
-    tokens = (await shared.client.get_status(session)).message_tokens
-    gated = Gated(shared)
-    await ask(shared, session, budget=budget(tokens))
-    await gated.reached.wait()
-    reply = await compact(
-        shared, session, force=True, no_wait=True, focus="the parcel", budget=budget(tokens // 3)
-    )
-    assert reply.reason == "deferred to background"
-    gated.gate.set()
-    await settled(shared, session)
-    assert [request.focus for request in gated.asked][-1] == "the parcel"
-
-
 async def test_what_the_harness_measured_moves_the_trigger(
     shared: House, session: t.SessionRef
 ) -> None:
@@ -341,62 +226,6 @@ async def test_it_dwells_on_the_focus(shared: House, session: t.SessionRef) -> N
     [focus] = texts_by_focus.keys() - {""}
     assert focus not in texts_by_focus[""]
     assert focus in texts_by_focus[focus]
-
-
-async def test_a_summary_that_would_not_shrink_the_view(
-    shared: House, session: t.SessionRef, engine: str, own_summarizer: None
-) -> None:
-    """Law 12: not committed, said so, and not tried again on the same input; not after a restart
-    either."""
-    tokens = await long(shared, session, engine)
-    wordy = Wordy(shared)
-    asked: dict[str, Any] = {"force": True, "budget": budget(tokens // 2)}
-    refused = await compact(shared, session, **asked)
-    assert (refused.compacted, len(refused.summaries), refused.generation) == (False, 0, 0)
-    assert "would not be smaller" in refused.reason
-    assert len(wordy.asked) == 1
-    assert (await shared.export(session)).summaries == []
-    again = await compact(shared, session, **asked)
-    assert (again.compacted, len(wordy.asked)) == (False, 1)
-    assert again.reason
-    await shared.restart()
-    wordy = Wordy(shared)
-    assert not (await compact(shared, session, **asked)).summaries
-    assert len(wordy.asked) == 0
-    # Another question about the same messages is another input.
-    await compact(shared, session, focus="something else", **asked)
-    assert len(wordy.asked) == 1
-    shared.app.core.summaries.summarizer = wordy.inner
-    await store(shared, session, talk(5, 100, "n"))
-    assert (await compact(shared, session, **asked)).summaries
-
-
-async def test_where_no_summarizer_succeeds_a_note_counts(
-    shared: House, session: t.SessionRef, engine: str, own_summarizer: None
-) -> None:
-    tokens = await long(shared, session, engine)
-    core = shared.app.core
-    core.summaries.summarizer = SummarizerChain([Failing()], core.encodings.default.count)
-    done = await compact(shared, session, force=True, budget=budget(tokens // 2))
-    assert done.summaries
-    assert {(s.summarizer, s.fallback) for s in done.summaries} == {("count-only", True)}
-    reply = await ask(shared, session, budget=budget(tokens))
-    first = next(item for item in reply.items if item.origin.summary_id)
-    assert "fallback=true" in first.message.parts[0].text.text
-    assert str(first.summary.message_count) in first.message.parts[0].text.text
-    assert await judged(shared, reply, session) == []
-
-
-async def test_a_failing_summarizer_is_asked_in_its_turn(
-    shared: House, session: t.SessionRef, own_summarizer: None
-) -> None:
-    tokens = await long(shared, session, "dag")
-    own = Counting(shared)
-    shared.app.core.summaries.summarizer = SummarizerChain(
-        [Failing(), own], shared.app.core.encodings.default.count
-    )
-    done = await compact(shared, session, force=True, budget=budget(tokens // 2))
-    assert {(s.summarizer, s.fallback) for s in done.summaries} == {("extractive", False)}
 
 
 async def test_pending_calls_are_never_summarized(
