@@ -75,8 +75,9 @@ SEED = 20_260
 SLOW_S = 8.0
 """A test that takes longer is not run against mutants."""
 LIMIT_S = 60.0
-"""After so much processor time no further test is begun: the mutant survived. Were it time of the
-clock, mutants would survive on a busy machine that no test was run against."""
+"""After so much processor time no further test is begun: the mutant survived, unless `--seconds`
+says otherwise. Were it time of the clock, mutants would survive on a busy machine that no test was
+run against."""
 LIMIT_ANEW_S = 600.0
 """Where the tests run on a copy of the server: so long by the clock."""
 PATIENCE = 20
@@ -134,8 +135,8 @@ class Runner:
     """Runs collected tests in child processes, in place of pytest's own loop. Made before the
     server is imported."""
 
-    def __init__(self, mutants: Sequence[Mutant], directory: Path) -> None:
-        self._mutants, self._directory = mutants, directory
+    def __init__(self, mutants: Sequence[Mutant], directory: Path, limit_s: float) -> None:
+        self._mutants, self._directory, self._limit_s = mutants, directory, limit_s
         self._imports = _recorder()
         self._imports.start()
         self._failed: list[str] = []
@@ -191,7 +192,7 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             functions.exchange(mutant)
             self._on_failure = lambda: os._exit(FAILED)
-            deadline = time.process_time() + LIMIT_S
+            deadline = time.process_time() + self._limit_s
             for item, following in _with_next(tests):
                 if time.process_time() > deadline:
                     break
@@ -347,6 +348,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=SEED, help="which of them")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=LIMIT_S,
+        help="processor time for each mutant: nearly all that are noticed are so within 20",
+    )
     parser.add_argument("--only", default="", help="of files whose path contains this")
     given = parser.parse_args()
     files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
@@ -357,7 +364,7 @@ def main() -> None:
     sys.path[:0] = paths = [str(ROOT / path) for path in PATHS]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     with tempfile.TemporaryDirectory() as directory:
-        runner = Runner(sample, Path(directory))
+        runner = Runner(sample, Path(directory), given.seconds)
         pytest.main(["-q", "-p", "no:cacheprovider", *LEFT_OUT, *TESTS], plugins=[runner])
     if runner.judged < len(sample):
         sys.exit("not every mutant was run: what is said above says nothing of the tests")

@@ -15,7 +15,7 @@ from mutmut.mutation.mutators import mutation_operators
 Positions = dict[cst.CSTNode, CodeRange]
 
 STATEMENT = re.compile(
-    r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER|LIMIT|SET|VALUES|ON|PRAGMA)\b"
+    r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER|LIMIT|SET|VALUES|ON|PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b"
 )
 """What a text of SQL holds."""
 NAMED = frozenset({"create_task", "Thread"})
