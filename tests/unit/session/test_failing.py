@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.context.plan import Plan, Reshaped
 from contextengine_server.context.scope import Scope
@@ -114,3 +115,27 @@ async def test_a_plan_over_steps_that_are_not_there_breaks_a_law(serve: Serve) -
     assert refused.value.metadata["law"] == "1"
     (told,) = server.events("engine:failed")
     assert told.attributes["engine"] == "astray"
+
+
+async def test_an_engine_that_cannot_be_made_is_told_or_stood_in_for(serve: Serve) -> None:
+    def refuses(options: DagOptions) -> Fragile:
+        raise RuntimeError("no licence")
+
+    server = await serve(engines=[FRAGILE])
+    await server.engines.assign.run(scope(), "fragile", {"freshTailTurns": 7}, clear=False)
+    refusing = replace(FRAGILE, make=refuses)
+    again = await serve(engines=[refusing])
+    other = await serve(engines=[refusing], **{"engine.on_engine_failure": "legacy"})
+    with pytest.raises(EngineFailed) as refused:
+        await again.ingest("a")
+    assert refused.value.metadata["operation"] == "load"
+    assert again.core.selection.failures.of(TENANT, "fragile") is not None
+    await other.ingest("a")
+    selected = await other.core.selection.engine_for(scope())
+    assert (selected.engine.id, selected.chosen, selected.source) == (
+        "legacy",
+        "fragile",
+        "session",
+    )
+    (told,) = other.events("engine:failed")[:1]
+    assert told.attributes["operation"] == "load"

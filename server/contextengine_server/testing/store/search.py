@@ -121,6 +121,11 @@ class SearchCases(IndexCase):
             (4, 0b100),
         ]
         assert places(await store.index.find([span()], lanes, 3)) == [5, 2, 3]
+        # Also where they stand in several spans, in whatever order these are given.
+        early, late = span(last=3), span(first=4)
+        for spans in ([early, late], [late, early]):
+            assert places(await store.index.find(spans, lanes[:1], 10)) == [6, 5, 2, 1]
+            assert places(await store.index.find(spans, lanes[:1], 1)) == [6]
         assert await store.index.count([span()], lanes) == [4, 3, 2]
 
     async def test_rows_are_chosen_by_range_role_time_and_life(self, store: Store) -> None:

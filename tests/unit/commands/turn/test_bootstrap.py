@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
+from contextengine_server.context.plan import segment_slots
 from contextengine_server.errors import (
     ContradictoryFields,
     InvalidField,
@@ -22,6 +23,7 @@ from contextengine_server.errors import (
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Disposition
 from contextengine_server.store.lineage import parent_of
+from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     AGENT,
     S1,
@@ -29,8 +31,10 @@ from tests.unit.commands.house import (
     TENANT,
     Rows,
     Server,
+    assistant,
     incoming,
     request,
+    result,
     scope,
     spoken,
     user,
@@ -217,3 +221,42 @@ async def test_a_history_meets_what_another_stores_meanwhile(server: Server, oth
         Disposition.STORED,
     ]
     assert await other.shown() == ["a", "b", "c"]
+
+
+async def test_what_was_known_of_a_history_is_told_as_it_is_stored(server: Server) -> None:
+    await server.ingest("a", "b")
+    history = incoming(user("a", "a"), user("other", "b"), user("c", "c"))
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), history)
+    same, differs, new = done.stored
+    known = spoken("a", "b")
+    assert (same.sequence, same.disposition, same.hash) == (
+        1,
+        Disposition.DUPLICATE,
+        known[0].hash,
+    )
+    assert (differs.sequence, differs.disposition) == (2, Disposition.CONFLICT)
+    assert (differs.hash, differs.conflicting) == (known[1].hash, history[1].hash)
+    assert same.conflicting == new.conflicting == b""
+    assert (new.sequence, new.disposition) == (3, Disposition.STORED)
+    rows = await server.store.messages(scope())
+    assert [one.tokens for one in done.stored] == [row.tokens for row in rows]
+
+
+async def test_a_note_of_ours_that_comes_back_in_a_history_is_no_message(server: Server) -> None:
+    """A harness that keeps what it was sent without our ids sends a late result's note as well."""
+    called = [user("a", "1"), assistant("calls", "2", "c1"), user("b", "3")]
+    await server.context.ingest.run(TENANT, S1, incoming(*called), None)
+    await server.talk(1, 6)
+    await server.compact()
+    await server.context.ingest.run(TENANT, S1, incoming(result("c1", "late", "late")), None)
+    assembly = await server.assemble()
+    items = [
+        item_of(slot.frame).message
+        for segment in assembly.plan.segments
+        for slot in segment_slots(segment, assembly.view)
+    ]
+    for item in items:
+        item.id = ""
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), incoming(*items))
+    assert [one for one in done.stored if one.disposition is Disposition.STORED] == []
+    assert (await server.head()).last_sequence == 16

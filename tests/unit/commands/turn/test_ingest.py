@@ -6,6 +6,7 @@ import pytest
 
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRequest
 from contextengine_server.errors import (
+    FieldViolation,
     InvalidField,
     MessageConflict,
     RequestIdReused,
@@ -188,3 +189,27 @@ async def test_what_is_stored_is_told_and_counted(server: Server) -> None:
     assert first.counts["messages"] == 2
     assert (second.counts["messages"], second.revision) == (1, 2)
     assert server.core.meters.messages.value == 3
+
+
+async def test_a_session_that_begins_with_too_many_does_not_begin(serve: Serve) -> None:
+    server = await serve(**{"sessions.max_session_messages": 2})
+    with pytest.raises(TooLarge) as refused:
+        await server.ingest("a", "b", "c")
+    assert str(refused.value).startswith("the session would have more than 2 messages")
+    assert await server.store.head(scope()) is None
+    await server.ingest("a", "b")
+
+
+async def test_a_conflict_says_which_message_it_is(server: Server) -> None:
+    await server.ingest("a")
+    with pytest.raises(MessageConflict) as refused:
+        await server.context.ingest.run(TENANT, S1, incoming(user("other", "a")), None)
+    metadata = refused.value.metadata
+    assert metadata.keys() == {"index", "id", "stored_hash", "sent_hash"}
+    assert (metadata["index"], metadata["id"]) == ("0", "a")
+    assert str(refused.value) == (
+        "messages[0]: id 'a' is stored with other content: send an edit under a new id"
+    )
+    assert refused.value.violations == (
+        FieldViolation("messages[0].id", "is stored with other content"),
+    )
