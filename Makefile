@@ -26,7 +26,7 @@ LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell 
 CLIENTS := $(subst $(space),$(comma),$(strip $(LANGUAGES)))
 BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
-# How often `make test-clients` kills the server under each client, at three minutes for twenty.
+# How often `make test-clients` kills the server under each client, at three to five minutes for twenty.
 KILLS ?= 20
 
 .DEFAULT_GOAL := help

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +38,13 @@ def alone(request: pytest.FixtureRequest) -> Iterator[Driver]:
     """A driver of each language in turn, connected to nothing that lasts."""
     with running(request.param) as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def everyone() -> Iterator[dict[str, Driver]]:
+    """A driver of each language, all at once, connected to nothing that lasts."""
+    with ExitStack() as stack:
+        yield {language: stack.enter_context(running(language)) for language in NAMED}
 
 
 @pytest.fixture

@@ -30,6 +30,12 @@ class Mortal:
                 [COMMAND, *words], stdout=log, stderr=log, cwd=self._directory, env=environment
             )
 
+    def stop(self) -> int:
+        """SIGTERM, and waits until it has drained and is gone. Answers its exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(60)
+
     def kill(self) -> None:
         """SIGKILL, and waits until it is gone."""
         assert self._process is not None

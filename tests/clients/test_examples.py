@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -17,26 +19,56 @@ EXAMPLES = {
     "rust": [str(ROOT / "build/rust/debug/examples/agent")],
 }
 """How each example is started; its argument is the server's address."""
+LANGUAGES = [name for name in EXAMPLES if name in NAMED]
 ANSWERS = "It is in Utrecht, due tomorrow.\n" * 2
 
 
-@pytest.mark.parametrize("language", [name for name in EXAMPLES if name in NAMED])
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def without() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """The examples, side by side where there is no service: most of their time is waiting for
+    it."""
+    with ExitStack() as stack:
+        yield {
+            language: stack.enter_context(running(language, "127.0.0.1:1"))
+            for language in LANGUAGES
+        }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_an_example_agent_runs(language: str, address: str) -> None:
-    assert said(language, address) == ANSWERS
+    with running(language, address) as example:
+        assert said(example) == ANSWERS
 
 
-@pytest.mark.parametrize("language", [name for name in EXAMPLES if name in NAMED])
-def test_an_example_agent_runs_without_the_service(language: str) -> None:
-    lines = said(language, "127.0.0.1:1").splitlines(keepends=True)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_example_agent_runs_without_the_service(
+    language: str, without: dict[str, subprocess.Popen[str]]
+) -> None:
+    lines = said(without[language]).splitlines(keepends=True)
     assert (
         "".join(line for line in lines if not line.startswith("the service is away: ")) == ANSWERS
     )
     assert len(lines) > 2
 
 
-def said(language: str, address: str) -> str:
-    """What an example prints until it ends well."""
+@contextmanager
+def running(language: str, address: str) -> Iterator[subprocess.Popen[str]]:
+    """An example that runs, ended at the end."""
     command = [*EXAMPLES[language], address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as example:
+        try:
+            yield example
+        finally:
+            example.kill()
+
+
+def said(example: subprocess.Popen[str]) -> str:
+    """What an example prints until it ends well."""
+    printed, problems = example.communicate(timeout=PATIENCE_S)
+    assert example.returncode == 0, problems
+    return printed

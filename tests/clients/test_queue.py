@@ -218,16 +218,16 @@ def test_a_damaged_spill_file_is_an_error(alone: Driver, spill: str) -> None:
 
 @pytest.mark.parametrize("reader", NAMED)
 def test_spill_files_are_the_same_in_every_language(
-    reader: str, alone: Driver, address: str, session: Json, spill: str
+    reader: str, alone: Driver, everyone: dict[str, Driver], address: str, session: Json, spill: str
 ) -> None:
-    with running(alone.language) as writer:
-        writer.connect(DEAD, timeouts=QUICK, spill_file=spill)
-        writer.assemble(session, step(user("a", "🦔")))
-        turn = t.AfterTurnRequest(messages=[user("b")], pre_prompt_message_count=0)
-        writer.session(session, "after_turn", turn, t.AfterTurnResponse)
-    with running(reader) as other:
-        other.connect(address, spill_file=spill)
-        assert other.assemble(session, step(user("c"))).ids == ["a", "b", "c"]
+    alone.connect(DEAD, timeouts=QUICK, spill_file=spill)
+    alone.assemble(session, step(user("a", "🦔")))
+    turn = t.AfterTurnRequest(messages=[user("b")], pre_prompt_message_count=0)
+    alone.session(session, "after_turn", turn, t.AfterTurnResponse)
+    # The file of one client is not opened by another at the same time.
+    alone.connect(address)
+    everyone[reader].connect(address, spill_file=spill)
+    assert everyone[reader].assemble(session, step(user("c"))).ids == ["a", "b", "c"]
 
 
 def test_codex_goes_on_without_the_service(alone: Driver, session: Json) -> None:

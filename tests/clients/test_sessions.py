@@ -3,38 +3,32 @@ bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-
 import pytest
 
 from contextengine import types as t
-from tests.clients.conftest import running
-from tests.clients.drivers import NAMED, Driver, Json
+from tests.clients.drivers import Driver, Json
 from tests.clients.vectors import parsed, vectors
 
 ROOM = t.Budget(message_tokens=4_000)
 PROJECTION = vectors("projection.json")
 
 
-@pytest.fixture(scope="module")
-def everyone(address: str) -> Iterator[list[Driver]]:
-    """A driver of each language, all at once."""
-    with ExitStack() as stack:
-        drivers = [stack.enter_context(running(language)) for language in NAMED]
-        for driver in drivers:
-            driver.connect(address)
-        yield drivers
+@pytest.fixture
+def drivers(everyone: dict[str, Driver], address: str) -> list[Driver]:
+    """A driver of each language, all connected to the real server."""
+    for driver in everyone.values():
+        driver.connect(address)
+    return list(everyone.values())
 
 
 def said(role: t.Role, id: str, text: str) -> t.Message:
     return t.Message(id=id, role=role, parts=[t.Part(text=t.TextPart(text=text))])
 
 
-def test_a_session_goes_from_hand_to_hand(everyone: list[Driver], session: Json) -> None:
+def test_a_session_goes_from_hand_to_hand(drivers: list[Driver], session: Json) -> None:
     sent: list[str] = []
     for round in range(3):
-        for driver in everyone:
+        for driver in drivers:
             id = f"{round}-{driver.language}"
             question = said(t.ROLE_USER, f"q-{id}", f"Question {id}: " + "words " * 200)
             answer = said(t.ROLE_ASSISTANT, f"a-{id}", f"Answer {id}")
@@ -48,26 +42,26 @@ def test_a_session_goes_from_hand_to_hand(everyone: list[Driver], session: Json)
             assert turn.status == t.AfterTurnResponse.STATUS_COMMITTED
     # A handle that holds a list gets a delta and answers the whole; both are the same for everyone.
     request = t.AssembleRequest(budget=ROOM)
-    whole = [driver.assemble(session, request, delta=False) for driver in everyone]
-    deltas = [driver.assemble(session, request) for driver in everyone]
+    whole = [driver.assemble(session, request, delta=False) for driver in drivers]
+    deltas = [driver.assemble(session, request) for driver in drivers]
     for context in (*whole, *deltas):
         assert context.bytes == whole[0].bytes
         assert context.response.context_hash == whole[0].response.context_hash
     assert {context.response.cache.reused_count for context in deltas} == {len(whole[0].items)}
     assert all(not context.response.items for context in deltas)
-    for driver in everyone:
+    for driver in drivers:
         assert [t.Message.FromString(message).id for message in driver.export(session)] == sent
 
 
 @pytest.mark.parametrize("target", PROJECTION["targets"])
-def test_projections_are_the_same_for_everyone(target: str, everyone: list[Driver]) -> None:
+def test_projections_are_the_same_for_everyone(target: str, drivers: list[Driver]) -> None:
     request = t.ProjectRequest(
         messages=[parsed(t.Message, message) for message in PROJECTION["messages"]],
         prompt=[parsed(t.Part, part) for part in PROJECTION["prompt"]],
         options=t.ProjectionOptions(target=target),
         budget=t.Budget(message_tokens=8_000),
     )
-    replies = [driver.call("Projection.Project", request, t.ProjectResponse) for driver in everyone]
+    replies = [driver.call("Projection.Project", request, t.ProjectResponse) for driver in drivers]
     assert all(reply == replies[0] for reply in replies)
     shown = replies[0].prompt.encode() + replies[0].messages_json
     assert "📦 #4711" in shown.decode()
