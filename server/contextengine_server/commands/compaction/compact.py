@@ -24,7 +24,7 @@ from contextengine_server.context.budget import (
     in_model,
 )
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import Plan, Summarized, plan_tokens, segment_slots
+from contextengine_server.context.plan import Summarized, segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
@@ -33,8 +33,6 @@ from contextengine_server.errors import EngineFailed, FieldViolation, RevisionMi
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.assembly.addition import (
     addition_of,
-    kept_for_words,
-    leaves_out,
 )
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -42,6 +40,7 @@ from contextengine_server.session.assembly.budget import (
     available_of,
     counted_spec,
 )
+from contextengine_server.session.assembly.plan import draft_of
 from contextengine_server.session.assembly.pressure import uncounted_in
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Request, checked
@@ -358,26 +357,22 @@ def _nothing(session: Session, reason: str) -> CompactDone:
     return CompactDone(done, factor, generation, session.revision, elsewhere=True)
 
 
-def next_request(engine: Engine, encoding: Encoding, view: View, available: int) -> NextRequest:
+def next_request(
+    engine: Engine, encoding: Encoding, view: View, available: ReferenceTokens
+) -> NextRequest:
     """What an assembly over a view would come to at a budget."""
-    plan = _plan(engine, encoding, view, available)
-    shown = [one.summary for one in plan.segments if isinstance(one, Summarized)]
-    said = encoding.text_tokens(addition_of(engine, shown, left_out=leaves_out(plan, view)))
-    return NextRequest(plan_tokens(plan, view) + said, view.total)
-
-
-def _plan(engine: Engine, encoding: Encoding, view: View, available: int) -> Plan:
-    said = encoding.text_tokens(engine.addition(view.summaries))
-    room = cell(max(0, available - said))
-    return engine.plan(view, room, kept_for_words(engine, view, encoding, room))
+    draft = draft_of(engine, encoding, view, available)
+    shown = [one.summary for one in draft.plan.segments if isinstance(one, Summarized)]
+    said = encoding.text_tokens(addition_of(engine, shown, left_out=draft.left_out))
+    return NextRequest(draft.tokens + said, view.total)
 
 
 def _list(
     engine: Engine, encoding: Encoding, view: View, wanted: CompactionRequest
 ) -> Sequence[Slot]:
     """What an assembly over a view would show."""
-    plan = _plan(engine, encoding, view, wanted.available)
-    return [slot for segment in plan.segments for slot in segment_slots(segment, view)]
+    draft = draft_of(engine, encoding, view, wanted.available)
+    return [slot for segment in draft.plan.segments for slot in segment_slots(segment, draft.view)]
 
 
 def _require_revision(call: CompactCall, head: SessionHead) -> None:

@@ -40,6 +40,7 @@ from contextengine_server.session.assembly.last_step import with_bounded_step
 from contextengine_server.session.assembly.live_view import NO_MARK, Mark
 from contextengine_server.session.assembly.pasted import with_bounded_prompt
 from contextengine_server.session.assembly.pressure import messages_in, uncounted, with_uncounted
+from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.receipt import Stored
 from contextengine_server.session.selection import Selected, Selection
@@ -118,7 +119,14 @@ class Planner(msgspec.Struct, frozen=True):
         with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
-            draft = self._draft(call, subject, engine)
+            draft = draft_of(
+                engine,
+                session.encoding,
+                view,
+                budget.reference,
+                prompt_tokens=call.prompt_tokens,
+                strict_prompt=call.budget.strict_prompt,
+            )
             view, plan, tokens = draft.view, draft.plan, draft.tokens
             addition = said = ""
             if view.summaries or draft.left_out:
@@ -195,48 +203,6 @@ class Planner(msgspec.Struct, frozen=True):
             self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
         return made
 
-    def _draft(
-        self, call: AssembleCall, subject: PlanInput, engine: Engine, words: int | None = None
-    ) -> Draft:
-        """A plan, and what it was made for. `words`: what is kept free for saying that something is
-        left out; None: as much as that needs where it may come to it."""
-        asked = words
-        view, budget, encoding = subject.view, subject.allowance.budget, subject.session.encoding
-        # Before the plan it is not known which summaries will be shown: room is kept for the
-        # addition with all of them. Behind it, what is said is only of those that are.
-        said = engine.addition(view.summaries)
-        spoken = encoding.text_tokens(said) if said else 0
-        room_cell = cell(max(0, budget.reference - spoken))
-        reserved: int = call.prompt_tokens
-        if words is None and view.total > room_cell - reserved:
-            words = kept_for_words(engine, view, encoding, room_cell - reserved)
-        reserved += words or 0
-        pasted: dict[int, int] = {}
-        if view.total > room_cell - reserved and not call.budget.strict_prompt:
-            view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
-        plan = engine.plan(view, room_cell, reserved)
-        tokens = _tokens(engine, plan, view)
-        if plan.over and words and not leaves_out(plan, view):
-            return self._draft(call, subject, engine, 0)
-        forms = ""
-        if pasted:
-            forms = "".join(f":{step}:{chars}" for step, chars in pasted.items())
-        if plan.over and tokens + spoken + reserved > budget.reference:
-            caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
-            excess = tokens + reserved - room_cell
-            shorter = with_bounded_step(view, plan, excess, encoding.shaper, caps)
-            if shorter is not None:
-                view, forms = shorter.view, f"{forms}:{shorter.name}"
-                plan = engine.plan(view, room_cell, reserved)
-                tokens = _tokens(engine, plan, view)
-        if forms:
-            plan = replace(plan, forms=f"{plan.forms}{forms}")
-        left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
-        if left_out and not words and asked is None:
-            most = encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}")
-            return self._draft(call, subject, engine, most)
-        return Draft(view, plan, tokens, room_cell, reserved, pasted, left_out)
-
     async def fall_back(
         self,
         call: AssembleCall,
@@ -270,6 +236,66 @@ class Planner(msgspec.Struct, frozen=True):
             also = blamed(engine, second)
             advice = f"{engine.id!r}, which was to stand in, failed as well: {also.how}"
             raise engine_failed(broken.engine_id, "assemble", broken, advice) from second
+
+
+def draft_of(
+    engine: Engine,
+    encoding: Encoding,
+    view: View,
+    budget: ReferenceTokens,
+    *,
+    prompt_tokens: int = 0,
+    strict_prompt: bool = False,
+    words: int | None = None,
+) -> Draft:
+    """A plan, and what it was made for. `words`: what is kept free for saying that something is
+    left out; None: as much as that needs where it may come to it."""
+    asked = words
+    # Before the plan it is not known which summaries will be shown: room is kept for the addition
+    # with all of them. Behind it, what is said is only of those that are.
+    said = engine.addition(view.summaries)
+    spoken = encoding.text_tokens(said) if said else 0
+    room_cell = cell(max(0, budget - spoken))
+    reserved: int = prompt_tokens
+    if words is None and view.total > room_cell - reserved:
+        words = kept_for_words(engine, view, encoding, room_cell - reserved)
+    reserved += words or 0
+    whole, pasted = view, dict[int, int]()
+    if view.total > room_cell - reserved and not strict_prompt:
+        view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
+
+    def again(words: int) -> Draft:
+        return draft_of(
+            engine,
+            encoding,
+            whole,
+            budget,
+            prompt_tokens=prompt_tokens,
+            strict_prompt=strict_prompt,
+            words=words,
+        )
+
+    plan = engine.plan(view, room_cell, reserved)
+    tokens = _tokens(engine, plan, view)
+    if plan.over and words and not leaves_out(plan, view):
+        return again(0)
+    forms = ""
+    if pasted:
+        forms = "".join(f":{step}:{chars}" for step, chars in pasted.items())
+    if plan.over and tokens + spoken + reserved > budget:
+        caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
+        excess = tokens + reserved - room_cell
+        shorter = with_bounded_step(view, plan, excess, encoding.shaper, caps)
+        if shorter is not None:
+            view, forms = shorter.view, f"{forms}:{shorter.name}"
+            plan = engine.plan(view, room_cell, reserved)
+            tokens = _tokens(engine, plan, view)
+    if forms:
+        plan = replace(plan, forms=f"{plan.forms}{forms}")
+    left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
+    if left_out and not words and asked is None:
+        return again(encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}"))
+    return Draft(view, plan, tokens, room_cell, reserved, pasted, left_out)
 
 
 def _tokens(engine: Engine, plan: Plan, view: View) -> ReferenceTokens:

@@ -7,6 +7,8 @@ import asyncio
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
@@ -25,7 +27,19 @@ from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import AGENT, S1, TENANT, Server, incoming, request, scope, spoken
+from tests.unit.commands.house import (
+    AGENT,
+    S1,
+    SMALL,
+    TENANT,
+    Rows,
+    Server,
+    incoming,
+    request,
+    scope,
+    spoken,
+    turns,
+)
 
 
 @pytest.fixture
@@ -186,6 +200,37 @@ async def test_compacted_means_that_the_next_request_is_smaller(
         if done.summaries and not smaller:
             assert done.why == UNCHANGED
             assert done.after < done.before, "what was made is kept"
+
+
+@given(
+    engine=st.sampled_from(("dag", "legacy")),
+    rounds=st.lists(
+        st.tuples(st.integers(1, 8), st.integers(20, 900), st.integers(900, 12_000)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+@settings(max_examples=40, deadline=None)
+def test_compacted_means_smaller_whatever_was_said(
+    engine: str, rounds: list[tuple[int, int, int]]
+) -> None:
+    """Turns of any length, compacted at any budget, once and again."""
+
+    async def play() -> None:
+        server = await Server(Rows(), **{**SMALL, "engine.default": engine}).open()
+        first = 1
+        for count, words, budget in rounds:
+            said = turns(first, count, words)
+            await server.context.ingest.run(TENANT, S1, said, None)
+            first += count
+            before = await server.assemble(budget)
+            done = (await server.compact(budget)).done
+            after = await server.assemble(budget)
+            smaller = after.tokens + after.addition_tokens < before.tokens + before.addition_tokens
+            assert done.compacted == (smaller and bool(done.summaries))
+        await server.close()
+
+    asyncio.run(play())
 
 
 async def test_what_is_said_while_a_summary_is_written_is_no_growth(
