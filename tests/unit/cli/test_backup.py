@@ -3,11 +3,14 @@ as it is."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -160,3 +163,58 @@ async def test_what_cannot_be(path: Path) -> None:
             await mended_from(where, copy, "default", "")
     finally:
         await store.close()
+
+
+PLACES = [(session, place) for session in ("one", "two") for place in (1, 2, 3, "a", "b")]
+PLACE = st.sampled_from(PLACES)
+
+
+def harm(db: sqlite3.Connection, session: str, place: int | str) -> None:
+    """What a disk does to a message or a summary."""
+    if isinstance(place, int):
+        db.execute(DAMAGE.format(session, place))
+    else:
+        lies = "UPDATE summaries SET text = CAST(x'ff' AS TEXT) WHERE session = ? AND id = ?"
+        db.execute(lies, (session, place))
+
+
+def contents(path: Path) -> dict[tuple[str, int | str], tuple[object, ...]]:
+    """Every message and summary, by its session and place."""
+    with closing(sqlite3.connect(path)) as db:
+        db.text_factory = bytes
+        found = {}
+        for table, place in (("messages", "sequence"), ("summaries", "id")):
+            for row in db.execute(f"SELECT session, {place}, * FROM {table}"):
+                at = row[1].decode() if isinstance(row[1], bytes) else row[1]
+                found[row[0].decode(), at] = row
+        return found
+
+
+@given(bad=st.sets(PLACE), gone=st.sets(PLACE))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_a_backup_still_has_comes_back_and_nothing_else_changes(
+    path: Path, bad: set[tuple[str, int | str]], gone: set[tuple[str, int | str]]
+) -> None:
+    """`bad`: what is damaged in the store; `gone`: in the backup."""
+    store, backup = copied(path, "store-copy.db"), copied(path, "backup-copy.db")
+    for file, harmed in ((store, bad), (backup, gone)):
+        with closing(sqlite3.connect(file)) as db, db:
+            for session, place in harmed:
+                harm(db, session, place)
+    whole, harmed_rows, kept = contents(path), contents(store), backup.read_bytes()
+    checks = asyncio.run(mended_from(Where(store=str(store)), backup, "default", ""))
+    told = {check.name: check for check in checks}
+    for session in ("one", "two"):
+        mine = {at for at in bad if at[0] == session}
+        check = told.get(f"session.main.{session}")
+        assert (check is not None) == bool(mine)
+        if check is not None:
+            assert check.found.startswith(f"{len(mine - gone)} of {len(mine)} ")
+            assert check.status == (ERROR if mine & gone else OK)
+    after = contents(store)
+    assert after == {at: harmed_rows[at] if at in bad & gone else whole[at] for at in whole}
+    assert backup.read_bytes() == kept
+    for file in (store, backup):
+        file.unlink()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import nullcontext, suppress
 
 import pytest
+from hypothesis import given as whatever
+from hypothesis import strategies as st
 
 from contextengine_server.projection.codex import jsonl, limits
 from contextengine_server.projection.codex.limits import TURN_CHARS, context_chars
 from contextengine_server.projection.codex.records import line, shape_text
+from contextengine_server.projection.codex.renderer import Projected
 from contextengine_server.projection.codex.validator import validate
 from contextengine_server.projection.model import (
     ChatRole,
@@ -291,6 +295,43 @@ def test_a_turn_takes_what_codex_takes_and_not_a_character_more(inject):
     with pytest.raises(ProjectionImpossible) as caught:
         done([], "é" * (TURN_CHARS + 1), inject=inject)
     assert (caught.value.field, caught.value.limit) == ("prompt", True)
+
+
+@whatever(
+    said=st.text(st.sampled_from("xé漢😀 "), min_size=1, max_size=40),
+    limit=st.integers(600, 4_000),
+    around=st.integers(-3, 3),
+    count=st.integers(0, 4),
+    inject=st.booleans(),
+    preamble=st.sampled_from(["", "it is noon"]),
+    picture=st.booleans(),
+)
+def test_no_turn_has_more_than_it_takes_and_none_is_refused_that_fits(
+    said: str, limit: int, around: int, count: int, inject: bool, preamble: str, picture: bool
+) -> None:
+    """Prompts at the limit, as Codex counts them: code points, over all texts of the turn."""
+
+    def projected(prompt: str, chars: int) -> Projected:
+        parts = (Text(prompt), File("text/plain", b"f")) if picture else (Text(prompt),)
+        asked = {"preamble": preamble, "inject": inject, "turn_chars": chars}
+        return done(turns(count, 60), parts, budget=2_000_000, **asked)
+
+    def taken(made: Projected) -> int:
+        return sum(len(one["text"]) for one in made.turn_input if one["type"] == "text")
+
+    least = taken(projected("x", 1 << 20)) - 1 if inject or not count else None
+    wanted = max(1, limit + around - (least or 0))
+    prompt = (said * wanted)[:wanted].strip() or "x"
+    if least is not None and least + len(prompt) > limit:
+        with pytest.raises(ProjectionImpossible) as refused:
+            projected(prompt, limit)
+        assert (refused.value.field, refused.value.limit) == ("prompt", True)
+        return
+    with suppress(ProjectionImpossible) if least is None else nullcontext():
+        made = projected(prompt, limit)
+        assert taken(made) <= limit
+        assert prompt in made.prompt
+        assert least is None or taken(made) == least + len(prompt)
 
 
 def test_a_context_may_fill_a_turn_to_its_last_character():

@@ -3,7 +3,11 @@ down, and what quotes private reasoning. See docs/semantics.md#made-again."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.compaction.jobs import MAX_REMAKES, Background
@@ -15,7 +19,7 @@ from contextengine_server.health.checks import OK, WARNING
 from contextengine_server.recall.expansion import Wanted
 from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.store.rows import SummaryRow
-from tests.unit.commands.house import S1, TENANT, Server, incoming, scope, texts_of
+from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, incoming, scope, texts_of
 from tests.unit.session.test_two_servers import same_as_cold
 
 REFUSED = "I'm sorry, I can't help with that."
@@ -315,3 +319,55 @@ def messages(assembly: Assembly) -> list[str]:
     """The messages that an assembly shows, by their first words."""
     texts = texts_of(assembly)
     return [text.split()[0] for text in texts if text.split()[0][1:].isdigit()]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=4),
+    st.sampled_from((1_500, 4_000)),
+)
+@settings(max_examples=15, deadline=None)
+def test_whatever_stood_in_is_made_again_where_it_stands(
+    rounds: list[tuple[int, bool]], budget: int
+) -> None:
+    """Any order of outages: places, messages and later generations stay, and an undo brings back
+    what was there."""
+
+    async def play() -> None:
+        rows = Rows()
+        server = await Server(rows, **SMALL).open()
+        first = 1
+        for turns, down in rounds:
+            server.summarizer.says = REFUSED if down else ""
+            await server.talk(first, turns)
+            first += turns
+            await server.compact(budget)
+        server.summarizer.says = ""
+        old, before = await live(server), await server.assemble()
+        generation = (await server.head()).generation
+        done = await server.compact(redo=True)
+        now = {row.id: row for row in await live(server)}
+        made = [row for row in now.values() if row.remakes]
+        assert {row.id for row in old} == now.keys() - {row.id for row in made}
+        for row in made:
+            was = now[row.remakes]
+            for name in ("depth", "first_sequence", "last_sequence", "span_start", "span_end"):
+                assert getattr(row, name) == getattr(was, name)
+            assert not row.fallback
+        remade = {row.remakes for row in made}
+        # A few words may be too few for a sentence: then nobody better wrote it.
+        left = {row.id for row in old if row.fallback} - remade
+        assert not left or done.done.error
+        after = await server.assemble()
+        assert len(shown(after)) == len(shown(before))
+        for new, old_one in zip(shown(after), shown(before), strict=True):
+            assert new == old_one or now[new].remakes == old_one
+        assert (await server.compact(redo=True)).done.summaries == []
+        cold = await Server(rows, **SMALL).open()
+        await same_as_cold(server, cold)
+        await server.compact(undo_to_generation=generation, force=False)
+        assert texts_of(await server.assemble()) == texts_of(before)
+        await same_as_cold(server, cold)
+        await cold.close()
+        await server.close()
+
+    asyncio.run(play())

@@ -302,7 +302,7 @@ def late(random: Random, sent: list[pb.Message]) -> list[pb.Message]:
 
 @pytest.mark.parametrize("engine", sorted(REGISTERED))
 @given(seed=st.integers(0, 2**32), ids=st.booleans(), tokens=st.sampled_from((400, 100_000)))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_a_list_stands_in_its_own_order(engine: str, seed: int, ids: bool, tokens: int) -> None:
     """Whatever of it is stored, rewritten, put in, moved or late: where it is laid out, an atom is
     found by its beginning, running sums are those of the order, and no result that the list has
