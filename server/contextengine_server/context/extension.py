@@ -13,8 +13,8 @@ from .message import Entry
 
 
 class NeedsHistory(Exception):
-    """A late result belongs to an atom that is not in memory: the view must be loaded from this
-    sequence on."""
+    """A late result belongs to an atom that is not in memory: the view must be loaded with it.
+    `sequence`: that of the atom's first message."""
 
     def __init__(self, sequence: int) -> None:
         super().__init__(sequence)

@@ -116,8 +116,8 @@ class Appender(msgspec.Struct, frozen=True):
                 return await self._commit(
                     session, address, plan, request, edit, over, parent, rewind
                 )
-            except NeedsHistory as need:
-                await self.sessions.fresh(session, None, since=need.sequence)
+            except NeedsHistory:
+                await self.sessions.fresh(session, None)
             except DuplicateHostIds as duplicate:
                 rows = await self.store.messages_by_host_id(session.scope, duplicate.ids)
                 session.note_rows(rows)

@@ -32,13 +32,11 @@ async def load(
     state: SessionState,
     shaper: WireShaper,
     reach: int | None,
-    since: int | None = None,
 ) -> tuple[View, list[Summary]]:
     """The view at the head's revision, and every live summary.
 
     `reach`: the window must hold the newest so many tokens of history, and all that no summary
-    covers where that is no more; None: everything. `since`: the window must begin at or before this
-    sequence.
+    covers where that is no more; None: everything.
 
     Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next
     to nothing, and what lies before them may be shown as well.
@@ -46,7 +44,7 @@ async def load(
     large = 0
     while True:
         reached = None if reach is None else reach + large
-        view, summaries = await _load(store, head, state, shaper, reached, since)
+        view, summaries = await _load(store, head, state, shaper, reached)
         found = sum(view.atom(step).tokens for step in view.large)
         if reached is None or not view.base or found <= large:
             return view, summaries
@@ -59,13 +57,12 @@ async def _load(
     state: SessionState,
     shaper: WireShaper,
     reach: int | None,
-    since: int | None,
 ) -> tuple[View, list[Summary]]:
     summaries = await _summaries(store, head, shaper)
     view = View(scope=head.scope, revision=head.revision, incarnation=head.incarnation)
     place_summaries(view, summaries, state)
     first = None
-    if reach is not None and since is None and not head.parent_session:
+    if reach is not None and not head.parent_session:
         first = await _window_start(store, head, state.view.scattered, reach)
     if first is None:
         rows = await _all_rows(store, head)
@@ -85,7 +82,7 @@ async def _load(
             in_window = sum(tokens for _, _, tokens in view.uncovered(view.window_start))
             await hold_newest(store, view, shaper, reach - in_window)
         except NeedsHistory:
-            return await _load(store, head, state, shaper, None, None)
+            return await _load(store, head, state, shaper, None)
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
     view.last_sequence, view.message_count = head.last_sequence, head.message_count
     return view, summaries

@@ -213,32 +213,29 @@ class Sessions(msgspec.Struct, frozen=True):
                 metadata={"field": "at_least_revision"},
             ) from None
 
-    async def fresh(self, session: Session, reach: int | None, since: int | None = None) -> None:
+    async def fresh(self, session: Session, reach: int | None) -> None:
         """Brings memory up to the store, under the session's lock."""
         head = await self.store.head(session.scope)
         if head is session.head or session.is_at(head):
-            if since is None and (session.view.base == 0 or session.holds(reach)):
+            if session.view.base == 0 or session.holds(reach):
                 return
-        elif since is None and session.holds(reach) and await self._catch_up(session, head):
+        elif session.holds(reach) and await self._catch_up(session, head):
             return
-        await self.reload(session, head, reach, since)
+        await self.reload(session, head, reach)
 
-    async def reread(
-        self, session: Session, reach: int | None, since: int | None = None, *, locked: bool
-    ) -> None:
+    async def reread(self, session: Session, reach: int | None, *, locked: bool) -> None:
         """Reads as far back as is needed. `locked`: the caller holds the session's lock."""
         if locked:
-            await self.fresh(session, reach, since)
+            await self.fresh(session, reach)
         else:
             async with session.lock:
-                await self.fresh(session, reach, since)
+                await self.fresh(session, reach)
 
     async def reload(
         self,
         session: Session,
         head: SessionHead | None,
         reach: int | None,
-        since: int | None = None,
     ) -> None:
         """Reads the session from the store."""
         for _ in range(MAX_TRIES):
@@ -252,7 +249,7 @@ class Sessions(msgspec.Struct, frozen=True):
             encoding = await self.encodings.of(state.encoding)
             if reach is not None and session.reach is not None:
                 reach = max(reach, session.reach) if session.head is not None else reach
-            view, summaries = await load(self.store, head, state, encoding.shaper, reach, since)
+            view, summaries = await load(self.store, head, state, encoding.shaper, reach)
             now = await self.store.head(session.scope)
             if (
                 now is not None

@@ -199,7 +199,7 @@ class Bootstrap(msgspec.Struct, frozen=True):
             found = self.aligner.align(history, session.view, session.ids)
             if not session.view.base or (found is not None and found.whole):
                 return found or ListAlignment(history, 0, {}, (), {}, {})
-            await self.sessions.fresh(session, None, since=1)
+            await self.sessions.fresh(session, None)
 
     async def _continue_with(
         self,

@@ -249,8 +249,8 @@ class Assembler(msgspec.Struct, frozen=True):
         while True:
             try:
                 return followed(session, alignment, session.encoding.shaper)
-            except NeedsHistory as need:
-                await self.sessions.reread(session, None, need.sequence, locked=False)
+            except NeedsHistory:
+                await self.sessions.reread(session, None, locked=False)
 
     async def _aligned(
         self, live: Sequence[Incoming], session: Session, *, locked: bool
@@ -261,7 +261,7 @@ class Assembler(msgspec.Struct, frozen=True):
             found = self.aligner.align(live, session.view, session.ids)
             if not session.view.base or (found is not None and found.whole):
                 return found
-            await self.sessions.reread(session, None, since=1, locked=locked)
+            await self.sessions.reread(session, None, locked=locked)
 
     async def _store_list(
         self,
@@ -320,8 +320,8 @@ class Assembler(msgspec.Struct, frozen=True):
                 }
                 await count_messages(session.encoding, list(notes.values()))
                 return interleaved(session, alignment, notes, shaper)
-            except NeedsHistory as need:
-                await self.sessions.reread(session, None, need.sequence, locked=False)
+            except NeedsHistory:
+                await self.sessions.reread(session, None, locked=False)
 
     async def _without_scope(self, call: AssembleCall) -> Assembly:
         """No agent, no scope: nothing is read or stored, and what the caller sent is assembled
