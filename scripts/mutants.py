@@ -103,18 +103,23 @@ class Record:
     """By file: the lines that importing it reaches."""
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that reach a mutant: first the unit tests of its room, the quickest of each
-        file and then the next ones, and likewise the others."""
+        """The tests that reach a mutant: first the unit tests of its room, of each function the
+        quickest of its cases, by turns from each file, then the next cases; and likewise the
+        others."""
         by_line = self.reached.get(str(mutant.path), {})
         tests = {test for line in mutant.lines for test in by_line.get(line, ())}
         quick = (test for test in tests if self.seconds[test] <= SLOW_S)
         near = f"tests/unit/{_room(mutant)}/"
-        ranked: list[tuple[bool, int, float, str]] = []
-        count: Counter[str] = Counter()
+        ranked: list[tuple[bool, int, int, float, str]] = []
+        cases: Counter[str] = Counter()
+        turns: Counter[tuple[str, int]] = Counter()
         for test in sorted(quick, key=lambda test: (self.seconds[test], test)):
-            file = test.partition("::")[0]
-            ranked.append((not file.startswith(near), count[file], self.seconds[test], test))
-            count[file] += 1
+            file, function = test.partition("::")[0], test.partition("[")[0]
+            case = cases[function]
+            turn = turns[file, case]
+            ranked.append((not file.startswith(near), case, turn, self.seconds[test], test))
+            cases[function] += 1
+            turns[file, case] += 1
         return [test for *_, test in sorted(ranked)]
 
     def is_imported(self, mutant: Mutant) -> bool:
