@@ -278,3 +278,17 @@ def test_history_that_is_not_in_memory_is_asked_for() -> None:
     with pytest.raises(NeedsHistory) as missing:
         extend(window, late, SHAPER)
     assert missing.value.sequence == 1
+
+
+@pytest.mark.parametrize("script", ["a+x u a t-x", "a+x+y u t-x t-y", "a+x u a+x u t-x t-x"])
+def test_a_call_that_is_answered_late_stands_open_no_more(script: str) -> None:
+    view = view_of(script)
+    assert view.atoms[0].calls
+    assert [atom.open for atom in view.atoms] == [[]] * view.steps
+    assert view.abandoned == {}
+
+
+def test_a_call_that_is_not_answered_stands_open() -> None:
+    view = view_of("a+x+y u t-y")
+    assert [call.id for call in view.atoms[0].open] == ["x"]
+    assert list(view.abandoned) == ["x"]

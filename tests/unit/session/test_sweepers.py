@@ -359,3 +359,16 @@ async def test_all_that_are_due_are_swept_in_one_go(
             return len(server.events("subagent:expired")) == 5
 
         await eventually(over)
+
+
+async def test_a_session_is_ended_when_nobody_writes_to_it(server: Server) -> None:
+    """Whoever writes holds its lock: the sweep waits for it."""
+    await server.ingest("a")
+    server.clock.ms += HOUR_MS + 1
+    async with server.core.sessions.open(scope(), lock=True):
+        sweeping = asyncio.create_task(idle_sweeper(server).sweep())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not (await server.head()).ended
+    await sweeping
+    assert (await server.head()).ended

@@ -100,8 +100,9 @@ async def test_a_conflict_stores_nothing_of_the_batch(server: Server) -> None:
     assert (await server.head()).revision == 1
 
 
-async def test_the_same_request_again_answers_what_it_answered(server: Server) -> None:
-    messages = spoken("a", "b", ids=False)
+@pytest.mark.parametrize("ids", [True, False])
+async def test_the_same_request_again_answers_what_it_answered(server: Server, ids: bool) -> None:
+    messages = spoken("a", "b", ids=ids)
     first = await server.context.ingest.run(TENANT, S1, messages, request())
     await server.ingest("c")
     again = await server.context.ingest.run(TENANT, S1, messages, request())

@@ -20,6 +20,7 @@ from contextengine_server.context.view import View
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.session.assembly.assembly import DEGRADED, FITS, Assembly
 from contextengine_server.session.assembly.explanation import Kind, explain
+from contextengine_server.session.assembly.treatment import Treatment
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     S1,
@@ -441,3 +442,34 @@ async def test_what_a_list_opens_again_is_taken_out_of_its_summary(server: Serve
     assert (await server.head()).summary_count == 0
     assert texts_of(shown)[1] == "I look"
     assert texts_of(shown)[-2:] == ["or rather this", "never mind"]
+
+
+@pytest.mark.parametrize("store_new", [True, False])
+async def test_a_result_that_comes_late_for_what_is_far_back(
+    server: Server, other: Server, store_new: bool
+) -> None:
+    """A server that holds the newest messages alone reads all that the list needs."""
+    await stored(server, user("u", "1"), assistant("calls", "2", "c1"), user("u2", "3"))
+    await server.talk(1, 30)
+    rows = await server.store.messages(scope())
+    whole = [pb.Message.FromString(row.body) for row in rows]
+    late = result("c1", "late", "late")
+    await other.assemble(1_000)
+    seen = other.core.cache.find(scope())
+    assert seen is not None
+    assert seen.view.base > 2
+    shown = await live(other, *whole, late, store_new=store_new)
+    assert texts_of(shown)[:4] == ["u", "calls", "late", "u2"]
+    assert [one.index for one in shown.stored] == ([len(whole)] if store_new else [])
+
+
+async def test_what_is_not_kept_is_shown_behind_what_is(server: Server, other: Server) -> None:
+    """So does one that answers without storing what comes along."""
+    await stored(server, user("u", "1"), assistant("calls", "2", "c1"), user("u2", "3"))
+    await server.talk(1, 30)
+    await other.assemble(1_000)
+    brought = incoming(result("c1", "late", "late"), user("more", "more"))
+    shown = await other.assemble(treatment=Treatment.STATELESS, ingest=brought)
+    assert texts_of(shown)[:4] == ["u", "calls", "late", "u2"]
+    assert texts_of(shown)[-1] == "more"
+    assert (await other.head()).last_sequence == 63
