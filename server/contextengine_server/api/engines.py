@@ -148,6 +148,11 @@ def _pattern(request: pb.AssignRequest) -> SessionPattern | None:
     )
     if pattern.empty:
         raise InvalidField("match", "names nothing: give a pattern, or leave it out for the tenant")
+    if match.HasField("max_window") and match.max_window < match.min_window:
+        raise InvalidField(
+            "match.max_window",
+            f"is {match.max_window}, below min_window {match.min_window}: no window is meant",
+        )
     return pattern
 
 

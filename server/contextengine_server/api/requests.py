@@ -114,7 +114,7 @@ def budget_spec(
             window.system_prompt_tokens, "budget.window.system_prompt_tokens"
         )
     if window.HasField("window"):
-        given["window"] = not_negative(window.window, "budget.window.window")
+        given["window"] = not_negative(window.window, "budget.window.window", least=1)
     return BudgetSpec(**given)
 
 

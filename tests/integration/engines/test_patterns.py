@@ -99,6 +99,7 @@ async def test_what_names_nobody_or_too_much_is_refused(house: House) -> None:
         ({"match": t.SessionMatch()}, "match"),
         ({"match": t.SessionMatch(model="x"), "scope": ref()}, "scope"),
         ({"match": t.SessionMatch(min_window=-1)}, "match.min_window"),
+        ({"match": t.SessionMatch(min_window=10, max_window=9)}, "match.max_window"),
         ({"scope": t.SessionRef(session_key="k")}, "scope.agent_id"),
         ({"match": t.SessionMatch(session_key="x" * 300)}, "match.session_key"),
     ]
