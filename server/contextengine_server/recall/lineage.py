@@ -64,15 +64,18 @@ class Lineage:
             for link in self.links:
                 stored = as_shown(await store.summaries(link.scope, retired=True))
                 rows = sorted(stored, key=_creation)
-                self._remade |= {
-                    row.remakes: row.id for row in rows if row.remakes and _live(row, link)
-                }
                 by_id = {row.id: row for row in rows}
+                since = {row.id: _since(row, by_id) for row in rows}
+                self._remade |= {
+                    row.remakes: row.id
+                    for row in rows
+                    if row.remakes and _live(since[row.id], row.retired_revision, link)
+                }
                 found += [
                     SummaryAt(link, ordinal, row, _first(row, by_id).created_revision)
                     for ordinal, row in enumerate(rows)
                     if row.last_sequence <= link.last
-                    and self._there(row.created_revision, row.retired_revision, link)
+                    and self._there(since[row.id], row.retired_revision, link)
                 ]
             self._summaries = [one for one in found if one.row.id not in self._remade]
         return self._summaries
@@ -156,9 +159,16 @@ def _creation(row: SummaryRow) -> tuple[int, str]:
     return row.created_revision, row.id
 
 
-def _live(row: SummaryRow, link: Link) -> bool:
-    gone = row.retired_revision
-    return row.created_revision <= link.revision and (not gone or gone > link.revision)
+def _live(created: int, gone: int, link: Link) -> bool:
+    return created <= link.revision and (not gone or gone > link.revision)
+
+
+def _since(row: SummaryRow, by_id: Mapping[str, SummaryRow]) -> int:
+    """The revision from which a summary counts: its own. One that was made for another which was
+    unfit to be shown has its generation, and counts from when that did."""
+    while row.remakes in by_id and by_id[row.remakes].generation == row.generation:
+        row = by_id[row.remakes]
+    return row.created_revision
 
 
 def _first(row: SummaryRow, by_id: Mapping[str, SummaryRow]) -> SummaryRow:

@@ -19,6 +19,7 @@ from contextengine_server.session.window import hold_newest, refuse_scattered, s
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
+from contextengine_server.wire.damage import successors
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.slots import WireShaper
 
@@ -143,6 +144,7 @@ async def lineage_summaries(
         parent = await parent_of(store, head)
         if parent is not None:
             rows = await lineage_summaries(store, parent, as_of=head.parent_revision)
+            rows += successors(rows, await store.summaries(parent.scope, retired=True))
             inherited = [row for row in rows if row.last_sequence <= head.parent_sequence]
     return [*inherited, *await store.summaries(head.scope, as_of=as_of)]
 

@@ -103,3 +103,20 @@ def _within(row: SummaryRow, rows: Sequence[SummaryRow]) -> tuple[str, ...]:
     ]
     below = {child for one in inner for child in (*one.children, one.remakes)}
     return tuple(one.id for one in inner if one.id not in below)
+
+
+def successors(rows: Sequence[SummaryRow], later: Sequence[SummaryRow]) -> list[SummaryRow]:
+    """Of later summaries those that were made again for some of these because they were unfit to be
+    shown: they have their generation, and stand in their place at any time."""
+    known = {row.id: row for row in rows}
+    found = []
+    for row in sorted(later, key=_created):
+        old = known.get(row.remakes)
+        if old is not None and old.generation == row.generation and row.id not in known:
+            known[row.id] = row
+            found.append(row)
+    return found
+
+
+def _created(row: SummaryRow) -> int:
+    return row.created_revision

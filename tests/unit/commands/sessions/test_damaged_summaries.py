@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.context.plan import Summarized
 from contextengine_server.health.checks import ERROR, OK
 from contextengine_server.recall.expansion import Wanted
 from contextengine_server.recall.query import Query
+from contextengine_server.session.address import Ref
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.damage import DAMAGED_SUMMARY, intact
-from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, scope
+from tests.unit.commands.house import AGENT, S1, SMALL, TENANT, Rows, Server, scope
 from tests.unit.session.test_two_servers import same_as_cold
 
 NAME = "session.integrity.summary_hash"
@@ -99,6 +101,31 @@ async def test_a_bad_summary_is_a_label_and_is_made_again(rows: Rows, how: str) 
     # It comes back by no undo: what stands in its place has its generation.
     await server.compact(undo_to_generation=old.generation, force=False)
     assert (await top(server))[0] == after[0]
+    await server.close()
+
+
+@pytest.mark.parametrize("undone", [False, True])
+async def test_who_goes_on_from_there_sees_what_was_made_again(rows: Rows, undone: bool) -> None:
+    """The one that is made again is newer than where the child stands."""
+    server = await compacted(rows)
+    first = (await top(server))[0]
+    child = Ref(AGENT, "child")
+    await server.context.bootstrap.run(TENANT, child, Introduction(continues=S1))
+    damage(rows, first, "altered")
+    server = await again(rows, server)
+    assert DAMAGED_SUMMARY in (await server.shown(ref=child))[0]
+    whole = (await server.shown(ref=child))[1:]
+    await server.engines.doctor.run(TENANT, S1, repair=True)
+    if undone:
+        await server.compact(undo_to_generation=0, force=False)
+    server = await again(rows, server)
+    said = await server.shown(ref=child)
+    assert DAMAGED_SUMMARY not in said[0]
+    assert "SOLD" not in said[0]
+    assert said[1:] == whole
+    inspected = await server.recall.inspect.run(TENANT, child, first, "")
+    assert inspected.found.row.remakes == first
+    assert DAMAGED_SUMMARY not in inspected.found.row.text
     await server.close()
 
 
