@@ -18,8 +18,11 @@ STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER|LIMIT|SET|VALUES|ON|PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b"
 )
 """What a text of SQL holds."""
-NAMED = frozenset({"create_task", "Thread"})
-"""Whose argument `name` is for whoever looks at a running process with a debugger."""
+MIGRATIONS = "migrations"
+"""The folder of those that were released."""
+SILENT = {"create_task": "name", "Thread": "name", "zip": "strict"}
+"""Arguments that no input tells from others, by what is called: a name is for whoever looks at a
+running process with a debugger, and `strict` asserts that what is joined is of one length."""
 
 
 @dataclass(frozen=True)
@@ -59,32 +62,34 @@ def mutants_of(path: Path) -> list[Mutant]:
         for kind, operator in mutation_operators
         if isinstance(node, kind)
         for changed in operator(node)
-        if not _says_the_same(node, changed)
+        if not _says_the_same(node, changed, names_only=MIGRATIONS in path.parts)
     ]
 
 
-def _says_the_same(node: cst.CSTNode, changed: cst.CSTNode) -> bool:
-    """True where a task is only named otherwise; or SQL is in other letters: capitals mean nothing
-    in it, and what a name of a parameter would break by them, a wrong name breaks as well."""
-    if isinstance(node, cst.Call) and isinstance(changed, cst.Call) and _called(node) in NAMED:
-        return _arguments(node) == _arguments(changed)
+def _says_the_same(node: cst.CSTNode, changed: cst.CSTNode, *, names_only: bool) -> bool:
+    """True where a silent argument is another; or where SQL is in other letters: capitals mean
+    nothing in it, and what a name of a parameter would break by them, a wrong name breaks as well.
+    `names_only`: all texts are names of tables, columns and indexes."""
+    if isinstance(node, cst.Call) and isinstance(changed, cst.Call) and _called(node) in SILENT:
+        silent = SILENT[_called(node)]
+        return _arguments(node, silent) == _arguments(changed, silent)
     if not isinstance(node, cst.SimpleString) or not isinstance(changed, cst.SimpleString):
         return False
     same = node.value.casefold() == changed.value.casefold()
-    return same and STATEMENT.search(node.value) is not None
+    return same and (names_only or STATEMENT.search(node.value) is not None)
 
 
-def _arguments(call: cst.Call) -> list[tuple[str, str]]:
-    """What is given besides a name."""
+def _arguments(call: cst.Call, but: str) -> list[tuple[str, str]]:
+    """What is given besides the argument of that name."""
     named = ((arg.keyword.value if arg.keyword else "", arg.value) for arg in call.args)
-    return [(name, cst.Module([]).code_for_node(one)) for name, one in named if name != "name"]
+    return [(name, cst.Module([]).code_for_node(one)) for name, one in named if name != but]
 
 
 def _inside_functions(
     module: cst.Module, positions: Positions
 ) -> Iterator[tuple[cst.CSTNode, range]]:
-    """The nodes of function bodies, without docstrings, annotations, what is logged and the names
-    of tasks and threads, each with the lines of its statement."""
+    """The nodes of function bodies, without docstrings, annotations, what is logged and silent
+    arguments, each with the lines of its statement."""
     todo: list[tuple[cst.CSTNode, range | None]] = [(module, None)]
     unseen: set[int] = set()
     while todo:
@@ -97,8 +102,9 @@ def _inside_functions(
             continue
         if isinstance(node, cst.Arg) and id(node) in unseen:
             continue
-        if isinstance(node, cst.Call) and _called(node) in NAMED:
-            unseen |= {id(arg) for arg in node.args if arg.keyword and arg.keyword.value == "name"}
+        if isinstance(node, cst.Call) and _called(node) in SILENT:
+            silent = SILENT[_called(node)]
+            unseen |= {id(arg) for arg in node.args if arg.keyword and arg.keyword.value == silent}
         if lines is not None:
             if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
                 lines = _lines(node, positions)
