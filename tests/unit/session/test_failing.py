@@ -12,6 +12,7 @@ from contextengine_server.context.plan import Plan, Reshaped
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.legacy import LegacyEngine
 from contextengine_server.engines.registration import Registration
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Ref
@@ -139,3 +140,21 @@ async def test_an_engine_that_cannot_be_made_is_told_or_stood_in_for(serve: Serv
     )
     (told,) = other.events("engine:failed")[:1]
     assert told.attributes["operation"] == "load"
+
+
+async def test_where_the_one_that_stands_in_fails_as_well_both_are_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(engine: LegacyEngine, view: View, cell: int, reserved: int = 0) -> Plan:
+        raise RuntimeError(SECRET)
+
+    server = await fragile(serve, "legacy")
+    monkeypatch.setattr(LegacyEngine, "plan", fails)
+    Fragile.how = "plan"
+    with pytest.raises(EngineFailed) as refused:
+        await server.assemble()
+    assert refused.value.metadata == {"engine": "fragile", "operation": "assemble", "how": "Boom"}
+    assert str(refused.value) == (
+        "engine 'fragile' failed to assemble: Boom: 'legacy', which was to stand in, failed as"
+        " well: RuntimeError"
+    )

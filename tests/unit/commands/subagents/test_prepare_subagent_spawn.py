@@ -167,3 +167,17 @@ async def test_a_fork_from_earlier_knows_what_its_own_beginning_looks_like(
     assert (state.view.steps, state.view.user_step, state.view.leading) == (4, 3, 1)
     assert (state.view.reopened, state.depth) == (0, 1)
     assert (await server.head(CHILD)).message_tokens == session.view.total
+
+
+@pytest.mark.parametrize("fork", [True, False])
+async def test_a_childs_child_is_one_deeper(serve: Serve, fork: bool) -> None:
+    server = await serve(**{"subagents.max_depth": 2, "tokens.encoding": "cl100k_base"})
+    await server.ingest("a")
+    await prepare(server, fork=fork)
+    state = await server.state(CHILD)
+    assert (state.depth, state.encoding) == (1, "cl100k_base")
+    deeper = Ref(AGENT, "deeper")
+    assert (await prepare(server, deeper, CHILD, fork=fork)).depth == 2
+    assert (await server.state(deeper)).depth == 2
+    with pytest.raises(SpawnLimit):
+        await prepare(server, Ref(AGENT, "deepest"), deeper, fork=fork)

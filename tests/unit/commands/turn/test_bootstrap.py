@@ -260,3 +260,13 @@ async def test_a_note_of_ours_that_comes_back_in_a_history_is_no_message(server:
     done = await server.context.bootstrap.run(TENANT, S1, Introduction(), incoming(*items))
     assert [one for one in done.stored if one.disposition is Disposition.STORED] == []
     assert (await server.head()).last_sequence == 16
+
+
+async def test_a_key_names_the_session_that_was_introduced_under_it(server: Server) -> None:
+    """Without a message, and without a word of its host."""
+    for name in ("first", "second"):
+        done = await server.context.bootstrap.run(TENANT, Ref(AGENT, name, "chat"), Introduction())
+        assert (done.head.scope.session, done.head.session_key) == (name, "chat")
+        assert (await server.core.addresses.find(TENANT, Ref(AGENT, key="chat"))).scope == scope(
+            Ref(AGENT, name)
+        )
