@@ -8,6 +8,7 @@ import pytest
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.view import View
+from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.window import anchor_of, hold_newest, single, with_oldest
 from tests.unit.commands.house import (
@@ -63,6 +64,10 @@ async def test_the_oldest_that_is_read_is_what_stands_there(
     assert expected
     assert [told(made.anchors[one.step]) for one in expected] == list(map(told, expected))
     assert set(made.anchors) == set(known) | {one.step for one in expected}
+    # Where the next step begins, so that a pass knows where its last message ends.
+    assert all(whole.atom(step).first == first for step, first in made.follows.items())
+    behind = expected[-1].step + 1
+    assert behind == view.base or behind in made.follows
     # Others look at the view meanwhile.
     assert (view.anchors, view.follows) == (known, follows)
 
@@ -113,3 +118,33 @@ async def test_one_atom_is_read_with_its_late_results(server: Server, encoding: 
             assert told(found) == told(shown)
     assert await anchor_of(server.store, scope(), 9_999, encoding.shaper) is None
     assert single(scope(), [], encoding.shaper) is None
+
+
+@pytest.mark.parametrize("locked", [True, False])
+async def test_no_more_is_read_again_than_is_asked_for(
+    server: Server, encoding: Encoding, locked: bool
+) -> None:
+    server.core.cache.drop(scope())
+    async with server.core.sessions.open(scope(), 0) as session:
+        first = session.view.base
+        if locked:
+            async with session.lock:
+                await server.core.sessions.reread(session, 800, locked=True)
+        else:
+            await server.core.sessions.reread(session, 800, locked=False)
+        assert 0 < session.view.base < first
+
+
+async def test_a_session_that_is_not_there_holds_nothing(server: Server) -> None:
+    async with server.core.sessions.open(scope(), None) as session:
+        assert (session.head, session.live_summaries, session.view.atoms) == (None, [], [])
+        session.mark_own(incoming(user("[Summary of nothing]")), listed=True)
+
+
+async def test_to_explain_reads_all_of_it_also_behind_what_came_along(
+    server: Server, encoding: Encoding
+) -> None:
+    server.core.cache.drop(scope())
+    whole = await server.assemble(1_500, whole=True, ingest=incoming(user("more", "more")))
+    last = (await server.head()).last_sequence
+    assert [one.entry.sequence for one in explain(whole)] == list(range(1, last + 1))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import SessionPattern
-from contextengine_server.errors import InvalidField, UnknownEngine
+from contextengine_server.errors import EngineFailed, InvalidField, UnknownEngine
 from contextengine_server.session.address import Ref
 from contextengine_server.store.rows import Assignment
+from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import AGENT, TENANT, Server, scope
 
@@ -125,3 +127,17 @@ async def test_what_is_assigned_meanwhile_is_not_missed(server: Server) -> None:
 
     server.store.assignments = raced  # type: ignore[method-assign, assignment]
     assert (await server.core.selection.engine_for(scope())).engine.id == "legacy"
+
+
+async def test_an_engine_that_cannot_be_made_is_not_chosen(serve: Serve) -> None:
+    def refuses(options: object) -> Fragile:
+        raise RuntimeError("no licence")
+
+    server = await serve(engines=[replace(FRAGILE, make=refuses)])
+    for where in (scope(), Scope(TENANT, AGENT, "")):
+        with pytest.raises(EngineFailed) as refused:
+            await server.engines.assign.run(where, "fragile", {}, clear=False)
+        assert refused.value.metadata["operation"] == "load"
+        assert str(refused.value).startswith("engine 'fragile' failed to load: ")
+        assert str(refused.value).endswith("mend or remove its plugin")
+    assert await server.store.assignments(TENANT) == []

@@ -57,6 +57,15 @@ async def test_a_child_finds_what_its_grant_opens(filled: Server) -> None:
         await filled.recall.search.run(TENANT, CHILD_2, Query("zebra"), 0, small)
 
 
+async def test_what_has_left_the_view_is_not_opened_to_a_child(filled: Server) -> None:
+    await filled.context.reset_session.run(TENANT, S1, None, None)
+    revision = await filled.ingest("m4 one more")
+    assert await found(filled, "zebra", revision, retired=True) == ["m1"]
+    token = (await prepare(filled, fork=False, grant=Grant(tokens=900))).token
+    for retired in (True, False):
+        assert await found(filled, "zebra", 1, token, retired) == []
+
+
 @pytest.mark.parametrize("how", DAMAGE)
 async def test_a_bad_row_beside_a_hit_is_a_gap(rows: Rows, how: str) -> None:
     server = await Server(rows).open()

@@ -133,9 +133,12 @@ async def test_an_engine_that_fails_stops_no_turn(
 
 
 async def test_a_key_is_spent_by_a_turn_that_was_not_billed(server: Server) -> None:
-    done = await server.context.after_turn.run(TENANT, S1, Turn(spoken("a"), key="k"))
-    assert not done.written.repeated
-    again = await server.context.after_turn.run(TENANT, S1, Turn(spoken("b"), key="k"))
-    assert again.written.repeated
-    assert await server.stored() == ["a"]
+    turn = Turn(turns(1, 6), budget=SMALL_BUDGET, key="k")
+    done = await server.context.after_turn.run(TENANT, S1, turn)
+    assert (done.written.repeated, done.queued) == (False, True)
+    again = await server.context.after_turn.run(
+        TENANT, S1, Turn(spoken("b"), budget=SMALL_BUDGET, key="k")
+    )
+    assert (again.written.repeated, again.queued) == (True, False)
+    assert "b" not in await server.stored()
     assert (await server.state()).usage.reports == 0

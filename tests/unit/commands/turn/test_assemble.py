@@ -105,6 +105,8 @@ async def test_watchers_are_told_how_a_list_begins_anew(server: Server) -> None:
     (told,) = server.events("context:budget_computed")
     assert told.counts["items"] == 1
     assert told.attributes["verdict"] == "fits"
+    assert server.events("context:evicted") == []
+    assert await server.store.debts(scope()) == [], "and nothing is due"
 
 
 async def test_what_is_told_of_a_list_says_where_it_stands(server: Server) -> None:

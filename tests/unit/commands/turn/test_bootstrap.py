@@ -76,6 +76,8 @@ async def test_a_session_goes_on_with_another(server: Server) -> None:
     done = await server.context.bootstrap.run(TENANT, S1, said, spoken("c"))
     assert (done.head.parent_session, done.head.parent_revision) == ("s2", 1)
     assert [one.sequence for one in done.stored] == [3]
+    (row,) = await server.store.messages(scope())
+    assert row.created_revision == done.head.revision
     await server.ingest("d", ref=S2)
     assert await server.shown() == ["a", "b", "c"]
     again = await server.context.bootstrap.run(TENANT, S1, said)
