@@ -71,6 +71,8 @@ def test_what_is_no_epoch_of_ours_is_unknown(known: str) -> None:
         epoch(PARTS) + "A",
         "e1.*&%",
         "e1.é",
+        # Of another epoch, but for a letter that is none of ours: it says nothing of a part.
+        f"{epoch(PARTS)[:4]}{'A' if epoch(PARTS)[4] != 'A' else 'B'}*{epoch(PARTS)[5:]}",
     ],
 )
 def test_a_spoiled_epoch_is_unknown(known: str) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -18,9 +19,10 @@ from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import DEGRADED, OVER_BUDGET, AssembleCall
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.session.assembly.treatment import Treatment
 from tests.integration.engines.broken import FRAGILE, SAID, SECRET, Fragile
 from tests.unit.commands.conftest import Serve
-from tests.unit.commands.house import TENANT, Server, scope, spoken
+from tests.unit.commands.house import TENANT, Server, scope, spoken, texts_of
 
 
 class Astray(Fragile):
@@ -158,3 +160,24 @@ async def test_where_the_one_that_stands_in_fails_as_well_both_are_named(
         "engine 'fragile' failed to assemble: Boom: 'legacy', which was to stand in, failed as"
         " well: RuntimeError"
     )
+
+
+@pytest.mark.parametrize("store_new", [True, False])
+async def test_what_is_not_kept_is_shown_by_the_one_that_stands_in(
+    serve: Serve, store_new: bool
+) -> None:
+    """Also the list of a harness that has nothing in common with what is stored."""
+    server = await fragile(serve, "legacy")
+    more: dict[str, Any] = {"treatment": Treatment.STATELESS}
+    said = "SESSION_STATELESS" if store_new else ""
+    for how in ("", "plan"):
+        Fragile.how = how
+        behind = await server.assemble(live=spoken("a", "b", "c"), store_new=store_new, **more)
+        assert texts_of(behind) == ["a", "b", "c"]
+        assert behind.outcome_reason == (said or ("ENGINE_FALLBACK" if how else ""))
+        apart = await server.assemble(live=spoken("x", ids=False), store_new=store_new, **more)
+        assert texts_of(apart) == ["x"]
+        assert apart.outcome_reason == (said or "UNALIGNED")
+    brought = await server.assemble(ingest=spoken("c"), **more)
+    assert (texts_of(brought), brought.outcome_reason) == (["a", "b", "c"], "SESSION_STATELESS")
+    assert await server.stored() == ["a", "b"]

@@ -15,11 +15,23 @@ from contextengine_server.compaction.queue import REMAKE
 from contextengine_server.compaction.request import HELD, NOT_REMADE, REMADE
 from contextengine_server.context.epoch import Cause, cause
 from contextengine_server.context.plan import Summarized
+from contextengine_server.errors import RequestIdReused
 from contextengine_server.health.checks import OK, WARNING
 from contextengine_server.recall.expansion import Wanted
 from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.store.rows import SummaryRow
-from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, incoming, scope, texts_of
+from tests.unit.commands.conftest import Serve
+from tests.unit.commands.house import (
+    S1,
+    SMALL,
+    TENANT,
+    Rows,
+    Server,
+    incoming,
+    request,
+    scope,
+    texts_of,
+)
 from tests.unit.session.test_two_servers import same_as_cold
 
 REFUSED = "I'm sorry, I can't help with that."
@@ -371,3 +383,16 @@ def test_whatever_stood_in_is_made_again_where_it_stands(
         await server.close()
 
     asyncio.run(play())
+
+
+async def test_the_same_request_again_makes_nothing_again(serve: Serve) -> None:
+    server = await serve()
+    await server.talk(1, 6)
+    await server.compact(4_000)
+    asked = len(server.summarizer.asked)
+    await server.compact(redo=True, request=request("redo"))
+    with pytest.raises(IndexError):  # the reply is as it was stored: nothing is encoded anew
+        await server.compact(redo=True, request=request("redo"))
+    with pytest.raises(RequestIdReused):
+        await server.compact(redo=True, request=request("redo", b"other"))
+    assert len(server.summarizer.asked) == asked

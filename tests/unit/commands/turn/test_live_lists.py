@@ -17,6 +17,7 @@ from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.view import View
+from contextengine_server.errors import RequestIdReused
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.session.assembly.assembly import DEGRADED, FITS, Assembly
 from contextengine_server.session.assembly.explanation import Kind, explain
@@ -473,3 +474,15 @@ async def test_what_is_not_kept_is_shown_behind_what_is(server: Server, other: S
     assert texts_of(shown)[:4] == ["u", "calls", "late", "u2"]
     assert texts_of(shown)[-1] == "more"
     assert (await other.head()).last_sequence == 63
+
+
+async def test_a_list_under_an_id_that_was_for_another_is_refused(server: Server) -> None:
+    whole = [user("u"), assistant("a"), user("u2")]
+    await stored(server, *whole[:2])
+    first = await live(server, *whole, request_id="r")
+    again = await live(server, *whole, request_id="r")
+    assert [one.sequence for one in first.stored] == [3]
+    assert texts_of(again) == texts_of(first)
+    with pytest.raises(RequestIdReused):
+        await live(server, *whole, user("u3"), request_id="r")
+    assert await server.stored() == ["u", "a", "u2"]
