@@ -187,8 +187,11 @@ def _models(source: HostConfig, config: Path) -> None:
 def _summary_model(source: HostConfig, config: Path) -> list[tuple[str, str]]:
     provider_at, model_at = (*config, "summaryProvider"), (*config, "summaryModel")
     provider, model = (_text(source, path) for path in (provider_at, model_at))
-    if not provider and "/" in model:  # as OpenClaw writes a model of a provider
-        provider, _, model = model.partition("/")
+    if "/" in model:  # as OpenClaw writes a model of a provider, which counts before the other name
+        named, _, model = model.partition("/")
+        if provider and provider.lower() != named.lower():
+            source.ignore(provider_at, f"{show(model_at)} names its provider itself, {named}")
+        provider = named
     if not model:
         for path in (provider_at, model_at):
             source.ignore_rest(path, "names no model: summaries are made as summarizer.order says")

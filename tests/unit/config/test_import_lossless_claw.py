@@ -86,6 +86,20 @@ def test_models_of_lossless_claws_summaries_become_endpoints(tmp_path: Path) -> 
     assert "maxAssemblyTokenBudget" in reasons(config)["agents.defaults.contextTokens"]
 
 
+@pytest.mark.parametrize("provider", ["", "anthropic", "Anthropic", "openai"])
+def test_a_model_that_names_its_provider_is_taken_at_its_word(
+    provider: str, tmp_path: Path
+) -> None:
+    """lossless-claw's README: then summaryProvider is ignored."""
+    given = {"summaryModel": "anthropic/claude-haiku-4-5"}
+    if provider:
+        given["summaryProvider"] = provider
+    config = import_config(lossless(given), "openclaw.yaml")
+    assert settings(config, tmp_path).summarizer.model == "anthropic:claude-haiku-4-5"
+    ignored = reasons(config).get("plugins.entries.lossless-claw.config.summaryProvider", "")
+    assert ("names its provider itself, anthropic" in ignored) == (provider == "openai")
+
+
 @pytest.mark.parametrize(
     ("given", "key", "why"),
     [
