@@ -154,7 +154,8 @@ class GuardedSummarizer:
         except BaseException as error:
             # A call that its caller cancelled, or that was never made, is no sign of how the
             # service is.
-            judged = isinstance(error, Exception) and getattr(error, "asked", True)
+            made = error.asked if isinstance(error, SummarizerFailed) else True
+            judged = made and isinstance(error, Exception)
             await self._tell(
                 request.tenant,
                 lambda breaker: (
