@@ -267,9 +267,11 @@ async def test_usual_commits_of_a_group_are_written_together(
     def alone(db: sqlite3.Connection, job: object) -> None:
         raise AssertionError("each is written by itself")
 
+    for n in range(5):
+        await store.commit(commit(f"s{n}"))
     monkeypatch.setattr(writer_module, "_guard", alone)
     with held(store):
-        tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(5)]
+        tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}", 2))) for n in range(5)]
         await asyncio.sleep(0.05)
     await asyncio.gather(*tasks)
-    assert (await store.counts())["messages"] == 5
+    assert (await store.counts())["messages"] == 10
