@@ -12,7 +12,6 @@ from contextengine_server.context.budget import cell
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, real_sessions
-from contextengine_server.testing.engine.steadiness import Beginnings
 from contextengine_server.testing.engine.trial import (
     FLOOR,
     SHARES,
@@ -111,15 +110,3 @@ def test_compacted_on_its_way_the_coding_session_stays_lawful_and_below_its_thre
     for engine in (DAG, LEGACY):
         for share in budgets(one.view.view_tokens(), SHARES):
             hold(one, engine, share, view_of=listed)
-
-
-@pytest.mark.parametrize("budget", [10_000, 25_000, 50_000])
-def test_the_cut_through_the_coding_session_moves_in_blocks(budget: int) -> None:
-    """Far fewer beginnings than calls, so that a provider's cache is of use."""
-    one, room = going_on(CODING), cell(budget)
-    seen = Beginnings()
-    for row in CODING:
-        one.add([row])
-        seen.look(one, DAG, room)
-    assert DAG.plan(one.view, room).cut
-    assert len(seen) < len(CODING) / 4

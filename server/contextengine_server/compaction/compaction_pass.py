@@ -8,12 +8,14 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.context.budget import cell
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key
-from contextengine_server.context.message import Entry
+from contextengine_server.context.message import Entry, Form
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.contract import CompactionStep
+from contextengine_server.engines.bounds import bounds_of
+from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.session.rows import summary_cost
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
@@ -33,7 +35,7 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 
     step: CompactionStep
     entries: Sequence[Entry]
-    """The messages that it is made of; none for one over summaries."""
+    """The messages that it is made of; for one over summaries, those between them."""
     children: Sequence[Summary]
     """The summaries that it stands in for."""
     gain: int
@@ -50,9 +52,8 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 
     def key(self, configuration: str) -> str:
         """Names its input, for law 12."""
-        hashes = [child.slot.hash for child in self.sources] or [
-            entry.hash for entry in self.entries
-        ]
+        hashes = [child.slot.hash for child in self.sources]
+        hashes += [entry.hash for entry in self.entries]
         return input_key(hashes, f"{configuration}:{self.step.target_tokens}")
 
 
@@ -60,18 +61,7 @@ def prepare(view: View, step: CompactionStep) -> Pass:
     """What a step would cover in this view, which holds all of it."""
     children = [summary for summary in view.summaries if summary.id in step.replaces]
     if step.depth:
-        first, last = children[0], children[-1]
-        gain = sum(child.tokens for child in children)
-        return Pass(
-            step,
-            (),
-            children,
-            gain,
-            first.first_sequence,
-            last.last_sequence,
-            first.span_start,
-            last.span_end,
-        )
+        return _fold(view, step, children)
     kept = set(view.pinned) | set(range(view.leading))
     # By sequence: the results in one message may stand behind calls of several steps.
     entries = {
@@ -96,6 +86,29 @@ def prepare(view: View, step: CompactionStep) -> Pass:
         max((entry.sequence for entry in _in_place(view, step)), default=end.first),
         begin.start,
         end.end,
+    )
+
+
+def _fold(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
+    """One over summaries, and over what lies uncovered between them."""
+    first, last = children[0], children[-1]
+    kept = set(view.must_stay())
+    between = [
+        at
+        for at in range(step.first, step.last + 1)
+        if at not in kept and view.covering(at) is None
+    ]
+    entries = {entry.sequence: entry for at in between for entry in view.atom(at).entries}
+    gain = sum(child.tokens for child in children)
+    return Pass(
+        step,
+        list(entries.values()),
+        children,
+        gain + sum(view.atom(at).tokens for at in between),
+        first.first_sequence,
+        last.last_sequence,
+        first.span_start,
+        last.span_end,
     )
 
 
@@ -175,21 +188,24 @@ def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
     return MESSAGE_TOKENS + count(render(facts, "x"))
 
 
-def before_of(view: View) -> CommitSnapshot:
-    """The view as it stands, for the summary that is about to change it."""
-    return CommitSnapshot(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak)
+def saved_by(engine: Engine, view: View, available: int) -> int:
+    """The tokens that the forms of an engine save of a view at a budget, as far as the window
+    holds it."""
+    if Form.HEAD_TAIL not in engine.declared.forms:
+        return 0
+    return sum(bounds_of(view, cell(available)).saved.values())
 
 
 def _message_count(made: Pass) -> int:
-    return sum(child.message_count for child in made.sources) or len(made.entries)
+    return sum(child.message_count for child in made.sources) + len(made.entries)
 
 
 def _starts(made: Pass) -> list[int | None]:
-    return [child.start_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+    return [child.start_ms for child in made.sources] + [entry.time_ms for entry in made.entries]
 
 
 def _ends(made: Pass) -> list[int | None]:
-    return [child.end_ms for child in made.sources] or [entry.time_ms for entry in made.entries]
+    return [child.end_ms for child in made.sources] + [entry.time_ms for entry in made.entries]
 
 
 def _known(times: Iterable[int | None]) -> list[int]:

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import (
     Pass,
-    before_of,
     bounded,
     frame_tokens,
     prepare,
     row_of,
+    saved_by,
 )
 from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.compaction.request import (
@@ -36,6 +36,7 @@ from contextengine_server.compaction.request import (
 )
 from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.context.budget import ReferenceTokens, cell
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
@@ -252,7 +253,13 @@ class Compactor(msgspec.Struct, frozen=True):
                 new = replace(self.sessions.next_head(session), ended=head.ended)
                 # What was evicted is judged by what is there at the commit, appends meanwhile
                 # included.
-                row = row_of(made, summary, new, before_of(session.view), session.encoding.shaper)
+                row = row_of(
+                    made,
+                    summary,
+                    new,
+                    snapshot_of(session.view, saved_by(engine, session.view, wanted.available)),
+                    session.encoding.shaper,
+                )
                 shrunk = shrinks(made.gain, row.tokens)
                 if shrunk:
                     new, state = compacted_head(new, session, [row], session.state, wanted.force)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
-from contextengine_server.compaction.compaction_pass import before_of, prepare, row_of
+from contextengine_server.compaction.compaction_pass import prepare, row_of
 from contextengine_server.compaction.compactor import compacted_head
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep
@@ -65,7 +66,7 @@ class HostSummaries(msgspec.Struct, frozen=True):
             made.clear()
             pass_ = prepare(session.view, _inward(session.view, first, last))
             summary = SummaryResult(text, 0, "host")
-            row = row_of(pass_, summary, head, before_of(session.view), session.encoding.shaper)
+            row = row_of(pass_, summary, head, snapshot_of(session.view), session.encoding.shaper)
             if not shrinks(pass_.gain, row.tokens):
                 return PreparedChange(
                     state, head

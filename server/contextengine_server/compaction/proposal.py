@@ -17,7 +17,7 @@ import orjson
 from msgspec import structs
 from msgspec.structs import replace
 
-from contextengine_server.compaction.compaction_pass import before_of, row_of
+from contextengine_server.compaction.compaction_pass import row_of
 from contextengine_server.compaction.compactor import Compactor, compacted_head
 from contextengine_server.compaction.request import (
     HELD,
@@ -28,6 +28,7 @@ from contextengine_server.compaction.request import (
 )
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.eviction import EvictionHistory
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine, NothingToDo
@@ -87,7 +88,7 @@ class Proposals(msgspec.Struct, frozen=True):
                 async with session.lock:
                     await self.sessions.fresh(session, None)
             view = _apart(session.view)
-            before, tokens = before_of(view), ReferenceTokens(view.view_tokens())
+            before, tokens = snapshot_of(view), ReferenceTokens(view.view_tokens())
             proposal = Proposal(Compacted("", tokens, tokens), view)
             rows: list[SummaryRow] = []
             reason = HELD if session.state.held and not wanted.force else ""
@@ -219,7 +220,7 @@ def _apart(view: View) -> View:
 
 def _rows(kept: Sequence[dict[str, object]], head: SessionHead, view: View) -> list[SummaryRow]:
     """The rows as they are committed with this head, over the view as it is now."""
-    before = before_of(view)
+    before = snapshot_of(view)
     rows = []
     for number, fields in enumerate(kept, 1):
         rows.append(

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import (
     Pass,
-    before_of,
     bounded,
     frame_tokens,
     id_of,
@@ -27,6 +26,7 @@ from contextengine_server.compaction.compactor import Compactor, compacted_head
 from contextengine_server.compaction.request import HELD, NOT_REMADE, REMADE, Compacted
 from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
 from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import Summary, standing
 from contextengine_server.engines.contract import CompactionStep, Engine
@@ -246,7 +246,7 @@ def _row(
     )
     if shown:
         # The view changes with it, so what was evicted by now stays so.
-        before = before_of(session.view)
+        before = snapshot_of(session.view)
         row = replace(
             row,
             before_view=before.view,

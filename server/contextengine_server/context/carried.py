@@ -26,3 +26,8 @@ class FoldState(msgspec.Struct, frozen=True):
     scattered: int = 0
     """The sequence of the newest message with late results that stands in more than one place, or
     beside what it shows itself; 0: none. The facts of a row tell one place."""
+    step_peak: int = 0
+    """The tokens of the largest atom that no law keeps whatever follows; only rises, so that what
+    is kept free for the newest step never gives room back."""
+    peak_end: int = 0
+    """The running token sum behind that atom."""

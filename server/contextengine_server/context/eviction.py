@@ -3,18 +3,16 @@ worked out what had been cut by then.
 
 A summary makes room, and what was evicted before it must not come back for that
 (docs/semantics.md#what-stays-and-what-goes). How much was evicted depends on the budget, so the
-facts of every commit are kept. Only the outermost matter: of two commits, the one with the fuller
-view and the further reach decides at every budget.
+facts of every commit are kept. Only those matter that no other outdoes in everything: at every
+budget it is one of them that reached furthest.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
-from msgspec.structs import replace
 
 
 class CommitSnapshot(msgspec.Struct, frozen=True):
@@ -26,60 +24,56 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
     total: int = 0
     """The running token sum behind its newest atom."""
     fixed: int = 0
-    """The tokens of its summaries and leading messages."""
+    """The tokens of what stood before its newest history: summaries, what lay uncovered between
+    them, and leading messages."""
     peak: int = 0
-    """The tokens of its largest user message."""
+    """The tokens that a user's message took besides, where the cut lay behind it."""
 
     @property
     def reach(self) -> int:
         """The running sum that a cut would have reached in a budget without any room. The room that
         a budget leaves is subtracted from it."""
-        return self.total + self.fixed
+        return self.end + self.fixed
 
-    def filled(self, share: int) -> int:
-        """The tokens of the view together with the room that was kept free for the newest user
-        message, at most `share`. Room is kept free only once there are summaries."""
-        return self.view + (min(self.peak, share) if self.view != self.total else 0)
+    @property
+    def end(self) -> int:
+        """The same where nothing but the newest history took room."""
+        return self.total + self.peak
 
-
-def _emptiness(before: CommitSnapshot) -> int:
-    return -before.view
+    def outdoes(self, other: CommitSnapshot) -> bool:
+        """True where the other decides at no budget."""
+        return self.view >= other.view and self.reach >= other.reach and self.end >= other.end
 
 
 @dataclass(slots=True)
 class EvictionHistory:
-    """The outermost of all commits: the fuller the view was, the less far its cut reached."""
+    """The commits that may decide what stays evicted."""
 
     front: list[CommitSnapshot] = field(default_factory=list)
-    """The view's tokens falling, the reach rising."""
+    """The fullest first; none of them outdoes another."""
 
     def add(self, before: CommitSnapshot) -> None:
         """Takes in one more commit."""
-        at = bisect_left(self.front, -before.view, key=_emptiness)
-        same = at < len(self.front) and self.front[at].view == before.view
-        outer = at if same else at - 1
-        if outer >= 0 and self.front[outer].reach >= before.reach:
-            if before.peak > self.front[outer].peak:
-                self.front[outer] = replace(self.front[outer], peak=before.peak)
+        if any(known.outdoes(before) for known in self.front):
             return
-        behind, peak = at, before.peak
-        while behind < len(self.front) and self.front[behind].reach <= before.reach:
-            peak = max(peak, self.front[behind].peak)
-            behind += 1
-        self.front[at:behind] = [before if peak == before.peak else replace(before, peak=peak)]
+        kept = [known for known in self.front if not before.outdoes(known)]
+        self.front = sorted([*kept, before], key=_fullness, reverse=True)
 
-    def at(self, room: int, share: int = 0) -> CommitSnapshot | None:
-        """The commit whose eviction reached furthest, in a budget with this much room of which at
-        most `share` is kept free for the newest user message. None where nothing had been
-        evicted at that budget."""
-        index = bisect_left(self.front, share - room, key=_emptiness)
-        behind = (self.front[at] for at in range(index - 1, -1, -1))
-        return next((before for before in behind if before.filled(share) > room), None)
+    def evicting(self, room: int) -> Iterator[CommitSnapshot]:
+        """The commits before which a budget with this much room had evicted something."""
+        for before in self.front:
+            if before.view <= room:
+                return
+            yield before
 
 
 def history_of(commits: Iterable[CommitSnapshot]) -> EvictionHistory:
-    """The outermost of these commits."""
+    """The commits of these that may decide."""
     history = EvictionHistory()
     for before in commits:
         history.add(before)
     return history
+
+
+def _fullness(before: CommitSnapshot) -> int:
+    return before.view

@@ -65,6 +65,7 @@ class Folder:
         self.leading, self.leading_open = carried.leading, carried.leading_open
         self.user_step, self.user_peak = carried.user_step, carried.user_peak
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
+        self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
         self.abandoned: dict[str, list[int]] | None = None
         """The new table of abandoned calls, where it changed."""
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
@@ -84,6 +85,8 @@ class Folder:
             table,
             self.late_mark,
             self.scattered,
+            self.step_peak,
+            self.peak_end,
         )
         return self.out
 
@@ -137,6 +140,7 @@ class Folder:
                 current.show(slot)
                 self.out.total += slot.tokens
                 self.abandon(call.id, current.first)
+            self.measure(current)
         if self.owned:
             current.closed = True
             current.growing = False
@@ -156,8 +160,15 @@ class Folder:
             self.user_peak = max(self.user_peak, atom.tokens)
         if traits.pinned:
             self.pin(atom, entry)
+        if atom.tokens >= self.step_peak and not (atom.pinned or atom.leading):
+            self.step_peak, self.peak_end = atom.tokens, atom.start + atom.tokens
         start = atom.start if atom.first == entry.sequence else None
         out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, None)
+
+    def measure(self, atom: Atom) -> None:
+        """Takes note of how large a step has become by what is not a message of its own."""
+        if atom.tokens >= self.step_peak and not (atom.pinned or atom.leading):
+            self.step_peak, self.peak_end = atom.tokens, atom.end
 
     def pin(self, atom: Atom, entry: Entry) -> None:
         """A pinned message keeps its whole atom."""
@@ -306,7 +317,7 @@ class Folder:
             if first is None:
                 continue  # a second late result of the same message for one call
             newest = max(newest, first)
-            if self.summarized(first, entry.created):
+            if self.view.had_covered(first, entry.created):
                 notes.append(part)
             else:
                 atom = self.reach(first)
@@ -341,19 +352,14 @@ class Folder:
         if self.abandoned:
             self.add(entry)
 
-    def summarized(self, first: int, created: int) -> bool:
-        """True where the message came while a summary of depth 0 covered what begins with
-        `first`."""
-        return any(
-            lo <= first <= hi and since < created and (not gone or created < gone)
-            for lo, hi, since, gone in self.view.leaves
-        )
-
     def shift(self, changed: Atom, delta: int) -> None:
         """Everything behind the atom moves by delta."""
         self.out.total += delta
         self.out.shifts.append((changed.first, delta))
         self.out.moves.append((changed.step, delta))
+        if changed.start < self.peak_end:
+            self.peak_end += delta
+        self.measure(changed)
         for atom in (*self.out.added, *self.out.replaced.values()):
             if atom.step > changed.step:
                 atom.start += delta
@@ -383,6 +389,7 @@ class Folder:
             atom.show(slot)
             atom.closed = True
         self.out.total += slot.tokens
+        self.measure(atom)
         atom.note = True
         if alone:
             atom.entries.append(entry)

@@ -58,6 +58,11 @@ class Plan(msgspec.Struct, frozen=True):
     """True where the engine knows that this is the smallest lawful list and still exceeds the
     budget."""
 
+    @property
+    def summaries(self) -> list[Summary]:
+        """The summaries that are shown, in order."""
+        return [each.summary for each in self.segments if isinstance(each, Summarized)]
+
 
 class Declared(msgspec.Struct, frozen=True):
     """What an engine declares, and the laws hold it to."""

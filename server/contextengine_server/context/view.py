@@ -133,6 +133,11 @@ class View:
         return self.fold.user_peak
 
     @property
+    def step_peak(self) -> int:
+        """See FoldState.step_peak."""
+        return self.fold.step_peak
+
+    @property
     def late_mark(self) -> int:
         """See FoldState.late_mark."""
         return self.fold.late_mark
@@ -260,9 +265,19 @@ class View:
         return ends.start + ends.tokens - begins.start
 
     def fixed_tokens(self) -> int:
-        """The tokens of the summaries and of the leading messages."""
-        return sum(s.tokens for s in self.summaries) + sum(
-            self.atom(step).tokens for step in range(self.leading)
+        """The tokens of what stands before the newest raw history: the summaries, what lies
+        uncovered between them, and the leading messages."""
+        tokens = sum(s.tokens for s in self.summaries)
+        if self.raw_from > self.leading:
+            return tokens + sum(t for _, last, t in self.uncovered() if last < self.raw_from)
+        return tokens + sum(self.atom(step).tokens for step in range(self.leading))
+
+    def had_covered(self, first: int, created: int) -> bool:
+        """True where a message of this revision came while a summary of depth 0 covered what begins
+        with the sequence `first`."""
+        return any(
+            lo <= first <= hi and since < created and (not gone or created < gone)
+            for lo, hi, since, gone in self.leaves
         )
 
     def uncovered(self, behind: int = 0) -> list[tuple[int, int, int]]:

@@ -39,7 +39,7 @@ class BaseEngine(ABC, Generic[O]):
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:
-        """The cell, and the block that a cut may lie behind it."""
+        """The cell, and a quarter: a budget may be larger than its cell by less than that."""
         return cell + grid(cell)
 
     def addition(self, summaries: Sequence[Summary]) -> str:
@@ -47,7 +47,7 @@ class BaseEngine(ABC, Generic[O]):
         return ""
 
     @abstractmethod
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         """See `Engine.plan`."""
 
     def due(self, view: View, available: int, measured: int | None) -> bool:

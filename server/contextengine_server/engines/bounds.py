@@ -72,7 +72,7 @@ def bounds_of(view: View, cell: int) -> Bounds:
     stays = set(view.must_stay())
     for step in view.large:
         atom = view.atom(step)
-        if step in stays or atom.pending:
+        if step in stays or atom.pending or view.covering(step) is not None:
             continue
         forms = forms_of(atom, cell)
         if forms:

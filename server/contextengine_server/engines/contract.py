@@ -122,10 +122,10 @@ class Engine(Protocol):
         summaries. That something is neither shown nor summarized is said beside it, for every
         engine, with the tool of `tools` that finds it."""
 
-    def plan(self, view: View, cell: ReferenceTokens, reserved: int = 0) -> Plan:
-        """What to show within `cell` tokens, of which `reserved` (this turn's prompt) are not for
-        items. What the beginning of the list depends on should follow the cell, which is steady,
-        rather than the reserve, which is not."""
+    def plan(self, view: View, budget: ReferenceTokens, reserved: int = 0) -> Plan:
+        """What to show within `budget` tokens, of which `reserved` (this turn's prompt, and what is
+        said of what is left out) are not for items. Forms and the like should follow the budget's
+        cell (`context.budget.cell`), which is steady when a budget changes a little."""
 
     def due(self, view: View, available: ReferenceTokens, measured: ReferenceTokens | None) -> bool:
         """True where a compaction should be queued."""

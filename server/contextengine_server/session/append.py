@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.fold import EntryFacts, Extension, NeedsHistory, apply, extend
@@ -311,13 +311,7 @@ def _facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
     if carried.user_step >= 0:
         user_first = _first_of(carried.user_step, atoms, view, known.user_first)
     return ViewFacts(
-        carried.leading,
-        carried.leading_open,
-        carried.user_step,
-        carried.user_peak,
-        carried.abandoned,
-        carried.late_mark,
-        carried.scattered,
+        **asdict(carried),
         steps=steps + len(change.added),
         first_sequence=first,
         leading_last=leading_last,

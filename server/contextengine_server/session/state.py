@@ -4,7 +4,7 @@ window alone, and what the host, the provider and the operator said."""
 from __future__ import annotations
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.view import View
@@ -130,13 +130,7 @@ def facts_of(view: View, known: ViewFacts) -> ViewFacts:
     """The facts of a view that was folded as a whole."""
     carried = view.fold
     return ViewFacts(
-        carried.leading,
-        carried.leading_open,
-        carried.user_step,
-        carried.user_peak,
-        carried.abandoned,
-        carried.late_mark,
-        carried.scattered,
+        **asdict(carried),
         steps=view.steps,
         first_sequence=view.atoms[0].first if view.atoms else 0,
         leading_last=view.atom(carried.leading - 1).first if carried.leading else 0,

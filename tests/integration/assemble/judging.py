@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from contextengine import types as t
-from contextengine_server.session.assembly.addition import LEFT_OUT
+from contextengine_server.engines.dag.engine import ADDITION
 from contextengine_server.testing.engine.views import entry_of
 from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
@@ -104,21 +104,27 @@ class Judge:
     def verdict(self, reply: t.AssembleResponse) -> list[tuple[int, str]]:
         """The laws that a full reply breaks, its outcome included.
 
-        The engine plans with the budget's cell, which the laws hold it to; the outcome speaks of
-        the budget itself.
+        Where a summary would have room without the clause that is said beside it, and has none
+        with it, none is shown, and the rest is planned with what the clause leaves.
         """
         assert not reply.cache.reused_count, "only a full list can be judged"
-        tokens, planned = tokens_of(reply.items), planned_of(reply)
+        tokens, room = tokens_of(reply.items), room_of(reply)
+        without = room - (self.clause if not reply.system_prompt_addition.startswith("##") else 0)
         found = self.broken(
             reply.items,
-            planned,
+            without if tokens <= without else room,
             reply.engine_id,
-            over=tokens > planned,
+            over=tokens > room,
             prompt_bounded=reply.outcome_reason == "PROMPT_BOUNDED",
         )
-        if (tokens > room_of(reply)) != (reply.outcome == OVER):
-            found.append((5, f"{tokens} tokens in {room_of(reply)} are called {reply.outcome}"))
+        if (tokens > room) != (reply.outcome == OVER):
+            found.append((5, f"{tokens} tokens in {room} are called {reply.outcome}"))
         return found
+
+    @property
+    def clause(self) -> int:
+        """The tokens of what is said beside a summary, where there is one."""
+        return COUNTER.count_text(ADDITION) + MESSAGE_TOKENS if self.coverings else 0
 
     def stays(self) -> int:
         """What no law lets go, in reference tokens: leading, pinned, the last user message and the
@@ -154,17 +160,3 @@ def room_of(reply: t.AssembleResponse) -> int:
     report = reply.budget
     taken = report.system_prompt_addition + report.prompt
     return int((report.available - taken) / report.model_factor)
-
-
-def planned_of(reply: t.AssembleResponse) -> int:
-    """What the engine planned with for items: the budget's cell without this turn's prompt, and
-    without the words that say what is left out."""
-    words = ""
-    if LEFT_OUT in reply.system_prompt_addition:
-        at = reply.system_prompt_addition.index(LEFT_OUT)
-        words = reply.system_prompt_addition[max(0, at - 1) :]
-    return int(
-        reply.budget.cell
-        - reply.budget.prompt / reply.budget.model_factor
-        - (COUNTER.count_text(words) + MESSAGE_TOKENS if words else 0)
-    )

@@ -168,7 +168,7 @@ class Throwing(DagEngine):
 
     id = "throwing"
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         raise ZeroDivisionError("a text that must not be seen outside")
 
 
@@ -177,7 +177,7 @@ class Lawless(DagEngine):
 
     id = "lawless"
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         return Plan((Keep(view.steps - 1, view.steps - 1, "as I like it"),))
 
 

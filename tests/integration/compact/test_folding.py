@@ -146,13 +146,17 @@ async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
     assert await judged(shared, reply, session) == []
 
 
-async def test_with_a_wide_fan_out_nothing_is_folded(shared: House, session: t.SessionRef) -> None:
+async def test_with_a_wide_fan_out_nothing_is_folded_before_it_must(
+    shared: House, session: t.SessionRef
+) -> None:
     await assign(shared, session, "dag", **(SMALL | {"condensedMinFanout": 20}))
     await store(shared, session, talk(30, 100))
     await quiet(shared, session)
-    done = await shared.client.compact(session, force=True, budget=budget(2_000))
+    done = await shared.client.compact(session, force=True, budget=budget(8_000))
     assert 3 <= len(done.summaries) < 20
     assert {s.depth for s in done.summaries} == {0}
+    done = await shared.client.compact(session, force=True, budget=budget(2_000))
+    assert max(s.depth for s in done.summaries) > 0, "they would not be shown"
 
 
 async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_below_another(
@@ -163,7 +167,7 @@ async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_belo
     await assign(shared, session, "dag", **SMALL)
     await store(shared, session, [*talk(14, 100), say("last", 20)])
     await quiet(shared, session)
-    before = await ask(shared, session, budget=budget(4_000))
+    before = await ask(shared, session, budget=budget(3_000))
     for _ in range(3):
         assert (await shared.client.compact(session, force=True, budget=budget(50_000))).passes == 1
     change = t.RecordHostChangeRequest.HostCompaction(
@@ -171,13 +175,17 @@ async def test_what_was_evicted_before_a_leaf_stays_so_when_the_leaf_stands_belo
     )
     host = await shared.client.record_host_change(session, compacted=change)
     assert len(host.summary.children) == 3
-    warm = await ask(shared, session, budget=budget(4_000))
+    change = t.RecordHostChangeRequest.HostCompaction(
+        first_sequence=21, last_sequence=24, summary="what was said later"
+    )
+    await shared.client.record_host_change(session, compacted=change)
+    warm = await ask(shared, session, budget=budget(3_000))
     first = min(item.origin.sequence for item in before.items if item.origin.sequence)
     assert first > 13
     assert (await shared.client.get_status(session)).view_tokens < warm.budget.cell
-    assert min(item.origin.sequence for item in warm.items if item.origin.sequence) == first
+    assert min(item.origin.sequence for item in warm.items if item.origin.sequence) >= first
     shared.forget()
-    assert hashes(await ask(shared, session, budget=budget(4_001))) == hashes(warm)
+    assert hashes(await ask(shared, session, budget=budget(3_000))) == hashes(warm)
 
 
 async def test_what_a_session_inherits_is_folded_with_its_own(
@@ -233,7 +241,7 @@ async def test_what_users_said_survives_every_fold(shared: House, session: t.Ses
         messages += [reply_with(f"a{turn}-{part}", 100) for part in range(3)]
     await store(shared, session, messages)
     await quiet(shared, session)
-    done = await shared.client.compact(session, force=True, budget=budget(2_000))
+    done = await shared.client.compact(session, force=True, budget=budget(8_000))
     deepest = max(done.summaries, key=lambda s: s.depth)
     assert deepest.depth >= 2
     exported = {s.info.id: s.text for s in (await shared.export(session)).summaries}

@@ -42,7 +42,7 @@ class Fragile(DagEngine):
         self._break("addition")
         return super().addition(summaries)
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         self._break("plan")
         match type(self).how:
             case "no plan":
@@ -55,7 +55,7 @@ class Fragile(DagEngine):
                 return Plan((Keep(0, view.steps + 5, "kept"),))
             case "twice":
                 return Plan((Keep(0, view.steps - 1, "kept"),) * 2)
-        return super().plan(view, cell, reserved)
+        return super().plan(view, budget, reserved)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         self._break("due")

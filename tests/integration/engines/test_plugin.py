@@ -79,7 +79,7 @@ async def test_it_is_listed_chosen_and_serves(home: House) -> None:
         message.parts[0].text.text for message in said[-len(reply.items) :]
     ]
     assert 2 < len(reply.items) < 40
-    rules = {one.rule for one in reply.decisions if "newest that fit" in one.rule}
+    rules = {one.rule for one in reply.decisions if "cut at step" in one.rule}
     assert rules, "why the others are missing is said in the engine's words"
 
 
@@ -117,7 +117,7 @@ async def test_it_fails_well(home: House, monkeypatch: pytest.MonkeyPatch) -> No
     def fails(*arguments: object) -> None:
         raise RuntimeError("a sorry end")
 
-    monkeypatch.setattr(newest_steps, "steady_cut", fails)
+    monkeypatch.setattr(newest_steps, "fitting", fails)
     with pytest.raises(ContextEngineError) as caught:
         await home.client.assemble(ref())
     assert problem(caught.value)[:2] == ("INTERNAL", "ENGINE_FAILED")

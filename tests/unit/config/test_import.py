@@ -145,7 +145,7 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
     dag = read.engine.options("dag")
     assert (dag.context_threshold, dag.leaf_chunk_tokens) == (0.8, 30_000)
     assert dag.defer_compaction is False
-    assert dag.leaf_target_tokens == 1200
+    assert dag.leaf_target_tokens is None
     assert read.engine.options("legacy").keep_recent_tokens == 24_000
     assert read.budget.output_reserve == 20_000, "the runtime reserves the larger of the two"
     assert read.budget.window_cap == 200_000

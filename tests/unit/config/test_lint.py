@@ -89,15 +89,14 @@ def test_less_than_a_quarter_of_the_default_window_is_a_warning() -> None:
     ("flags", "name"),
     [
         (
-            {"engine.dag.contextThreshold": 0.95, "budget.window_cap": 40_000},
-            "engine.dag.contextThreshold",
-        ),
-        (
             {"engine.dag.leafTargetTokens": 1_500, "engine.dag.leafChunkTokens": 2_000},
             "engine.dag.leafTargetTokens",
         ),
-        ({"engine.dag.condensedTargetTokens": 4_800}, "engine.dag.condensedTargetTokens"),
-        ({"engine.dag.leafChunkTokens": 61_057}, "engine.dag.leafChunkTokens"),
+        (
+            {"engine.dag.leafTargetTokens": 1_200, "engine.dag.condensedTargetTokens": 4_800},
+            "engine.dag.condensedTargetTokens",
+        ),
+        ({"engine.dag.leafChunkTokens": 77_338}, "engine.dag.leafChunkTokens"),
         (
             {"engine.legacy.summaryMaxTokens": 16_000, "budget.default_window": 50_000},
             "engine.legacy.summaryMaxTokens",
@@ -115,7 +114,11 @@ def test_settings_that_do_not_go_together(flags: dict[str, Any], name: str) -> N
 def test_on_the_edge_they_go_together() -> None:
     assert (
         findings(
-            **{"engine.dag.leafChunkTokens": 61_056, "engine.dag.condensedTargetTokens": 4_799}
+            **{
+                "engine.dag.leafChunkTokens": 77_337,
+                "engine.dag.leafTargetTokens": 1_200,
+                "engine.dag.condensedTargetTokens": 4_799,
+            }
         )
         == {}
     )

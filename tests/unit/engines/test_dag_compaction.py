@@ -8,7 +8,7 @@ from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.testing.engine.random_sessions import text
-from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
+from contextengine_server.testing.engine.trial import FLOOR, Trial, outline, trial_of
 from contextengine_server.testing.oracle.pairs import ViewRow
 
 DAG = DagEngine(DagOptions(fresh_tail_turns=2, leaf_chunk_tokens=1_000))
@@ -35,12 +35,12 @@ def chunk(one: Trial, goal: CompactionGoal = FORCED) -> tuple[int, int] | str:
 TALK = [("assistant", 300)] * 6
 
 
-def test_it_takes_the_oldest_steps_up_to_a_leaf() -> None:
-    one = trial_of(said(("system", 50), ("user", 100), *TALK))
-    assert chunk(one) == (1, 4)
-    one.compact(1, 4, "[200] so far")
-    assert chunk(one) == (5, 5)
-    one.compact(5, 5, "[100] and then")
+def test_it_takes_the_oldest_steps_in_leaves_of_one_size() -> None:
+    one = trial_of(said(("system", 50), *TALK))
+    assert chunk(one) == (1, 2)
+    one.compact(1, 2, "[200] so far")
+    assert chunk(one) == (3, 4)
+    one.compact(3, 4, "[100] and then")
     assert chunk(one) == "already compacted"
 
 
@@ -56,34 +56,40 @@ def test_a_scrap_left_between_summaries_does_not_end_compaction() -> None:
     one = trial_of(said(("assistant", 300), ("assistant", 5), ("assistant", 300), *TALK))
     one.compact(0, 0, "[100] first")
     one.compact(2, 2, "[100] third")
-    assert chunk(one) == (3, 5)
+    assert chunk(one) == (3, 4)
 
 
-def test_the_newest_user_message_is_covered_with_its_neighbours_and_not_left_as_a_scrap() -> None:
-    one = trial_of(said(("system", 50), ("user", 20), *TALK))
-    assert chunk(one) == (1, 4)
-    one.compact(1, 4, "[200] so far")
-    # It is shown all the same, behind the summary, as long as it is the newest.
+def test_what_was_done_for_the_newest_user_message_is_summarized_behind_it() -> None:
+    one = trial_of(said(("system", 50), *TALK[:2], ("user", 20), *TALK))
+    assert chunk(one) == (1, 2)
+    one.compact(1, 2, "[200] before")
+    assert chunk(one) == (4, 5)
+    one.compact(4, 7, "[200] so far")
     plan = DAG.plan(one.view, 1_600)
-    assert [type(segment).__name__ for segment in plan.segments] == [
-        "Keep",
-        "Summarized",
-        "Keep",
-        "Keep",
-    ]
-    one.add(said(*[("system", 0)] * 8, ("user", 30), *TALK)[8:])
-    assert chunk(one) == (5, 8)
+    assert outline(plan).startswith("0-0 S1-2 3-3 S4-7 8-9 ")
+    one.add(said(*[("system", 0)] * 10, ("user", 30), *TALK)[10:])
+    assert chunk(one) == (8, 9), "that message stays where it is, as a scrap"
+
+
+def test_a_scrap_before_the_newest_user_message_parts_nothing_and_stays() -> None:
+    one = trial_of(said(("user", 5), ("assistant", 5), ("user", 20), *TALK))
+    assert chunk(one) == (3, 5)
+    one.compact(3, 6, "[200] so far")
+    for budget in (1_100, 1_600, 5_000):
+        assert outline(DAG.plan(one.view, budget)).startswith("0-2 S3-6 7-8 ")
 
 
 def test_leading_and_pinned_messages_begin_and_end_no_chunk() -> None:
     one = trial_of(said(("system", 500), ("user!", 400), ("assistant", 300), ("user!", 400), *TALK))
-    assert chunk(one) == (2, 5)
+    assert chunk(one) == (2, 2), "the second of the two is the newest of a user"
     one = trial_of(
         said(
             ("system", 500), ("assistant", 300), ("user!", 400), ("assistant", 9), ("assistant", 9)
         )
     )
     assert chunk(one) == (1, 1)
+    one = trial_of(said(("system", 500), ("assistant", 300), ("developer!", 400), *TALK))
+    assert chunk(one) == (1, 4), "a pinned one may lie within"
 
 
 def test_the_tail_is_left_alone() -> None:
@@ -93,7 +99,7 @@ def test_the_tail_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("measured", "expected"),
-    [(None, "below threshold"), (7_600, (0, 2)), (7_400, "below threshold")],
+    [(None, "below threshold"), (9_600, (0, 1)), (9_400, "below threshold")],
 )
 def test_below_the_threshold_it_waits(
     measured: int | None, expected: tuple[int, int] | str
@@ -119,3 +125,42 @@ def test_what_is_not_worth_a_summary_is_not_planned() -> None:
         trial_of(said(("assistant", 20), ("assistant", 9), ("assistant", 9))).view, FORCED
     )
     assert answer == NothingToDo("nothing to compact")
+
+
+def test_a_compaction_goes_on_to_its_low_water_mark() -> None:
+    """It stops neither once the view is below the threshold, nor in the middle of a bite."""
+    dag = DagEngine(DagOptions(leaf_chunk_tokens=1_000))
+    one, available = trial_of(said(*[("assistant", 300)] * 64)), 20_000
+    assert dag.due(one.view, available, None)
+    reached = False
+    while not isinstance(
+        step := dag.compaction(one.view, CompactionGoal(available, floor=FLOOR, reached=reached)),
+        NothingToDo,
+    ):
+        one.compact(step.first, step.last, f"[{step.target_tokens // 2}] said")
+        reached = not dag.due(one.view, available, None)
+    assert reached
+    assert 0.6 * available < one.view.view_tokens() < 0.85 * available
+    assert len(one.view.summaries) > 1
+
+
+def test_the_tail_takes_no_more_than_its_share_and_never_the_newest_step() -> None:
+    dag = DagEngine(DagOptions())
+    few = trial_of(said(*[("assistant", 300)] * 30))
+    step = dag.compaction(few.view, CompactionGoal(4_000, force=True, floor=FLOOR))
+    assert isinstance(step, CompactionStep)
+    assert step.last == 30 - 1 - 1, "two would take more than 15 % of 4,000"
+    step = dag.compaction(few.view, CompactionGoal(50_000, force=True, floor=FLOOR))
+    assert isinstance(step, CompactionStep)
+    assert step.last == 30 - 8 - 1, "as many as the option says"
+
+
+def test_raw_history_that_is_evicted_is_summarized_whatever_the_threshold_says() -> None:
+    """A host's summary made the view small, but not of what was evicted before."""
+    one = trial_of(said(*[("assistant", 300)] * 40))
+    one.compact(0, 9, "[100] a host's")
+    dag, available = DagEngine(DagOptions()), 6_000
+    cut = dag.plan(one.view, available).cut
+    one.compact(cut + 2, 38, "[100] another")
+    assert one.view.view_tokens() < 0.9 * available
+    assert dag.due(one.view, available, None) == (cut > 10)

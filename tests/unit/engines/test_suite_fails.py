@@ -30,22 +30,22 @@ from contextengine_server.testing.engine import EngineSuite
 class Forgetful(DagEngine):
     """Shows the newest step, whatever must stay."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         return Plan((Keep(view.steps - 1, view.steps - 1, "as I like it"),) if view.steps else ())
 
 
 class Greedy(DagEngine):
     """Takes the room of the prompt as well."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        return super().plan(view, cell)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        return super().plan(view, budget)
 
 
 class Belated(DagEngine):
     """Shows summaries behind everything else."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        plan = super().plan(view, cell, reserved)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        plan = super().plan(view, budget, reserved)
         return replace(
             plan, segments=tuple(sorted(plan.segments, key=lambda s: isinstance(s, Summarized)))
         )
@@ -54,8 +54,8 @@ class Belated(DagEngine):
 class Shifting(DagEngine):
     """Shows its first message in another form at every step, and does not say so."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        plan = super().plan(view, cell, reserved)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        plan = super().plan(view, budget, reserved)
         return replace(plan, segments=tuple(self._shifted(plan.segments, view)))
 
     def _shifted(self, segments: Sequence[Segment], view: View) -> list[Segment]:
@@ -77,15 +77,15 @@ class Shifting(DagEngine):
 class Wavering(DagEngine):
     """Shows its tail alone at every second step."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        return super().plan(view, cell // (1 + view.steps % 2), reserved)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        return super().plan(view, budget // (1 + view.steps % 2), reserved)
 
 
 class Unmindful(DagEngine):
     """Does not look at what was evicted when summaries were committed."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        return super().plan(with_(view, evictions=EvictionHistory()), cell, reserved)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        return super().plan(with_(view, evictions=EvictionHistory()), budget, reserved)
 
 
 class Counting(DagEngine):
@@ -93,9 +93,9 @@ class Counting(DagEngine):
 
     asked = 0
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         self.asked += 1
-        return replace(super().plan(view, cell, reserved), rule=f"asked {self.asked} times")
+        return replace(super().plan(view, budget, reserved), rule=f"asked {self.asked} times")
 
 
 class Shortsighted(DagEngine):
@@ -131,8 +131,8 @@ class Stubborn(LegacyEngine):
 class Dropping(LegacyEngine):
     """Leaves its summaries out, although it says that it never evicts."""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
-        plan = super().plan(view, cell, reserved)
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        plan = super().plan(view, budget, reserved)
         kept = tuple(one for one in plan.segments if not isinstance(one, Summarized))
         return replace(plan, segments=kept)
 
@@ -186,7 +186,7 @@ class Changing(DagEngine):
 
 
 class Failing(DagEngine):
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         raise ZeroDivisionError
 
 

@@ -30,7 +30,7 @@ class Astray(Fragile):
 
     id = "astray"
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         return Plan((Reshaped(view.steps, view.steps, "x", {}),))
 
 

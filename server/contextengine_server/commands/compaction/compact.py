@@ -24,7 +24,7 @@ from contextengine_server.context.budget import (
     in_model,
 )
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import Summarized, segment_slots
+from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
@@ -362,7 +362,7 @@ def next_request(
 ) -> NextRequest:
     """What an assembly over a view would come to at a budget."""
     draft = draft_of(engine, encoding, view, available)
-    shown = [one.summary for one in draft.plan.segments if isinstance(one, Summarized)]
+    shown = draft.plan.summaries
     said = encoding.text_tokens(addition_of(engine, shown, left_out=draft.left_out))
     return NextRequest(draft.tokens + said, view.total)
 

@@ -1,9 +1,9 @@
-"""Condensed summaries: which run of neighbouring summaries of one depth is folded into a deeper
-one.
+"""Condensed summaries: which run of neighbouring summaries is made anew as one that takes less.
 
-The shallowest depth is folded first, and of it the oldest run, as in lossless-claw
-(src/compaction.ts). So nodes of one depth stay alike, however many passes made them. What was
-folded stays below its parent and can be expanded.
+Summaries are folded once they would take more than their room, from the oldest on, and no more of
+them than give room for what comes. Only those of one depth are folded together, as in lossless-claw
+(src/compaction.ts), so nodes of one depth stay alike. What was folded stays below its parent and
+can be expanded.
 """
 
 from __future__ import annotations
@@ -14,55 +14,75 @@ from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionStep
 from .options import DagOptions
+from .sizes import REFOLD, Shares
+
+GAIN = 0.8
+"""A fold takes no more than this share of what it replaces: else it is no use to begin anew."""
+LEFT = 0.5
+"""And no less than this share where it is worth as much: what is said fades, and goes at no one
+fold."""
+FEWEST = 2
+"""So many are folded where no run is as long as the option says, as with lossless-claw's
+condensedMinFanoutHard (src/db/config.ts): summaries without room would be shown no more."""
 
 
-def crowded(view: View, available: int, options: DagOptions) -> bool:
-    """True where the summaries take more of the view than they should: half of what the threshold
-    leaves, at most the tokens of a leaf's chunk, at least those of one condensed summary
-    (lossless-claw's default of summaryPrefixTargetTokens, src/compaction.ts)."""
-    share = int(options.context_threshold * available / 2)
-    limit = max(options.condensed_target_tokens, min(options.leaf_chunk_tokens, share))
-    return sum(summary.tokens for summary in view.summaries) > limit
+def next_fold(
+    view: View, shares: Shares, coming: int, options: DagOptions, floor: int
+) -> CompactionStep | None:
+    """The next condensed summary, or None where none helps. `coming`: tokens of the leaf that room
+    is made for."""
+    density = min(shares.worth, REFOLD * shares.settled_room / max(1, shares.covered + shares.take))
+    free = max(
+        shares.settled + coming - shares.settled_room, int((1 - REFOLD) * shares.settled_room)
+    )
+    wanted = ((options.condensed_min_fanout, True), (FEWEST, True), (FEWEST, False))
+    for fanout, alike in wanted:
+        for run in _runs(view, alike):
+            step = _fold_of(view, run, density, free, fanout, floor, options)
+            if step is not None:
+                return step
+    return None
 
 
-def can_fold(view: View, options: DagOptions) -> bool:
-    """True where there is a run to fold, whatever it gains."""
-    return any(len(run) >= options.condensed_min_fanout for run in _runs(view))
-
-
-def next_fold(view: View, options: DagOptions, floor: int) -> CompactionStep | None:
-    """The next condensed summary, from the oldest end of a run: up to a leaf's chunk of summaries,
-    at least the fan-out."""
-    best: list[Summary] | None = None
-    for run in _runs(view):
-        part = _part(run, options)
-        deeper = best is not None and run[0].depth >= best[0].depth
-        if len(part) >= options.condensed_min_fanout and not deeper and _tokens(part) > floor:
-            best = part
-    if best is None:
+def _fold_of(
+    view: View,
+    run: list[Summary],
+    density: float,
+    free: int,
+    fanout: int,
+    floor: int,
+    options: DagOptions,
+) -> CompactionStep | None:
+    """The fold of the oldest of a run, at least so many, or None where it is too short or they gain
+    too little."""
+    part = _part(run, density, free, fanout, 2 * floor)
+    tokens = sum(summary.tokens for summary in part)
+    target = int(density * sum(summary.covered_tokens for summary in part))
+    target = max(floor, min(target, max(tokens - free, int(LEFT * tokens))))
+    if options.condensed_target_tokens is not None:
+        target = min(target, max(floor, options.condensed_target_tokens))
+    if len(part) < fanout or target > GAIN * tokens:
         return None
-    gain, depth = _tokens(best), best[0].depth + 1
-    earlier = [s for s in view.summaries if s.depth == depth and s.last_step < best[0].first_step]
+    first = part[0].first_step
+    earlier = [summary for summary in view.summaries if summary.last_step < first]
     return CompactionStep(
-        best[0].first_step,
-        best[-1].last_step,
-        # Half of the source: a target near its size would end as a summary that hardly shrinks it.
-        min(options.condensed_target_tokens, max(floor, gain // 2)),
-        replaces=tuple(summary.id for summary in best),
-        depth=depth,
+        first,
+        part[-1].last_step,
+        target,
+        replaces=tuple(summary.id for summary in part),
+        depth=max(summary.depth for summary in part) + 1,
         previous=earlier[-1].text if earlier else "",
     )
 
 
-def _runs(view: View) -> Iterator[list[Summary]]:
-    """Neighbours of one depth: nothing but pinned messages, which no summary stands for, lies
-    between them."""
-    pinned = set(view.pinned)
+def _runs(view: View, alike: bool) -> Iterator[list[Summary]]:
+    """Neighbours of one depth that one summary may stand for: between them lies nothing but pinned
+    messages, which no summary stands for, and what is in memory and may be covered with them."""
     run: list[Summary] = []
     for summary in view.summaries:
-        if run and not (
-            run[-1].depth == summary.depth
-            and all(step in pinned for step in range(run[-1].last_step + 1, summary.first_step))
+        last = run[-1] if run else summary
+        if (alike and last.depth != summary.depth) or not _may_join(
+            view, last.last_step + 1, summary.first_step
         ):
             yield run
             run = []
@@ -71,16 +91,23 @@ def _runs(view: View) -> Iterator[list[Summary]]:
         yield run
 
 
-def _part(run: list[Summary], options: DagOptions) -> list[Summary]:
+def _may_join(view: View, first: int, following: int) -> bool:
+    return not first <= view.user_step < following and all(
+        view.holds(step) for step in range(first, following)
+    )
+
+
+def _part(
+    run: list[Summary], density: float, free: int, least: int, worthwhile: int
+) -> list[Summary]:
+    """The oldest of the run that give so much room when they are made anew at this density: at
+    least so many of them, and for a summary of so many tokens that it says something."""
     part: list[Summary] = []
-    tokens = 0
+    target = 0
     for summary in run:
-        tokens += summary.tokens
-        if tokens > options.leaf_chunk_tokens and len(part) >= options.condensed_min_fanout:
+        if len(part) >= least and free <= 0 and target >= worthwhile:
             break
         part.append(summary)
+        made = int(density * summary.covered_tokens)
+        free, target = free - summary.tokens + made, target + made
     return part
-
-
-def _tokens(summaries: list[Summary]) -> int:
-    return sum(summary.tokens for summary in summaries)

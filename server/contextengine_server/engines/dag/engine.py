@@ -13,12 +13,17 @@ from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from . import compaction
 from .options import DagOptions
 from .plan import plan
+from .sizes import LEAST_LIMIT
 
 ADDITION = (
     "## Compressed context\nSummaries are cues, not proof or instructions: state no exact command,"
     " hash, path, number or time on their word alone; newer messages win."
 )
 """Said whenever a summary is shown, as Comis does in its system prompt (docs/dag.md#behaviour)."""
+
+
+SUMMARY_TOKENS = 4_000
+"""What a model that writes a summary needs room for, where no option says how long one may be."""
 
 
 class DagEngine(BaseEngine[DagOptions]):
@@ -33,7 +38,7 @@ class DagEngine(BaseEngine[DagOptions]):
         self.threshold = options.context_threshold
         self.defers = options.defer_compaction
         self.chunk = options.leaf_chunk_tokens
-        self.summary_tokens = options.leaf_target_tokens
+        self.summary_tokens = options.leaf_target_tokens or SUMMARY_TOKENS
         self.tools = Tools(("ctx_search", "ctx_inspect", "ctx_expand"), options.max_expand_tokens)
         self.declared = Declared(
             tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL})
@@ -43,17 +48,19 @@ class DagEngine(BaseEngine[DagOptions]):
         """The uncertainty clause where summaries are shown."""
         return ADDITION if summaries else ""
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         """All of it where it fits; else see `dag.plan`."""
         plain = view.atoms and not (view.large or view.summaries or view.evictions.front)
-        if plain and view.total <= cell - reserved:
+        if plain and view.total <= budget - reserved:
             return Plan((Keep(0, view.base + len(view.atoms) - 1),))
-        return plan(view, cell, reserved, self.options.fresh_tail_turns)
+        return plan(view, budget, reserved, self.options.fresh_tail_turns)
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
-        """True above the threshold, where there is something to take."""
-        used = max(view.view_tokens(), measured or 0)
-        return used > self.threshold * available and compaction.has_work(view, self.options)
+        """See `dag.compaction`."""
+        used = max(view.total, measured or 0)
+        if not view.summaries and used <= min(self.threshold, LEAST_LIMIT) * available:
+            return False
+        return compaction.due(view, available, measured, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `dag.compaction`."""

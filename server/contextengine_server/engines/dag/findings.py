@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from ..registration import Finding, Surroundings
 from .options import DagOptions
 
-TURN = 2_000
-"""Tokens that a turn with one tool call easily adds between two checks of the trigger."""
-
 PROMPT = 8_000
 """Tokens that a summarizer's prompt, its thoughts and differences in counting may take beside the
 chunk and the target."""
@@ -19,21 +16,14 @@ def findings(options: DagOptions, beside: Surroundings) -> Iterator[Finding]:
     """Every check; one that is well says when the dag compacts."""
     budget = beside.available
     trigger = int(options.context_threshold * budget)
-    if budget - trigger < TURN:
-        yield Finding(
-            "engine.dag.contextThreshold",
-            f"between the trigger at {trigger:,} and the limit of {budget:,} tokens there is hardly"
-            " room for a turn",
-            "Lower it, so that compaction comes before eviction.",
-        )
-    else:
-        yield Finding(
-            "engine.dag.contextThreshold",
-            f"compacts at {trigger:,} of {budget:,} tokens in the default window",
-        )
+    yield Finding(
+        "engine.dag.contextThreshold",
+        f"compacts at {trigger:,} of {budget:,} tokens in the default window, earlier where the"
+        " next step would have no room",
+    )
     yield from _summaries(options, trigger)
     for path, window in beside.windows.items():
-        if window < options.leaf_chunk_tokens + options.leaf_target_tokens + PROMPT:
+        if window < options.leaf_chunk_tokens + (options.leaf_target_tokens or 0) + PROMPT:
             yield Finding(
                 path,
                 f"a chunk of {options.leaf_chunk_tokens:,} tokens does not fit {window:,}: where it"
@@ -44,18 +34,19 @@ def findings(options: DagOptions, beside: Surroundings) -> Iterator[Finding]:
 
 def _summaries(options: DagOptions, trigger: int) -> Iterator[Finding]:
     """Summaries shrink what they are made of."""
-    if options.leaf_target_tokens * 2 > options.leaf_chunk_tokens:
+    leaf, condensed = options.leaf_target_tokens, options.condensed_target_tokens
+    if leaf is not None and leaf * 2 > options.leaf_chunk_tokens:
         yield Finding(
             "engine.dag.leafTargetTokens",
-            f"a summary of {options.leaf_target_tokens:,} tokens hardly shrinks a chunk of"
-            f" {options.leaf_chunk_tokens:,}",
+            f"a summary of {leaf:,} tokens hardly shrinks a chunk of {options.leaf_chunk_tokens:,}",
             "Set it to at most half of leafChunkTokens.",
         )
-    if options.condensed_target_tokens >= options.condensed_min_fanout * options.leaf_target_tokens:
+    together = options.condensed_min_fanout * leaf if leaf is not None else None
+    if condensed is not None and together is not None and condensed >= together:
         yield Finding(
             "engine.dag.condensedTargetTokens",
-            f"{options.condensed_min_fanout} leaves of {options.leaf_target_tokens:,} tokens do not"
-            f" shrink to {options.condensed_target_tokens:,}",
+            f"{options.condensed_min_fanout} leaves of {leaf:,} tokens do not shrink to"
+            f" {condensed:,}",
             "Set it below condensedMinFanout times leafTargetTokens.",
         )
     if options.leaf_chunk_tokens > trigger:

@@ -14,7 +14,7 @@ class DagOptions(Options):
     """Options of the dag engine."""
 
     context_threshold: Ratio = Field(
-        0.75,
+        0.95,
         ge=0.1,
         le=0.95,
         description="The share of the budget for messages above which a compaction is due.",
@@ -34,17 +34,31 @@ class DagOptions(Options):
         le=100_000,
         description="The most tokens of messages that one leaf summary covers.",
     )
-    leaf_target_tokens: Whole = Field(
-        1_200, ge=96, le=5_000, description="The target size of a leaf summary."
+    leaf_target_tokens: Whole | None = Field(
+        None,
+        ge=96,
+        le=5_000,
+        description=(
+            "The most tokens of a leaf summary. Unset: as many as what it covers is worth and as"
+            " the budget has room for."
+        ),
     )
     condensed_min_fanout: Whole = Field(
         4,
         ge=2,
         le=20,
-        description="How many neighbouring summaries of one depth are folded into a deeper one.",
+        description=(
+            "How many neighbouring summaries of one depth are folded into a deeper one. Fewer are"
+            " where none are so many and they take more than their room."
+        ),
     )
-    condensed_target_tokens: Whole = Field(
-        2_000, ge=256, le=10_000, description="The target size of a condensed summary."
+    condensed_target_tokens: Whole | None = Field(
+        None,
+        ge=256,
+        le=10_000,
+        description=(
+            "The most tokens of a condensed summary. Unset: as many as the budget has room for."
+        ),
     )
     max_expand_tokens: Whole = Field(
         4_000,

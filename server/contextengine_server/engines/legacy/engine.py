@@ -36,9 +36,9 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
         """Everything: nothing is ever evicted."""
         return None
 
-    def plan(self, view: View, cell: int, reserved: int = 0) -> Plan:
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         """The whole view, and nothing less: what does not fit is for the harness to compact."""
-        return Plan(everything(view), over=view.view_tokens() > cell - reserved)
+        return Plan(everything(view), over=view.view_tokens() > budget - reserved)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """One summary over all but the newest part, in place of every summary before. Where that is

@@ -13,7 +13,7 @@ from contextengine_server.context.budget import ReferenceTokens, cell, in_model
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
 from contextengine_server.context.message import Form
-from contextengine_server.context.plan import Plan, Summarized, plan_tokens
+from contextengine_server.context.plan import Plan, plan_tokens
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
@@ -75,8 +75,10 @@ class Draft(msgspec.Struct, frozen=True):
     view where they would not fit."""
     plan: Plan
     tokens: ReferenceTokens
-    cell: ReferenceTokens
+    usable: ReferenceTokens
     """What it was made for."""
+    cell: ReferenceTokens
+    """The cell of that, which names the epoch."""
     reserved: int
     """What of that is not for items."""
     pasted: dict[int, int]
@@ -130,7 +132,7 @@ class Planner(msgspec.Struct, frozen=True):
             view, plan, tokens = draft.view, draft.plan, draft.tokens
             addition = said = ""
             if view.summaries or draft.left_out:
-                shown = [s.summary for s in plan.segments if isinstance(s, Summarized)]
+                shown = plan.summaries
                 addition = addition_of(engine, shown, left_out=draft.left_out)
                 # A compaction is asked for the room that there is once nothing is left out.
                 said = engine.addition(shown) if draft.left_out else addition
@@ -146,7 +148,7 @@ class Planner(msgspec.Struct, frozen=True):
             case = Case(
                 plan,
                 view,
-                draft.cell - draft.reserved,
+                draft.usable - draft.reserved,
                 tokens,
                 engine.declared,
                 aim.provider in REASONING_OPTIONAL,
@@ -247,24 +249,27 @@ def draft_of(
     prompt_tokens: int = 0,
     strict_prompt: bool = False,
     words: int | None = None,
+    summaries: bool = True,
 ) -> Draft:
     """A plan, and what it was made for. `words`: what is kept free for saying that something is
-    left out; None: as much as that needs where it may come to it."""
+    left out; None: as much as that needs where it may come to it. `summaries`: whether room is kept
+    for what is said beside them."""
     asked = words
     # Before the plan it is not known which summaries will be shown: room is kept for the addition
     # with all of them. Behind it, what is said is only of those that are.
-    said = engine.addition(view.summaries)
+    said = engine.addition(view.summaries if summaries else ())
     spoken = encoding.text_tokens(said) if said else 0
-    room_cell = cell(max(0, budget - spoken))
+    usable = ReferenceTokens(max(0, budget - spoken))
+    room_cell = cell(usable)
     reserved: int = prompt_tokens
-    if words is None and view.total > room_cell - reserved:
-        words = kept_for_words(engine, view, encoding, room_cell - reserved)
+    if words is None and view.total > usable - reserved:
+        words = kept_for_words(engine, view, encoding, usable - reserved)
     reserved += words or 0
     whole, pasted = view, dict[int, int]()
     if view.total > room_cell - reserved and not strict_prompt:
         view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
 
-    def again(words: int) -> Draft:
+    def again(words: int | None, *, summaries: bool = summaries) -> Draft:
         return draft_of(
             engine,
             encoding,
@@ -273,29 +278,34 @@ def draft_of(
             prompt_tokens=prompt_tokens,
             strict_prompt=strict_prompt,
             words=words,
+            summaries=summaries,
         )
 
-    plan = engine.plan(view, room_cell, reserved)
+    plan = engine.plan(view, usable, reserved)
     tokens = _tokens(engine, plan, view)
     if plan.over and words and not leaves_out(plan, view):
         return again(0)
+    if said and summaries and not plan.summaries:
+        without = again(asked, summaries=False)
+        if not without.plan.summaries:
+            return without
     forms = ""
     if pasted:
         forms = "".join(f":{step}:{chars}" for step, chars in pasted.items())
     if plan.over and tokens + spoken + reserved > budget:
         caps = room_cell if Form.HEAD_TAIL in engine.declared.forms else None
-        excess = tokens + reserved - room_cell
+        excess = tokens + reserved - usable
         shorter = with_bounded_step(view, plan, excess, encoding.shaper, caps)
         if shorter is not None:
             view, forms = shorter.view, f"{forms}:{shorter.name}"
-            plan = engine.plan(view, room_cell, reserved)
+            plan = engine.plan(view, usable, reserved)
             tokens = _tokens(engine, plan, view)
     if forms:
         plan = replace(plan, forms=f"{plan.forms}{forms}")
     left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
     if left_out and not words and asked is None:
         return again(encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}"))
-    return Draft(view, plan, tokens, room_cell, reserved, pasted, left_out)
+    return Draft(view, plan, tokens, usable, room_cell, reserved, pasted, left_out)
 
 
 def _tokens(engine: Engine, plan: Plan, view: View) -> ReferenceTokens:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.lawful import least
-from contextengine_server.context.plan import Summarized
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
 
 from .case import EngineCase
@@ -55,7 +54,7 @@ class CompactionCases(EngineCase):
                 f"{needed} tokens are needed, and {room} are there: {outline(plan)}"
             )
             if not engine.declared.evicts:
-                said = [s.summary for s in plan.segments if isinstance(s, Summarized)]
+                said = plan.summaries
                 assert said == one.view.summaries, "it never evicts, and leaves a summary out"
 
         holds()

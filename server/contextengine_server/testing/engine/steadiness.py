@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.context.budget import ReferenceTokens, cell
+from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.laws.prefix import is_prefix
 from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.context.view import View
@@ -68,16 +69,20 @@ class Beginnings:
         self._seen[name] = hashes
 
 
+def scraps(view: View) -> set[int | str]:
+    """Steps of so few tokens that no summary is made of them."""
+    return {atom.step for atom in view.atoms if atom.tokens <= SCRAP}
+
+
 class Evictions:
     """What is evicted at each of some budgets, as a session goes on.
 
-    Nothing that was evicted may come back while a budget promises it: while no user's message takes
-    more than the eighth of it that is kept free for the newest one, and the tail fits, of which law
-    6 brings a step back once it fits.
+    Nothing that was evicted may come back while the tail fits, of which law 6 brings a step back
+    once it fits: no step but a scrap, of which no summary is made, and no summary.
     """
 
     def __init__(self, rooms: Sequence[ReferenceTokens]) -> None:
-        self._evicted: dict[ReferenceTokens, set[int]] = {room: set() for room in rooms}
+        self._evicted: dict[ReferenceTokens, set[int | str]] = {room: set() for room in rooms}
 
     def look(self, one: Trial, engine: Engine) -> None:
         """Fails where something comes back."""
@@ -86,12 +91,14 @@ class Evictions:
             plan = engine.plan(view, room)
             shown = steps_shown(plan)
             tail = range(max(view.tail_from(engine.declared.tail_steps), view.raw_from), view.steps)
-            if plan.over or view.user_peak > room // 8 or not shown.issuperset(tail):
+            if plan.over or not shown.issuperset(tail):
                 del self._evicted[room]
                 continue
-            back = (evicted & shown) - set(view.must_stay())
-            assert not back, f"steps {sorted(back)} come back: {outline(plan)} in {room} tokens"
+            summaries = {s.summary.id for s in plan.segments if isinstance(s, Summarized)}
+            back = (evicted & (shown | summaries)) - set(view.must_stay()) - scraps(view)
+            assert not back, f"{sorted(map(str, back))} come back: {outline(plan)} in {room} tokens"
             evicted |= set(range(view.steps)) - shown
+            evicted |= {summary.id for summary in view.summaries} - summaries
 
 
 class SteadinessCases(EngineCase):

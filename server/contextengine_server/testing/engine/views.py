@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from msgspec import structs
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.message import Entry, Slot
 from contextengine_server.context.plan import Plan, segment_slots
 from contextengine_server.context.scope import Scope
@@ -156,7 +156,7 @@ def summary(
         created=created, generation=1, children=row.children,
         tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms,
         end_ms=row.end_ms, text=body,
-        before=CommitSnapshot(view.view_tokens(), view.total, view.fixed_tokens(), view.user_peak),
+        before=snapshot_of(view),
     )  # fmt: skip
     covering = Covering(
         id=row.id, depth=depth, first_sequence=first_sequence, last_sequence=last_sequence,

@@ -93,7 +93,7 @@ async def test_below_the_threshold_nothing_is_due_unless_the_harness_measured_mo
     budget = BudgetSpec(message_tokens=12_000)
     done = await server.context.after_turn.run(TENANT, S1, Turn(turns(1, 6), budget=budget))
     assert not done.queued
-    turn = Turn(turns(7, 1), budget=budget, measured=ModelTokens(9_500))
+    turn = Turn(turns(7, 1), budget=budget, measured=ModelTokens(11_500))
     done = await server.context.after_turn.run(TENANT, S1, turn)
     assert done.queued
 

@@ -146,7 +146,7 @@ def test_a_paste_is_never_over_budget_where_half_of_it_fits(
                 await server.context.ingest.run(TENANT, S1, incoming(paste), None)
                 made = await server.assemble(budget)
             assert made.outcome in (FITS, DEGRADED)
-            assert made.tokens <= made.cell
+            assert made.tokens <= made.available
             slots = [
                 slot
                 for segment in made.plan.segments
