@@ -378,7 +378,7 @@ type BudgetReport struct {
 	Prompt int64 `protobuf:"varint,12,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	// What is left for items, in the model's tokens.
 	Messages int64 `protobuf:"varint,13,opt,name=messages,proto3" json:"messages,omitempty"`
-	// `messages` in the reference encoding, rounded down to its cell: what the engine planned with.
+	// `messages` in the reference encoding, rounded down to its cell: it names the epoch and decides the forms of large messages.
 	Cell int64 `protobuf:"varint,14,opt,name=cell,proto3" json:"cell,omitempty"`
 	// The model's tokens per token of the reference encoding.
 	ModelFactor float64 `protobuf:"fixed64,15,opt,name=model_factor,json=modelFactor,proto3" json:"model_factor,omitempty"`

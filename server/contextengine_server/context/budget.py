@@ -25,8 +25,6 @@ ReferenceTokens = NewType("ReferenceTokens", int)
 
 DEFAULT_WINDOW = 128_000
 CELLS_PER_OCTAVE = 8
-GRID_SHARE = 4
-"""The cut moves in blocks of a quarter of the cell."""
 LEAST_SHARE = 4
 """Defaults leave at least this part (a quarter) of what the caller's own parts leave."""
 
@@ -165,25 +163,3 @@ def cell(tokens: int) -> ReferenceTokens:
             break
         best = edge
     return ReferenceTokens(best)
-
-
-def largest_in(cell_tokens: int) -> int:
-    """The largest budget of a cell."""
-    if cell_tokens < CELLS_PER_OCTAVE:
-        return cell_tokens
-    octave = cell_tokens.bit_length() - 1
-    edges = (
-        math.floor(2 ** (octave + step / CELLS_PER_OCTAVE))
-        for step in range(1, CELLS_PER_OCTAVE + 1)
-    )
-    return next(edge for edge in edges if edge > cell_tokens) - 1
-
-
-def grid(cell_tokens: int) -> int:
-    """The width of the blocks in which the cut moves, in tokens of the running sum."""
-    return max(1, cell_tokens // GRID_SHARE)
-
-
-def next_block(needed: int, block: int) -> int:
-    """The first edge of the grid that is not before `needed`."""
-    return -(-needed // block) * block

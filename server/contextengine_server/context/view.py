@@ -241,8 +241,7 @@ class View:
         return self.summaries[-1].last_step + 1 if self.summaries else 0
 
     def cut_from(self, reached: int, first: int) -> int:
-        """The safe cut point of a grid: the first step, not before `first`, whose running token sum
-        has reached `reached`.
+        """The first step, not before `first`, whose running token sum has reached `reached`.
 
         This is the one function that searches for boundaries; atoms make every edge between steps a
         safe one. Steps before the window count as not reached: a window is loaded so that the cut

@@ -9,13 +9,15 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from contextengine_server.context.budget import grid
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
 from .contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
+
+BEYOND = 4
+"""A plan may need this part (a quarter) more than its cell."""
 
 
 class BaseEngine(ABC, Generic[O]):
@@ -39,8 +41,8 @@ class BaseEngine(ABC, Generic[O]):
         self.fingerprint = blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def reach(self, cell: int) -> int | None:
-        """The cell, and a quarter: a budget may be larger than its cell by less than that."""
-        return cell + grid(cell)
+        """The cell and a quarter: a budget is larger than its cell by less than that."""
+        return cell + max(1, cell // BEYOND)
 
     def addition(self, summaries: Sequence[Summary]) -> str:
         """Nothing."""

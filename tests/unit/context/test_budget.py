@@ -14,10 +14,7 @@ from contextengine_server.context.budget import (
     ModelTokens,
     ReferenceTokens,
     cell,
-    grid,
     in_model,
-    largest_in,
-    next_block,
     window_budget,
 )
 
@@ -188,13 +185,6 @@ def test_cells_are_steps_of_an_eighth_of_an_octave(budget: int, other: int) -> N
     assert budget / (cell(budget) + 1) < 2 ** (1 / CELLS_PER_OCTAVE) + 1e-9
 
 
-@given(st.integers(1, 10_000_000))
-def test_the_largest_budget_of_a_cell_is_the_last_one_in_it(budget: int) -> None:
-    largest = largest_in(cell(budget))
-    assert largest >= budget
-    assert cell(largest) == cell(budget) < cell(largest + 1)
-
-
 def test_an_octave_has_eight_cells() -> None:
     for octave in (64, 1_024, 65_536):
         edges = {cell(budget) for budget in range(octave, 2 * octave)}
@@ -208,15 +198,3 @@ def test_an_octave_has_eight_cells() -> None:
         8,
         9 if cell(9) == 9 else 8,
     ]
-
-
-@given(st.integers(0, 10_000_000), st.integers(1, 1_000_000))
-def test_the_next_edge_of_the_grid_is_the_first_that_is_not_before(needed: int, block: int) -> None:
-    edge = next_block(needed, block)
-    assert edge % block == 0
-    assert edge - block < needed <= edge
-
-
-def test_a_block_is_a_quarter_of_the_cell() -> None:
-    assert grid(cell(50_000)) == cell(50_000) // 4
-    assert grid(1) == 1

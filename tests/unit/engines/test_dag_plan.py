@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from contextengine_server.context.budget import cell, grid
+from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import plan_tokens
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.dag.engine import ADDITION
@@ -165,7 +165,7 @@ def test_the_addition_goes_with_summaries() -> None:
 
 @pytest.mark.parametrize("budget", [100, 5_000, 128_000])
 def test_a_window_of_a_cell_and_a_quarter_is_enough(budget: int) -> None:
-    assert DAG.reach(cell(budget)) == cell(budget) + grid(cell(budget))
+    assert DAG.reach(cell(budget)) == cell(budget) + cell(budget) // 4
 
 
 def test_options_have_a_fingerprint() -> None:

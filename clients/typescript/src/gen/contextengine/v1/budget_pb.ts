@@ -319,7 +319,7 @@ export type BudgetReport = Message<"contextengine.v1.BudgetReport"> & {
   messages: bigint;
 
   /**
-   * `messages` in the reference encoding, rounded down to its cell: what the engine planned with.
+   * `messages` in the reference encoding, rounded down to its cell: it names the epoch and decides the forms of large messages.
    *
    * @generated from field: int64 cell = 14;
    */
