@@ -27,6 +27,6 @@ def test_the_demo(alone: Shell) -> None:
     assert "MIT, Copyright (c) 2025 Mario Zechner" in done.stdout
     assert "Total: 88 turns, 914 messages, 453 model calls" in done.stdout
     assert {"cut", "compacted"} <= set(re.findall(r"\w+", done.stdout))
-    assert re.search(r"summary of 1-\d+, depth 0", done.stdout)
+    assert re.search(r"summary of 1-\d+, depth \d", done.stdout)
     assert re.search(r"^FITS: .* of 40,000 tokens", done.stdout, re.MULTILINE)
     assert not list(alone.directory.iterdir())

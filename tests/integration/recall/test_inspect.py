@@ -30,7 +30,7 @@ async def test_a_deeper_one_lists_what_it_was_made_of(house: House) -> None:
     by_id = {one.id: one for one in every}
     # From the sources down, not from the summary up: the way by which one drills.
     assert [child.id for child in found.children] == list(top.children)
-    assert all(child.depth == top.depth - 1 for child in found.children)
+    assert max(child.depth for child in found.children) == top.depth - 1
     for child in found.children:
         assert child.message_count == by_id[child.id].message_count
     assert sum(found.messages_by_role.values()) == top.message_count

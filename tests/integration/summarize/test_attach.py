@@ -154,7 +154,7 @@ async def test_work_that_a_harness_does_not_take_goes_to_the_next(
         async with compacting(at, session):
             pass
         await harness.is_told_nothing()
-    assert await written_by(at, session) == ["extractive"]
+    assert set(await written_by(at, session)) == {"extractive"}
 
 
 async def test_of_two_the_one_that_takes_the_work_is_asked(at: House) -> None:

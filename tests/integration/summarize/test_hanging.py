@@ -28,7 +28,7 @@ async def test_a_job_waits_until_the_last_in_the_order_was_asked(
         options["summarizer.endpoints"][0] |= {"timeout": 1, "retries": 1}
         async with house(tmp_path, **options) as at:
             session = await talk(at)
-            await at.client.assemble(session=session, budget=budget(700))
+            await at.client.assemble(session=session, budget=budget(1_200))
             async with asyncio.timeout(30):
                 while not (status := await at.client.get_status(session=session)).generation:
                     await asyncio.sleep(0.1)

@@ -158,7 +158,11 @@ async def test_an_engine_says_why_in_words(serve: Serve) -> None:
     decided = await explained(server)
     (made,) = (await server.assemble(whole=True)).view.summaries
     assert told(decided[1]) == (Kind.SUMMARIZED, "told in short")
-    assert told(decided[made.last_sequence + 1])[1] in ("it may matter", "law tail")
+    assert told(decided[made.last_sequence + 1])[1] in (
+        "it may matter",
+        "law tail",
+        "newest user message",
+    )
 
 
 async def test_what_answers_nothing_is_dropped(server: Server) -> None:
