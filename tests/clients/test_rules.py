@@ -72,7 +72,7 @@ def test_a_restart_of_some_seconds_fails_no_call(
     alone: Driver, scripted: Server, session: Json
 ) -> None:
     """What drains answers UNAVAILABLE for as long as it lives."""
-    until = time.monotonic() + 3
+    until = time.monotonic() + 5
 
     def answer(_: Any, context: grpc.ServicerContext) -> t.AfterTurnResponse:
         if time.monotonic() < until:
