@@ -129,7 +129,7 @@ demo: $(RUN_READY) ## Replay the example transcripts and print what the model wo
 bench: setup ## Measure the server against a bare handler (needs h2load: Debian's nghttp2-client)
 	$(BIN)/python tests/bench/run.py
 
-bench-recall: setup ## Count the answers that stay in context and that Search finds, and the share that stays cached
+bench-recall: setup ## Count the answers that stay in context and that Search finds, the share that stays cached, what masks save
 	$(BIN)/python tests/bench/recall/run.py
 
 # Seconds that each load counts, and which loads (parted by commas; empty: all): `$(BIN)/python tests/load/run.py --help`.

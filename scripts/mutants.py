@@ -8,6 +8,9 @@ the changed lines run until one fails. What is worked out while modules are
 imported is not changed by that: such a mutant has the tests of its room run on a copy of the
 server.
 
+What is said of mutants is worth what the tests are: first some are run, in the order in which they
+run against a mutant, on the code as it is, and must pass.
+
     python scripts/mutants.py --sample 300
 """
 
@@ -25,12 +28,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType
 
 import coverage
 import pytest
@@ -38,6 +39,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from scripts.mutant_functions import Functions  # noqa: E402
 from scripts.mutations import Mutant, mutants_of  # noqa: E402
 
 PACKAGE = ROOT / "server/contextengine_server"
@@ -47,6 +49,7 @@ TESTS = (
     "tests/contract",
     "tests/oracle",
     "tests/properties",
+    "tests/unit/usage",
     "tests/unit/config/test_summarizer.py",
     "tests/unit/summarize/test_summary_text.py",
     "tests/unit/summarize/test_stored_states.py",
@@ -73,7 +76,8 @@ PATHS = ("server", "clients/python", "generated/python", ".")
 SEED = 20_260
 
 SLOW_S = 8.0
-"""A test that takes longer is not run against mutants."""
+"""A test that takes more processor time is not run against mutants. By the clock, a test would be
+left out on a busy machine, and what it alone notices survive."""
 LIMIT_S = 60.0
 """After so much processor time no further test is begun: the mutant survived, unless `--seconds`
 says otherwise. Were it time of the clock, mutants would survive on a busy machine that no test was
@@ -145,6 +149,8 @@ class Runner:
         self._imports = _recorder()
         self._imports.start()
         self._failed: list[str] = []
+        self._sound: set[str] = set()
+        """Rooms whose tests pass on a copy of the server."""
         self._on_failure: Callable[[], None] = lambda: None
         self._quiet: Callable[[], object] = lambda: None
         self.survivors: list[Mutant] = []
@@ -168,6 +174,10 @@ class Runner:
         record = self._recorded(list(items.values()))
         if record.failed:
             pytest.exit(f"tests fail without any mutant: {', '.join(record.failed)}", 1)
+        for mutant in {_room(one): one for one in self._mutants}.values():
+            tests = [items[test] for test in record.tests_of(mutant)]
+            if self._fate(None, tests, functions, record.seconds) != "survived":
+                pytest.exit(f"the tests of {_room(mutant)} fail in this order without a mutant", 1)
         for at, mutant in enumerate(self._mutants, start=1):
             began = time.monotonic()
             tests = [items[test] for test in record.tests_of(mutant)]
@@ -185,17 +195,19 @@ class Runner:
 
     def _fate(
         self,
-        mutant: Mutant,
+        mutant: Mutant | None,
         tests: Sequence[pytest.Item],
         functions: Functions,
         seconds: dict[str, float],
     ) -> str:
+        """What becomes of a mutant; None: of the code as it is, which no test may fail for."""
         if not tests:
             return "survived"
 
         def run() -> int:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            functions.exchange(mutant)
+            if mutant is not None:
+                functions.exchange(mutant)
             self._on_failure = lambda: os._exit(FAILED)
             deadline = time.process_time() + self._limit_s
             for item, following in _with_next(tests):
@@ -214,30 +226,43 @@ class Runner:
         if os.WIFSIGNALED(status):
             return f"killed ({signal.Signals(os.WTERMSIG(status)).name})"
         if os.WEXITSTATUS(status) == BROKEN:
-            raise RuntimeError(f"no test could be run against {mutant.path}: {mutant.diff}")
+            what = "the code as it is" if mutant is None else f"{mutant.path}: {mutant.diff}"
+            raise RuntimeError(f"no test could be run against {what}")
         return "survived" if os.WEXITSTATUS(status) == PASSED else "killed"
 
     def _fate_of_import(self, mutant: Mutant) -> str:
         copy, room = self._directory / "copy", _room(mutant)
         if not copy.exists():
             shutil.copytree(ROOT / "server", copy)
+        if room not in self._sound:
+            ended = self._run_anew(copy, room)
+            if ended is None:
+                return "survived: the tests of its room do not end in time without it either,"
+            if ended != 0:
+                pytest.exit(f"the tests of {room} fail on a copy without a mutant", 1)
+            self._sound.add(room)
         place = copy / mutant.path.relative_to(ROOT / "server")
         place.write_text(mutant.code, encoding="utf-8")
+        try:
+            return "killed" if self._run_anew(copy, room) else "survived"
+        finally:
+            place.write_text(mutant.module.code, encoding="utf-8")
+
+    @staticmethod
+    def _run_anew(copy: Path, room: str) -> int | None:
+        """How a room's tests end on a copy of the server, 0: well; None where they do not end."""
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         paths = (str(copy), *(str(ROOT / path) for path in PATHS[1:]))
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 [*command, *LEFT_OUT, *TESTS_ANEW.get(room, (f"tests/unit/{room}",))],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 capture_output=True,
                 timeout=LIMIT_ANEW_S,
                 check=False,
-            )
+            ).returncode
         except subprocess.TimeoutExpired:
-            return "survived"
-        finally:
-            place.write_text(mutant.module.code, encoding="utf-8")
-        return "killed" if done.returncode else "survived"
+            return None
 
     def _recorded(self, items: list[pytest.Item]) -> Record:
         file = self._directory / "record.json"
@@ -259,9 +284,9 @@ class Runner:
         recorder.start()
         for item, following in _with_next(items):
             recorder.switch_context(item.nodeid)
-            began = time.monotonic()
+            began = time.process_time()
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            seconds[item.nodeid] = time.monotonic() - began
+            seconds[item.nodeid] = time.process_time() - began
         recorder.stop()
         data = recorder.get_data()
         reached = {path: data.contexts_by_lineno(path) for path in data.measured_files()}
@@ -287,59 +312,6 @@ class Runner:
             status = done
         finally:
             os._exit(status)
-
-
-class Functions:
-    """The functions of the server as they are in memory, by the place of their code."""
-
-    def __init__(self) -> None:
-        self._living: dict[str, dict[tuple[str, int], list[FunctionType]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for thing in gc.get_objects():
-            if isinstance(thing, FunctionType):
-                code = thing.__code__
-                self._living[code.co_filename][_place(code)].append(thing)
-
-    def exchange(self, mutant: Mutant) -> None:
-        """Gives the functions of a file their changed code, also where the file is loaded later."""
-        path = str(mutant.path)
-        was, changed = (
-            compile(code, path, "exec", dont_inherit=True)
-            for code in (mutant.module.code, mutant.code)
-        )
-        for before, after in zip(_codes(was), _codes(changed), strict=True):
-            if before != after:
-                for function in self._living[path][_place(before)]:
-                    function.__code__ = after
-        _load_instead(path, changed)
-
-
-def _load_instead(path: str, changed: CodeType) -> None:
-    load = SourceFileLoader.get_code
-
-    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
-        return changed if loader.path == path else load(loader, name)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of functions of a module and of its classes, not of those inside of functions."""
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            if "__qualname__" in inner.co_names and not inner.co_flags & OPTIMIZED:
-                yield from _codes(inner)
-            else:
-                yield inner
-
-
-OPTIMIZED = 1
-"""The flag of code that is a function's and not a class body's."""
-
-
-def _place(code: CodeType) -> tuple[str, int]:
-    return code.co_qualname, code.co_firstlineno
 
 
 def _with_next(

@@ -18,11 +18,18 @@ STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER|LIMIT|SET|VALUES|ON|PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT)\b"
 )
 """What a text of SQL holds."""
+CODEC = '"utf-8"'
+"""Names the encoding in capitals as well."""
 MIGRATIONS = "migrations"
 """The folder of those that were released."""
 SILENT = {"create_task": "name", "Thread": "name", "zip": "strict"}
 """Arguments that no input tells from others, by what is called: a name is for whoever looks at a
 running process with a debugger, and `strict` asserts that what is joined is of one length."""
+
+
+COLUMN, NULLABLE, KEY = "Column", "nullable", "primary_key"
+"""SQLAlchemy writes NOT NULL for a column where `nullable` is false in whatever way (None is, as
+False is), and where nothing is said of a column of the primary key."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +74,36 @@ def mutants_of(path: Path) -> list[Mutant]:
 
 
 def _says_the_same(node: cst.CSTNode, changed: cst.CSTNode, *, names_only: bool) -> bool:
-    """True where a silent argument is another; or where SQL is in other letters: capitals mean
-    nothing in it, and what a name of a parameter would break by them, a wrong name breaks as well.
+    """True where a silent argument is another; where a column refuses NULL as before; or where SQL,
+    or an encoding's name, is in other letters: capitals mean nothing in them, and what a name of a
+    parameter would break by them, a wrong name breaks as well.
     `names_only`: all texts are names of tables, columns and indexes."""
     if isinstance(node, cst.Call) and isinstance(changed, cst.Call) and _called(node) in SILENT:
         silent = SILENT[_called(node)]
         return _arguments(node, silent) == _arguments(changed, silent)
+    if isinstance(node, cst.Call) and isinstance(changed, cst.Call) and _called(node) == COLUMN:
+        same = _arguments(node, NULLABLE) == _arguments(changed, NULLABLE)
+        return same and _refuses_null(node) and _refuses_null(changed)
     if not isinstance(node, cst.SimpleString) or not isinstance(changed, cst.SimpleString):
         return False
     same = node.value.casefold() == changed.value.casefold()
-    return same and (names_only or STATEMENT.search(node.value) is not None)
+    return same and (names_only or node.value == CODEC or STATEMENT.search(node.value) is not None)
 
 
 def _arguments(call: cst.Call, but: str) -> list[tuple[str, str]]:
     """What is given besides the argument of that name."""
     named = ((arg.keyword.value if arg.keyword else "", arg.value) for arg in call.args)
     return [(name, cst.Module([]).code_for_node(one)) for name, one in named if name != but]
+
+
+def _refuses_null(column: cst.Call) -> bool:
+    """Whether a column is made NOT NULL."""
+    said = {arg.keyword.value: arg.value for arg in column.args if arg.keyword}
+    key, nullable = (
+        value.value if isinstance(value, cst.Name) else ""
+        for value in (said.get(KEY), said.get(NULLABLE))
+    )
+    return nullable in ("False", "None") or (NULLABLE not in said and key == "True")
 
 
 def _inside_functions(

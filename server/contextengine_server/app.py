@@ -21,6 +21,7 @@ from contextengine_server.commands.sessions.prune import Prune, Pruner, Retentio
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
+from contextengine_server.compaction.memory_flush import FlushRules
 from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
@@ -57,14 +58,9 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
-from contextengine_server.wiring import (
-    Core,
-    CoreDependencies,
-    Rules,
-    core_of,
-    delete_command,
-    services_of,
-)
+from contextengine_server.wiring.commands import delete_command
+from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
+from contextengine_server.wiring.services import services_of
 
 log = get_logger("contextengine.app")
 
@@ -92,7 +88,8 @@ def new_id() -> str:
 
 def registry_of(settings: Settings) -> Registry:
     """The engines with their configured options."""
-    return Registry(settings.engine.catalogue(), settings.engine.configured())
+    catalogue, configured = settings.engine.catalogue(), settings.engine.configured()
+    return Registry(catalogue, configured, settings.context_pruning.rules)
 
 
 @asynccontextmanager
@@ -212,6 +209,7 @@ async def running(
 def rules_of(settings: Settings) -> Rules:
     """What the core keeps to."""
     sessions, budget = settings.sessions, settings.budget
+    flush = settings.summarizer.memory_flush
     return Rules(
         max_id_bytes=sessions.max_id_bytes,
         max_batch_messages=sessions.max_batch_messages,
@@ -225,6 +223,8 @@ def rules_of(settings: Settings) -> Rules:
         treatment=TreatmentRules(
             [one.pattern for one in sessions.ignored], [one.pattern for one in sessions.stateless]
         ),
+        usage=settings.usage.rules,
+        flush=FlushRules(flush.soft_ratio, flush.hard_ratio),
         remakes=settings.summarizer.remake,
     )
 

@@ -15,7 +15,7 @@ from contextengine_server.health.gauges import Sampler
 from contextengine_server.session.policies import policy_of
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
-from contextengine_server.wiring import Core
+from contextengine_server.wiring.core import Core
 
 log = get_logger("contextengine.metrics")
 

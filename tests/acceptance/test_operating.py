@@ -80,7 +80,7 @@ def test_a_hosts_configuration_becomes_ours(alone: Shell, sample: Path) -> None:
         "pyclaw": "layered",
     }
     assert values["engine"]["default"] == engine[sample.stem]
-    there = values["engine"]["default"] in ("dag", "legacy")
+    there = values["engine"]["default"] in ("dag", "legacy", "compressor")
     checked = alone.run("config", "check", "--json", status=0 if there else 1)
     assert checked.json()["ok"] is there
 

@@ -81,9 +81,12 @@ def test_errors(case: Json, alone: Driver, scripted: Server) -> None:
         )
         bad = error_details_pb2.BadRequest(field_violations=[violation])
         details = [info, bad, error_details_pb2.RetryInfo(retry_delay=Duration(nanos=20_000_000))]
-    scripted.answers[GET_STATUS.path] = failing(getattr(grpc.StatusCode, code), *details)
     alone.connect(scripted.address, retry_for=RETRY_FOR)
     request = t.GetStatusRequest(session=t.SessionRef(agent_id="a", session_id="s"))
+    # The first call pays for the connection, and for what a runtime compiles at its first use.
+    alone.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
+    scripted.requests.clear()
+    scripted.answers[GET_STATUS.path] = failing(getattr(grpc.StatusCode, code), *details)
     with pytest.raises(Refused) as caught:
         alone.call("ContextEngine.GetStatus", request, t.GetStatusResponse)
     error = caught.value.error
@@ -93,9 +96,7 @@ def test_errors(case: Json, alone: Driver, scripted: Server) -> None:
         assert error["metadata"] == {"limit": "9007199254740993"}
         assert error["violations"] == [{"field": "session.agent_id", "description": "why"}]
         assert error["retry_after"] == pytest.approx(0.02)
-    # A crowded machine may not get to the last of several in time.
-    fewest = max(case["attempts"] - 1, min(case["attempts"], 2))
-    assert fewest <= len(scripted.requests) <= case["attempts"]
+    assert len(scripted.requests) == case["attempts"]
 
 
 def test_a_large_request_is_sent_again_too(alone: Driver, scripted: Server) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contextengine_server.engines import dag, legacy
+from msgspec.structs import replace
+
+from contextengine_server.engines import compressor, dag, legacy, pipeline
+from contextengine_server.engines.pruned import PrunedEngine, PruningRules
+from contextengine_server.engines.registration import Registration
 from contextengine_server.testing.engine import EngineSuite, RealSessionCases
+from contextengine_server.testing.engine.laws import LawCases
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = (DATA / "airline_transcripts.jsonl", DATA / "coding_session.pi.jsonl")
@@ -23,7 +28,58 @@ class TestDag(EngineSuite):
 
 class TestLegacy(EngineSuite):
     registration = legacy.ENGINE
-    variants = ({}, {"keep_recent_tokens": 1_000})
+    variants = ({}, {"keep_recent_tokens": 1_000}, {"history_limit": 2})
+
+
+class TestPipeline(EngineSuite):
+    registration = pipeline.ENGINE
+    variants = (
+        {},
+        {"history_turns": 3, "compaction_prefix_anchor_turns": 0, "eviction_min_age": 3},
+        {
+            "observation_trigger_chars": 50_000,
+            "observation_deactivation_chars": 45_000,
+            "observation_keep_window": 1,
+            "ephemeral_keep_window": 1,
+        },
+    )
+
+
+def _pruned(registration: Registration) -> Registration:
+    """The engine under session pruning that leaves little as it is."""
+    rules = PruningRules(
+        on=True, ttl_ms=60_000, keep_last_assistants=1, soft_trim_ratio=0.05,
+        hard_clear_ratio=0.2, min_prunable_chars=500, max_chars=100, head_chars=30, tail_chars=30,
+    )  # fmt: skip
+    return replace(registration, make=lambda o: PrunedEngine(registration.make(o), rules))
+
+
+class TestPrunedDag(LawCases, RealSessionCases):
+    registration = _pruned(dag.ENGINE)
+    variants = ({"fresh_tail_turns": 1},)
+
+
+class TestPrunedLegacy(LawCases, RealSessionCases):
+    registration = _pruned(legacy.ENGINE)
+
+
+class TestPrunedPipeline(LawCases, RealSessionCases):
+    registration = _pruned(pipeline.ENGINE)
+    variants = (TestPipeline.variants[2],)
+
+
+class TestCompressor(EngineSuite):
+    registration = compressor.ENGINE
+    variants = (
+        {},
+        {"tail_mode": "legacy", "protect_first_n": 0, "protect_last_n": 0},
+        {"threshold": 0.95, "threshold_tokens": 1_500, "min_tail_user_messages": 3},
+    )
+
+
+class TestPrunedCompressor(LawCases, RealSessionCases):
+    registration = _pruned(compressor.ENGINE)
+    variants = (TestCompressor.variants[2],)
 
 
 class TestDagOverManySessions(RealSessionCases):
@@ -33,4 +89,14 @@ class TestDagOverManySessions(RealSessionCases):
 
 class TestLegacyOverManySessions(RealSessionCases):
     registration = legacy.ENGINE
+    files = FILES
+
+
+class TestPipelineOverManySessions(RealSessionCases):
+    registration = pipeline.ENGINE
+    files = FILES
+
+
+class TestCompressorOverManySessions(RealSessionCases):
+    registration = compressor.ENGINE
     files = FILES

@@ -85,12 +85,13 @@ def formed(view: View, sequence: int, form: Form) -> Slot:
     ]
     del shown.parts[:]
     shown.parts.extend(kept)
+    back = f"[left out; expand sequence {sequence} to see it]"
     for part in shown.parts:
         kind = part.WhichOneof("kind")
         if form == Form.PLACEHOLDER and kind == "tool_result":
-            part.tool_result.parts[0].text.text = "[result left out; expand m to see it]"
+            part.tool_result.parts[0].text.text = back
         elif form == Form.PLACEHOLDER and kind in ("text", "reasoning"):
-            getattr(part, kind).text = "[left out; expand m to see it]"
+            getattr(part, kind).text = back
         elif form == Form.HEAD_TAIL and kind == "reasoning":
             part.reasoning.text = "head … tail"
     if form == Form.HEAD_TAIL:

@@ -29,7 +29,7 @@ from tests.tracing.receiver import Receiver, traced
 CANARY = "zanzibarquokka"
 LONG = f"The word is {CANARY}, and the build went on with it. " * 40
 SETTINGS = {"engine.dag.freshTailTurns": 1, "engine.dag.contextThreshold": 0.1}
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @asynccontextmanager
@@ -94,6 +94,7 @@ async def compacted(house: House) -> None:
     proposal = await client.compact(
         ref("c"), budget=budget(3_000), force=True, propose_only=True, focus=LONG
     )
+    await client.should_compact(ref("c"), budget=budget(3_000), prompt_tokens=2_900)
     await client.commit_compaction(ref("c"), proposal.proposal_id, accept=True)
     await client.ingest_batch(ref("c"), turn(4))
     await client.compact(ref("c"), budget=budget(2_000), force=True, focus=LONG)

@@ -26,7 +26,7 @@ EAGER = {
     "budget.default_window": 32_000,
 }
 """A window of which a few long messages are more than a tenth."""
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def caused(sampled: bool = True, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:

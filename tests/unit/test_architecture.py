@@ -23,6 +23,7 @@ BELOW: dict[str, set[str]] = {
     "context": set(),
     "tokens": set(),
     "telemetry": set(),
+    "usage": {"tokens"},
     "projection": {"context.message"},
     "errors": set(),
     "store": {"context.scope"},
@@ -32,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
         "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
-        "summarize", "recall", "telemetry", "errors", GENERATED,
+        "summarize", "recall", "telemetry", "errors", "usage", GENERATED,
     },
     "compaction": {
         "context", "wire", "store", "tokens", "engines", "summarize", "session", "telemetry",
@@ -57,7 +58,7 @@ BELOW: dict[str, set[str]] = {
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
-    "config": {"context", "engines", "plugins", "tokens", "errors"},
+    "config": {"context", "engines", "plugins", "tokens", "errors", "usage"},
     "plugins": {"engines", "projection", "store"},
 }  # fmt: skip
 TOP = {"app", "wiring", "metric_readers", "cli", "testing", "__init__", "__main__"}

@@ -376,26 +376,29 @@ type AssembleRequest struct {
 	// to stand outside the messages is taken off before it is compared. It moves triggers, never the budget. Absent: not
 	// measured.
 	CurrentTokenCount *int64 `protobuf:"varint,10,opt,name=current_token_count,json=currentTokenCount,proto3,oneof" json:"current_token_count,omitempty"`
-	// The names of the tools that the model may call.
+	// The names of the tools that the model may call: definitions of others are left out of the budget and of the reply.
+	// Empty: all that are defined.
 	AvailableTools []string `protobuf:"bytes,11,rep,name=available_tools,json=availableTools,proto3" json:"available_tools,omitempty"`
 	// The definitions of these tools in full. Counted in the budget and, where the engine defers tools, filtered into
 	// AssembleResponse.visible_tools.
 	Tools []*ToolDefinition `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
 	// How memory is cited: the harness's own word (`auto`, `on`, `off`). Empty: not said.
 	CitationsMode string `protobuf:"bytes,13,opt,name=citations_mode,json=citationsMode,proto3" json:"citations_mode,omitempty"`
-	// What kind of channel the session is held on: `dm`, `group`, `thread`, or the harness's word. Empty: unknown.
+	// What kind of channel the session is held on: `dm`, `group`, `thread`, or the harness's word. It is noted with the
+	// session. Empty: the one named last.
 	ChannelType string `protobuf:"bytes,14,opt,name=channel_type,json=channelType,proto3" json:"channel_type,omitempty"`
 	// What the harness would put before the user's message.
 	Preamble *Preamble `protobuf:"bytes,15,opt,name=preamble,proto3" json:"preamble,omitempty"`
-	// Files that the engine may show again after a compaction. Replaces what was given before; absent: as given before.
+	// Files of which the engine may show sections again after a compaction, by their headings. They are noted with the
+	// session. Replaces what was given before, for the next compaction; absent: as given before. At most 64.
 	WorkspaceFiles []*WorkspaceFile `protobuf:"bytes,16,rep,name=workspace_files,json=workspaceFiles,proto3" json:"workspace_files,omitempty"`
 	// Sections of memory for the system prompt addition.
 	MemorySections []*MemorySection `protobuf:"bytes,17,rep,name=memory_sections,json=memorySections,proto3" json:"memory_sections,omitempty"`
-	// How long the provider is asked to keep the prefix.
+	// How long the provider is asked to keep the prefix. Unspecified: adaptive.
 	CacheRetention CacheRetention `protobuf:"varint,18,opt,name=cache_retention,json=cacheRetention,proto3,enum=contextengine.v1.CacheRetention" json:"cache_retention,omitempty"`
-	// The settings of the host's runtime.
+	// The settings of the host's runtime: they go into the trace.
 	RuntimeSettings *RuntimeSettings `protobuf:"bytes,19,opt,name=runtime_settings,json=runtimeSettings,proto3" json:"runtime_settings,omitempty"`
-	// What the host saw of the prompt cache.
+	// What the host saw of the prompt cache: it goes into the trace, and a cache that broke is not to be kept for long.
 	PromptCache *PromptCache `protobuf:"bytes,20,opt,name=prompt_cache,json=promptCache,proto3" json:"prompt_cache,omitempty"`
 	// The caller holds a list with this AssembleResponse.context_hash: answer with what follows, if the new list begins with
 	// it. Empty or unknown: the full list.
@@ -408,7 +411,8 @@ type AssembleRequest struct {
 	Explain bool `protobuf:"varint,24,opt,name=explain,proto3" json:"explain,omitempty"`
 	// Also project the result. Absent: not.
 	Projection *ProjectionOptions `protobuf:"bytes,25,opt,name=projection,proto3" json:"projection,omitempty"`
-	// The engine's text for an objective that a subagent must keep in sight. Empty: the one given at its spawn.
+	// An objective that a subagent must keep in sight: an engine that brings things back after a compaction repeats it
+	// behind the summary. Empty: the one given at its spawn. At most 16,384 bytes.
 	Objective     string `protobuf:"bytes,26,opt,name=objective,proto3" json:"objective,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -725,13 +729,17 @@ type AssembleResponse struct {
 	Metrics *AssembleMetrics `protobuf:"bytes,17,opt,name=metrics,proto3" json:"metrics,omitempty"`
 	// With `projection`: the projected form.
 	Projection *ProjectResponse `protobuf:"bytes,18,opt,name=projection,proto3" json:"projection,omitempty"`
-	// The definitions that the model should see. Empty where AssembleRequest.tools was empty.
+	// The definitions that the model should see, in an order that stays. Empty where AssembleRequest.tools was empty. Where
+	// some are deferred, one of them is `discover_tools`, which the caller did not send: its calls go to CallTool.
 	VisibleTools []*ToolDefinition `protobuf:"bytes,19,rep,name=visible_tools,json=visibleTools,proto3" json:"visible_tools,omitempty"`
-	// The maximum output that the engine suggests for this call. Absent: no suggestion.
+	// The maximum output that is suggested for this call: once a turn, after a compaction or a reported stop for length.
+	// Absent: no suggestion.
 	SuggestedMaxOutputTokens *int64 `protobuf:"varint,20,opt,name=suggested_max_output_tokens,json=suggestedMaxOutputTokens,proto3,oneof" json:"suggested_max_output_tokens,omitempty"`
-	// How long the provider should keep the prefix. Unspecified: no suggestion.
+	// How long the provider should keep the prefix: as asked, else as the session has proved itself. Unspecified: no
+	// suggestion, because the provider takes none.
 	CacheRetention CacheRetention `protobuf:"varint,21,opt,name=cache_retention,json=cacheRetention,proto3,enum=contextengine.v1.CacheRetention" json:"cache_retention,omitempty"`
-	// Where cache breakpoints stand best: after these indexes of the whole list, rising.
+	// Where cache breakpoints stand best: after these indexes of the whole list, rising; at most three. Empty where no
+	// retention is suggested.
 	CacheBreakpoints []int32 `protobuf:"varint,22,rep,packed,name=cache_breakpoints,json=cacheBreakpoints,proto3" json:"cache_breakpoints,omitempty"`
 	// The hash of the whole list: hold it and send it as `known_context_hash`.
 	ContextHash []byte `protobuf:"bytes,23,opt,name=context_hash,json=contextHash,proto3" json:"context_hash,omitempty"`
@@ -1300,9 +1308,9 @@ type AssembleMetrics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tokens of the view before assembly, reference encoding.
 	TokensLoaded int64 `protobuf:"varint,1,opt,name=tokens_loaded,json=tokensLoaded,proto3" json:"tokens_loaded,omitempty"`
-	// Tokens evicted.
+	// Tokens of the view that are neither shown nor behind a summary that is shown.
 	TokensEvicted int64 `protobuf:"varint,2,opt,name=tokens_evicted,json=tokensEvicted,proto3" json:"tokens_evicted,omitempty"`
-	// Tokens that masks took away.
+	// Tokens that markers in place of what results say took away.
 	TokensMasked int64 `protobuf:"varint,3,opt,name=tokens_masked,json=tokensMasked,proto3" json:"tokens_masked,omitempty"`
 	// Tokens that summaries stand for.
 	TokensCompacted int64 `protobuf:"varint,4,opt,name=tokens_compacted,json=tokensCompacted,proto3" json:"tokens_compacted,omitempty"`
@@ -1310,7 +1318,8 @@ type AssembleMetrics struct {
 	ThinkingBlocksRemoved int64 `protobuf:"varint,5,opt,name=thinking_blocks_removed,json=thinkingBlocksRemoved,proto3" json:"thinking_blocks_removed,omitempty"`
 	// Share of the budget in use, 0 to 1 and above.
 	BudgetUtilization float64 `protobuf:"fixed64,6,opt,name=budget_utilization,json=budgetUtilization,proto3" json:"budget_utilization,omitempty"`
-	// Re-reads of the same file, command or page seen in the session.
+	// Calls of the newest message, where it is the model's, that the session had before: the same tool with the same
+	// arguments, in whatever order of keys. Only with `explain`; the event `context:reread` tells of each as it comes.
 	RereadCount int64 `protobuf:"varint,7,opt,name=reread_count,json=rereadCount,proto3" json:"reread_count,omitempty"`
 	// Messages in the view.
 	SessionDepth int64 `protobuf:"varint,8,opt,name=session_depth,json=sessionDepth,proto3" json:"session_depth,omitempty"`
@@ -1327,7 +1336,9 @@ type AssembleMetrics struct {
 	// How long the service worked on it. Only with `explain`, so that equal requests get equal replies.
 	Duration *durationpb.Duration `protobuf:"bytes,14,opt,name=duration,proto3" json:"duration,omitempty"`
 	// What single layers did, by name: the tokens they took away.
-	LayerTokens   map[string]int64 `protobuf:"bytes,15,rep,name=layer_tokens,json=layerTokens,proto3" json:"layer_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	LayerTokens map[string]int64 `protobuf:"bytes,15,rep,name=layer_tokens,json=layerTokens,proto3" json:"layer_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// What came back behind the summaries after a compaction.
+	Rehydrated    *AssembleMetrics_Rehydrated `protobuf:"bytes,20,opt,name=rehydrated,proto3" json:"rehydrated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1467,6 +1478,87 @@ func (x *AssembleMetrics) GetLayerTokens() map[string]int64 {
 	return nil
 }
 
+func (x *AssembleMetrics) GetRehydrated() *AssembleMetrics_Rehydrated {
+	if x != nil {
+		return x.Rehydrated
+	}
+	return nil
+}
+
+// What came back behind the summaries after a compaction.
+type AssembleMetrics_Rehydrated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sections of the workspace's files.
+	Sections int32 `protobuf:"varint,1,opt,name=sections,proto3" json:"sections,omitempty"`
+	// Files that were read last.
+	Files int32 `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`
+	// The tokens of all of it, the words to go on with and an objective included, reference encoding.
+	Tokens int64 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// What had no room: `strip_files`, `remove_position1` (sections and files) or `remove_rehydration` (all but an
+	// objective). Empty: all had.
+	Stripped      string `protobuf:"bytes,4,opt,name=stripped,proto3" json:"stripped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssembleMetrics_Rehydrated) Reset() {
+	*x = AssembleMetrics_Rehydrated{}
+	mi := &file_contextengine_v1_assemble_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssembleMetrics_Rehydrated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssembleMetrics_Rehydrated) ProtoMessage() {}
+
+func (x *AssembleMetrics_Rehydrated) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_assemble_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssembleMetrics_Rehydrated.ProtoReflect.Descriptor instead.
+func (*AssembleMetrics_Rehydrated) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_assemble_proto_rawDescGZIP(), []int{7, 1}
+}
+
+func (x *AssembleMetrics_Rehydrated) GetSections() int32 {
+	if x != nil {
+		return x.Sections
+	}
+	return 0
+}
+
+func (x *AssembleMetrics_Rehydrated) GetFiles() int32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *AssembleMetrics_Rehydrated) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *AssembleMetrics_Rehydrated) GetStripped() string {
+	if x != nil {
+		return x.Stripped
+	}
+	return ""
+}
+
 var File_contextengine_v1_assemble_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_assemble_proto_rawDesc = "" +
@@ -1589,7 +1681,7 @@ const file_contextengine_v1_assemble_proto_rawDesc = "" +
 	"\x0fKIND_SUMMARIZED\x10\x05\x12\x10\n" +
 	"\fKIND_BOUNDED\x10\x06\x12\x10\n" +
 	"\fKIND_DROPPED\x10\aB\r\n" +
-	"\v_item_index\"\x84\x06\n" +
+	"\v_item_index\"\xc6\a\n" +
 	"\x0fAssembleMetrics\x12#\n" +
 	"\rtokens_loaded\x18\x01 \x01(\x03R\ftokensLoaded\x12%\n" +
 	"\x0etokens_evicted\x18\x02 \x01(\x03R\rtokensEvicted\x12#\n" +
@@ -1607,10 +1699,19 @@ const file_contextengine_v1_assemble_proto_rawDesc = "" +
 	"\x12messages_compacted\x18\f \x01(\x03R\x11messagesCompacted\x12+\n" +
 	"\x11synthetic_results\x18\r \x01(\x03R\x10syntheticResults\x125\n" +
 	"\bduration\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\bduration\x12U\n" +
-	"\flayer_tokens\x18\x0f \x03(\v22.contextengine.v1.AssembleMetrics.LayerTokensEntryR\vlayerTokens\x1a>\n" +
+	"\flayer_tokens\x18\x0f \x03(\v22.contextengine.v1.AssembleMetrics.LayerTokensEntryR\vlayerTokens\x12L\n" +
+	"\n" +
+	"rehydrated\x18\x14 \x01(\v2,.contextengine.v1.AssembleMetrics.RehydratedR\n" +
+	"rehydrated\x1a>\n" +
 	"\x10LayerTokensEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*\x82\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1ar\n" +
+	"\n" +
+	"Rehydrated\x12\x1a\n" +
+	"\bsections\x18\x01 \x01(\x05R\bsections\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\x05R\x05files\x12\x16\n" +
+	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x1a\n" +
+	"\bstripped\x18\x04 \x01(\tR\bstripped*\x82\x01\n" +
 	"\x0fPromptAuthority\x12 \n" +
 	"\x1cPROMPT_AUTHORITY_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROMPT_AUTHORITY_ASSEMBLED\x10\x01\x12-\n" +
@@ -1645,84 +1746,86 @@ func file_contextengine_v1_assemble_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_assemble_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_contextengine_v1_assemble_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_contextengine_v1_assemble_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_contextengine_v1_assemble_proto_goTypes = []any{
-	(PromptAuthority)(0),          // 0: contextengine.v1.PromptAuthority
-	(EpochCause)(0),               // 1: contextengine.v1.EpochCause
-	(AssembleResponse_Outcome)(0), // 2: contextengine.v1.AssembleResponse.Outcome
-	(ContextProjection_Mode)(0),   // 3: contextengine.v1.ContextProjection.Mode
-	(Decision_Kind)(0),            // 4: contextengine.v1.Decision.Kind
-	(*AssembleRequest)(nil),       // 5: contextengine.v1.AssembleRequest
-	(*LiveList)(nil),              // 6: contextengine.v1.LiveList
-	(*AssembleResponse)(nil),      // 7: contextengine.v1.AssembleResponse
-	(*ContextProjection)(nil),     // 8: contextengine.v1.ContextProjection
-	(*CacheReport)(nil),           // 9: contextengine.v1.CacheReport
-	(*BigItem)(nil),               // 10: contextengine.v1.BigItem
-	(*Decision)(nil),              // 11: contextengine.v1.Decision
-	(*AssembleMetrics)(nil),       // 12: contextengine.v1.AssembleMetrics
-	nil,                           // 13: contextengine.v1.AssembleMetrics.LayerTokensEntry
-	(*SessionRef)(nil),            // 14: contextengine.v1.SessionRef
-	(*Message)(nil),               // 15: contextengine.v1.Message
-	(*Budget)(nil),                // 16: contextengine.v1.Budget
-	(*Part)(nil),                  // 17: contextengine.v1.Part
-	(*ToolDefinition)(nil),        // 18: contextengine.v1.ToolDefinition
-	(*Preamble)(nil),              // 19: contextengine.v1.Preamble
-	(*WorkspaceFile)(nil),         // 20: contextengine.v1.WorkspaceFile
-	(*MemorySection)(nil),         // 21: contextengine.v1.MemorySection
-	(CacheRetention)(0),           // 22: contextengine.v1.CacheRetention
-	(*RuntimeSettings)(nil),       // 23: contextengine.v1.RuntimeSettings
-	(*PromptCache)(nil),           // 24: contextengine.v1.PromptCache
-	(*ProjectionOptions)(nil),     // 25: contextengine.v1.ProjectionOptions
-	(*Item)(nil),                  // 26: contextengine.v1.Item
-	(*BudgetReport)(nil),          // 27: contextengine.v1.BudgetReport
-	(*StoredMessage)(nil),         // 28: contextengine.v1.StoredMessage
-	(*ProjectResponse)(nil),       // 29: contextengine.v1.ProjectResponse
-	(*Origin)(nil),                // 30: contextengine.v1.Origin
-	(Role)(0),                     // 31: contextengine.v1.Role
-	(Form)(0),                     // 32: contextengine.v1.Form
-	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
+	(PromptAuthority)(0),               // 0: contextengine.v1.PromptAuthority
+	(EpochCause)(0),                    // 1: contextengine.v1.EpochCause
+	(AssembleResponse_Outcome)(0),      // 2: contextengine.v1.AssembleResponse.Outcome
+	(ContextProjection_Mode)(0),        // 3: contextengine.v1.ContextProjection.Mode
+	(Decision_Kind)(0),                 // 4: contextengine.v1.Decision.Kind
+	(*AssembleRequest)(nil),            // 5: contextengine.v1.AssembleRequest
+	(*LiveList)(nil),                   // 6: contextengine.v1.LiveList
+	(*AssembleResponse)(nil),           // 7: contextengine.v1.AssembleResponse
+	(*ContextProjection)(nil),          // 8: contextengine.v1.ContextProjection
+	(*CacheReport)(nil),                // 9: contextengine.v1.CacheReport
+	(*BigItem)(nil),                    // 10: contextengine.v1.BigItem
+	(*Decision)(nil),                   // 11: contextengine.v1.Decision
+	(*AssembleMetrics)(nil),            // 12: contextengine.v1.AssembleMetrics
+	nil,                                // 13: contextengine.v1.AssembleMetrics.LayerTokensEntry
+	(*AssembleMetrics_Rehydrated)(nil), // 14: contextengine.v1.AssembleMetrics.Rehydrated
+	(*SessionRef)(nil),                 // 15: contextengine.v1.SessionRef
+	(*Message)(nil),                    // 16: contextengine.v1.Message
+	(*Budget)(nil),                     // 17: contextengine.v1.Budget
+	(*Part)(nil),                       // 18: contextengine.v1.Part
+	(*ToolDefinition)(nil),             // 19: contextengine.v1.ToolDefinition
+	(*Preamble)(nil),                   // 20: contextengine.v1.Preamble
+	(*WorkspaceFile)(nil),              // 21: contextengine.v1.WorkspaceFile
+	(*MemorySection)(nil),              // 22: contextengine.v1.MemorySection
+	(CacheRetention)(0),                // 23: contextengine.v1.CacheRetention
+	(*RuntimeSettings)(nil),            // 24: contextengine.v1.RuntimeSettings
+	(*PromptCache)(nil),                // 25: contextengine.v1.PromptCache
+	(*ProjectionOptions)(nil),          // 26: contextengine.v1.ProjectionOptions
+	(*Item)(nil),                       // 27: contextengine.v1.Item
+	(*BudgetReport)(nil),               // 28: contextengine.v1.BudgetReport
+	(*StoredMessage)(nil),              // 29: contextengine.v1.StoredMessage
+	(*ProjectResponse)(nil),            // 30: contextengine.v1.ProjectResponse
+	(*Origin)(nil),                     // 31: contextengine.v1.Origin
+	(Role)(0),                          // 32: contextengine.v1.Role
+	(Form)(0),                          // 33: contextengine.v1.Form
+	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
 }
 var file_contextengine_v1_assemble_proto_depIdxs = []int32{
-	14, // 0: contextengine.v1.AssembleRequest.session:type_name -> contextengine.v1.SessionRef
-	15, // 1: contextengine.v1.AssembleRequest.ingest:type_name -> contextengine.v1.Message
+	15, // 0: contextengine.v1.AssembleRequest.session:type_name -> contextengine.v1.SessionRef
+	16, // 1: contextengine.v1.AssembleRequest.ingest:type_name -> contextengine.v1.Message
 	6,  // 2: contextengine.v1.AssembleRequest.live:type_name -> contextengine.v1.LiveList
-	16, // 3: contextengine.v1.AssembleRequest.budget:type_name -> contextengine.v1.Budget
-	17, // 4: contextengine.v1.AssembleRequest.prompt:type_name -> contextengine.v1.Part
-	18, // 5: contextengine.v1.AssembleRequest.tools:type_name -> contextengine.v1.ToolDefinition
-	19, // 6: contextengine.v1.AssembleRequest.preamble:type_name -> contextengine.v1.Preamble
-	20, // 7: contextengine.v1.AssembleRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
-	21, // 8: contextengine.v1.AssembleRequest.memory_sections:type_name -> contextengine.v1.MemorySection
-	22, // 9: contextengine.v1.AssembleRequest.cache_retention:type_name -> contextengine.v1.CacheRetention
-	23, // 10: contextengine.v1.AssembleRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
-	24, // 11: contextengine.v1.AssembleRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
-	25, // 12: contextengine.v1.AssembleRequest.projection:type_name -> contextengine.v1.ProjectionOptions
-	15, // 13: contextengine.v1.LiveList.messages:type_name -> contextengine.v1.Message
-	26, // 14: contextengine.v1.AssembleResponse.items:type_name -> contextengine.v1.Item
+	17, // 3: contextengine.v1.AssembleRequest.budget:type_name -> contextengine.v1.Budget
+	18, // 4: contextengine.v1.AssembleRequest.prompt:type_name -> contextengine.v1.Part
+	19, // 5: contextengine.v1.AssembleRequest.tools:type_name -> contextengine.v1.ToolDefinition
+	20, // 6: contextengine.v1.AssembleRequest.preamble:type_name -> contextengine.v1.Preamble
+	21, // 7: contextengine.v1.AssembleRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
+	22, // 8: contextengine.v1.AssembleRequest.memory_sections:type_name -> contextengine.v1.MemorySection
+	23, // 9: contextengine.v1.AssembleRequest.cache_retention:type_name -> contextengine.v1.CacheRetention
+	24, // 10: contextengine.v1.AssembleRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
+	25, // 11: contextengine.v1.AssembleRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
+	26, // 12: contextengine.v1.AssembleRequest.projection:type_name -> contextengine.v1.ProjectionOptions
+	16, // 13: contextengine.v1.LiveList.messages:type_name -> contextengine.v1.Message
+	27, // 14: contextengine.v1.AssembleResponse.items:type_name -> contextengine.v1.Item
 	2,  // 15: contextengine.v1.AssembleResponse.outcome:type_name -> contextengine.v1.AssembleResponse.Outcome
 	0,  // 16: contextengine.v1.AssembleResponse.prompt_authority:type_name -> contextengine.v1.PromptAuthority
 	8,  // 17: contextengine.v1.AssembleResponse.context_projection:type_name -> contextengine.v1.ContextProjection
-	27, // 18: contextengine.v1.AssembleResponse.budget:type_name -> contextengine.v1.BudgetReport
+	28, // 18: contextengine.v1.AssembleResponse.budget:type_name -> contextengine.v1.BudgetReport
 	9,  // 19: contextengine.v1.AssembleResponse.cache:type_name -> contextengine.v1.CacheReport
 	10, // 20: contextengine.v1.AssembleResponse.biggest:type_name -> contextengine.v1.BigItem
-	28, // 21: contextengine.v1.AssembleResponse.stored:type_name -> contextengine.v1.StoredMessage
+	29, // 21: contextengine.v1.AssembleResponse.stored:type_name -> contextengine.v1.StoredMessage
 	11, // 22: contextengine.v1.AssembleResponse.decisions:type_name -> contextengine.v1.Decision
 	12, // 23: contextengine.v1.AssembleResponse.metrics:type_name -> contextengine.v1.AssembleMetrics
-	29, // 24: contextengine.v1.AssembleResponse.projection:type_name -> contextengine.v1.ProjectResponse
-	18, // 25: contextengine.v1.AssembleResponse.visible_tools:type_name -> contextengine.v1.ToolDefinition
-	22, // 26: contextengine.v1.AssembleResponse.cache_retention:type_name -> contextengine.v1.CacheRetention
+	30, // 24: contextengine.v1.AssembleResponse.projection:type_name -> contextengine.v1.ProjectResponse
+	19, // 25: contextengine.v1.AssembleResponse.visible_tools:type_name -> contextengine.v1.ToolDefinition
+	23, // 26: contextengine.v1.AssembleResponse.cache_retention:type_name -> contextengine.v1.CacheRetention
 	3,  // 27: contextengine.v1.ContextProjection.mode:type_name -> contextengine.v1.ContextProjection.Mode
 	1,  // 28: contextengine.v1.CacheReport.epoch_cause:type_name -> contextengine.v1.EpochCause
-	30, // 29: contextengine.v1.BigItem.origin:type_name -> contextengine.v1.Origin
+	31, // 29: contextengine.v1.BigItem.origin:type_name -> contextengine.v1.Origin
 	4,  // 30: contextengine.v1.Decision.kind:type_name -> contextengine.v1.Decision.Kind
-	31, // 31: contextengine.v1.Decision.role:type_name -> contextengine.v1.Role
-	32, // 32: contextengine.v1.Decision.form:type_name -> contextengine.v1.Form
-	33, // 33: contextengine.v1.AssembleMetrics.duration:type_name -> google.protobuf.Duration
+	32, // 31: contextengine.v1.Decision.role:type_name -> contextengine.v1.Role
+	33, // 32: contextengine.v1.Decision.form:type_name -> contextengine.v1.Form
+	34, // 33: contextengine.v1.AssembleMetrics.duration:type_name -> google.protobuf.Duration
 	13, // 34: contextengine.v1.AssembleMetrics.layer_tokens:type_name -> contextengine.v1.AssembleMetrics.LayerTokensEntry
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	14, // 35: contextengine.v1.AssembleMetrics.rehydrated:type_name -> contextengine.v1.AssembleMetrics.Rehydrated
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_assemble_proto_init() }
@@ -1743,7 +1846,7 @@ func file_contextengine_v1_assemble_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_assemble_proto_rawDesc), len(file_contextengine_v1_assemble_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

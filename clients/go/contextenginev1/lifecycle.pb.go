@@ -1646,7 +1646,17 @@ type GetStatusResponse struct {
 	DiskBytes *int64 `protobuf:"varint,41,opt,name=disk_bytes,json=diskBytes,proto3,oneof" json:"disk_bytes,omitempty"`
 	// How the session is handled, by the server's settings: `ignored` (nothing is stored or read; only this and the id are
 	// set), `stateless` (read and never written). Empty: kept as usual.
-	Treatment     string `protobuf:"bytes,42,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	Treatment string `protobuf:"bytes,42,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	// What the session's calls cost, as ReportUsage and AfterTurn tell.
+	Cost *CostReport `protobuf:"bytes,43,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The same of all calls of the agent, sessions that were deleted included.
+	AgentCost *CostReport `protobuf:"bytes,44,opt,name=agent_cost,json=agentCost,proto3" json:"agent_cost,omitempty"`
+	// The same of all agents of the tenant.
+	TenantCost *CostReport `protobuf:"bytes,45,opt,name=tenant_cost,json=tenantCost,proto3" json:"tenant_cost,omitempty"`
+	// `agent_cost` by provider and model, the dearest first.
+	AgentCostByModel []*CostReport `protobuf:"bytes,46,rep,name=agent_cost_by_model,json=agentCostByModel,proto3" json:"agent_cost_by_model,omitempty"`
+	// How much of the caps on its agent's tokens is used. Absent: no cap holds for its engine.
+	TokenGuard    *TokenGuardStatus `protobuf:"bytes,47,opt,name=token_guard,json=tokenGuard,proto3" json:"token_guard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1975,6 +1985,245 @@ func (x *GetStatusResponse) GetTreatment() string {
 	return ""
 }
 
+func (x *GetStatusResponse) GetCost() *CostReport {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetAgentCost() *CostReport {
+	if x != nil {
+		return x.AgentCost
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetTenantCost() *CostReport {
+	if x != nil {
+		return x.TenantCost
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetAgentCostByModel() []*CostReport {
+	if x != nil {
+		return x.AgentCostByModel
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetTokenGuard() *TokenGuardStatus {
+	if x != nil {
+		return x.TokenGuard
+	}
+	return nil
+}
+
+// The caps on an agent's tokens, in and out, and how much of them is used, by what was reported. An Assemble for a call
+// that would pass one answers RESOURCE_EXHAUSTED, BUDGET_SPENT. They outlive a restart.
+type TokenGuardStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tokens of the session's turn: since the newest user message.
+	ExecutionTokens int64 `protobuf:"varint,1,opt,name=execution_tokens,json=executionTokens,proto3" json:"execution_tokens,omitempty"`
+	// The most they may be.
+	MaxExecutionTokens int64 `protobuf:"varint,2,opt,name=max_execution_tokens,json=maxExecutionTokens,proto3" json:"max_execution_tokens,omitempty"`
+	// Tokens of the agent in the last hour.
+	TokensLastHour int64 `protobuf:"varint,3,opt,name=tokens_last_hour,json=tokensLastHour,proto3" json:"tokens_last_hour,omitempty"`
+	// The most they may be.
+	MaxTokensPerHour int64 `protobuf:"varint,4,opt,name=max_tokens_per_hour,json=maxTokensPerHour,proto3" json:"max_tokens_per_hour,omitempty"`
+	// Tokens of the agent in the last day.
+	TokensLastDay int64 `protobuf:"varint,5,opt,name=tokens_last_day,json=tokensLastDay,proto3" json:"tokens_last_day,omitempty"`
+	// The most they may be.
+	MaxTokensPerDay int64 `protobuf:"varint,6,opt,name=max_tokens_per_day,json=maxTokensPerDay,proto3" json:"max_tokens_per_day,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TokenGuardStatus) Reset() {
+	*x = TokenGuardStatus{}
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenGuardStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenGuardStatus) ProtoMessage() {}
+
+func (x *TokenGuardStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenGuardStatus.ProtoReflect.Descriptor instead.
+func (*TokenGuardStatus) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *TokenGuardStatus) GetExecutionTokens() int64 {
+	if x != nil {
+		return x.ExecutionTokens
+	}
+	return 0
+}
+
+func (x *TokenGuardStatus) GetMaxExecutionTokens() int64 {
+	if x != nil {
+		return x.MaxExecutionTokens
+	}
+	return 0
+}
+
+func (x *TokenGuardStatus) GetTokensLastHour() int64 {
+	if x != nil {
+		return x.TokensLastHour
+	}
+	return 0
+}
+
+func (x *TokenGuardStatus) GetMaxTokensPerHour() int64 {
+	if x != nil {
+		return x.MaxTokensPerHour
+	}
+	return 0
+}
+
+func (x *TokenGuardStatus) GetTokensLastDay() int64 {
+	if x != nil {
+		return x.TokensLastDay
+	}
+	return 0
+}
+
+func (x *TokenGuardStatus) GetMaxTokensPerDay() int64 {
+	if x != nil {
+		return x.MaxTokensPerDay
+	}
+	return 0
+}
+
+// What model calls took and cost. Of a call, the cost is what its report says, else what the server's catalogue of rates
+// makes of it.
+type CostReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider. Empty: not known, or of several.
+	Provider string `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	// The model. Empty: not known, or of several.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// How many calls were reported.
+	CallCount int64 `protobuf:"varint,3,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Of these, the calls of which neither report nor catalogue knew the cost: they count as free.
+	UnpricedCallCount int64 `protobuf:"varint,4,opt,name=unpriced_call_count,json=unpricedCallCount,proto3" json:"unpriced_call_count,omitempty"`
+	// What was billed, added up. It has no cost.
+	Usage *Usage `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
+	// What it cost, in millionths of a US dollar.
+	CostMicroUsd int64 `protobuf:"varint,6,opt,name=cost_micro_usd,json=costMicroUsd,proto3" json:"cost_micro_usd,omitempty"`
+	// What the prompt cache saved against plain input, in millionths of a US dollar: what cached tokens would have cost as
+	// plain input, less what reading and writing them did cost. Negative where a provider's premium for writing is not yet
+	// earned back, as on a first turn.
+	SavedMicroUsd int64 `protobuf:"varint,7,opt,name=saved_micro_usd,json=savedMicroUsd,proto3" json:"saved_micro_usd,omitempty"`
+	// The share of all input that was read from a cache, 0 to 1.
+	CacheHitShare float64 `protobuf:"fixed64,8,opt,name=cache_hit_share,json=cacheHitShare,proto3" json:"cache_hit_share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CostReport) Reset() {
+	*x = CostReport{}
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CostReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CostReport) ProtoMessage() {}
+
+func (x *CostReport) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CostReport.ProtoReflect.Descriptor instead.
+func (*CostReport) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CostReport) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *CostReport) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *CostReport) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *CostReport) GetUnpricedCallCount() int64 {
+	if x != nil {
+		return x.UnpricedCallCount
+	}
+	return 0
+}
+
+func (x *CostReport) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *CostReport) GetCostMicroUsd() int64 {
+	if x != nil {
+		return x.CostMicroUsd
+	}
+	return 0
+}
+
+func (x *CostReport) GetSavedMicroUsd() int64 {
+	if x != nil {
+		return x.SavedMicroUsd
+	}
+	return 0
+}
+
+func (x *CostReport) GetCacheHitShare() float64 {
+	if x != nil {
+		return x.CacheHitShare
+	}
+	return 0
+}
+
 // The models that summarize for a tenant: its guards outlive a restart.
 type SummarizerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2002,7 +2251,7 @@ type SummarizerStatus struct {
 
 func (x *SummarizerStatus) Reset() {
 	*x = SummarizerStatus{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2263,7 @@ func (x *SummarizerStatus) String() string {
 func (*SummarizerStatus) ProtoMessage() {}
 
 func (x *SummarizerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2276,7 @@ func (x *SummarizerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizerStatus.ProtoReflect.Descriptor instead.
 func (*SummarizerStatus) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SummarizerStatus) GetBreakerState() string {
@@ -2112,7 +2361,7 @@ type EngineFailure struct {
 
 func (x *EngineFailure) Reset() {
 	*x = EngineFailure{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2373,7 @@ func (x *EngineFailure) String() string {
 func (*EngineFailure) ProtoMessage() {}
 
 func (x *EngineFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2386,7 @@ func (x *EngineFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineFailure.ProtoReflect.Descriptor instead.
 func (*EngineFailure) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EngineFailure) GetEngineId() string {
@@ -2194,7 +2443,7 @@ type BackgroundJob struct {
 
 func (x *BackgroundJob) Reset() {
 	*x = BackgroundJob{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2455,7 @@ func (x *BackgroundJob) String() string {
 func (*BackgroundJob) ProtoMessage() {}
 
 func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2468,7 @@ func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundJob.ProtoReflect.Descriptor instead.
 func (*BackgroundJob) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BackgroundJob) GetKind() string {
@@ -2268,7 +2517,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2529,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[21]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2542,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{21}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListToolsRequest) GetSession() *SessionRef {
@@ -2314,7 +2563,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2575,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[22]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2588,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{22}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDefinition {
@@ -2359,14 +2608,17 @@ type CallToolRequest struct {
 	// The arguments as the model wrote them.
 	ArgumentsJson []byte `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// The spawn token of a child that recalls its parent, as in Recall. Empty: none.
-	SpawnToken    string `protobuf:"bytes,4,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	SpawnToken string `protobuf:"bytes,4,opt,name=spawn_token,json=spawnToken,proto3" json:"spawn_token,omitempty"`
+	// The definitions of the tools that the model may call, as in AssembleRequest.tools: what `discover_tools` looks through.
+	// Empty: those of the session's newest assembly, as far as the server that answers made it.
+	Tools         []*ToolDefinition `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2630,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[23]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2643,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{23}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CallToolRequest) GetSession() *SessionRef {
@@ -2422,6 +2674,13 @@ func (x *CallToolRequest) GetSpawnToken() string {
 	return ""
 }
 
+func (x *CallToolRequest) GetTools() []*ToolDefinition {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // The tool's answer.
 type CallToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2437,7 +2696,7 @@ type CallToolResponse struct {
 
 func (x *CallToolResponse) Reset() {
 	*x = CallToolResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2708,7 @@ func (x *CallToolResponse) String() string {
 func (*CallToolResponse) ProtoMessage() {}
 
 func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[24]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2721,7 @@ func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolResponse.ProtoReflect.Descriptor instead.
 func (*CallToolResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{24}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CallToolResponse) GetResultJson() []byte {
@@ -2501,7 +2760,7 @@ type ResetSessionRequest struct {
 
 func (x *ResetSessionRequest) Reset() {
 	*x = ResetSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2772,7 @@ func (x *ResetSessionRequest) String() string {
 func (*ResetSessionRequest) ProtoMessage() {}
 
 func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[25]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2785,7 @@ func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionRequest.ProtoReflect.Descriptor instead.
 func (*ResetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{25}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResetSessionRequest) GetSession() *SessionRef {
@@ -2563,7 +2822,7 @@ type ResetSessionResponse struct {
 
 func (x *ResetSessionResponse) Reset() {
 	*x = ResetSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2834,7 @@ func (x *ResetSessionResponse) String() string {
 func (*ResetSessionResponse) ProtoMessage() {}
 
 func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[26]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2847,7 @@ func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionResponse.ProtoReflect.Descriptor instead.
 func (*ResetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{26}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResetSessionResponse) GetRevision() int64 {
@@ -2622,7 +2881,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2893,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[27]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2906,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{27}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndSessionRequest) GetSession() *SessionRef {
@@ -2691,7 +2950,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2962,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[28]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2975,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{28}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndSessionResponse) GetRevision() int64 {
@@ -2744,7 +3003,7 @@ type DisposeSessionRequest struct {
 
 func (x *DisposeSessionRequest) Reset() {
 	*x = DisposeSessionRequest{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +3015,7 @@ func (x *DisposeSessionRequest) String() string {
 func (*DisposeSessionRequest) ProtoMessage() {}
 
 func (x *DisposeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[29]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +3028,7 @@ func (x *DisposeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisposeSessionRequest.ProtoReflect.Descriptor instead.
 func (*DisposeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{29}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DisposeSessionRequest) GetSession() *SessionRef {
@@ -2790,7 +3049,7 @@ type DisposeSessionResponse struct {
 
 func (x *DisposeSessionResponse) Reset() {
 	*x = DisposeSessionResponse{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +3061,7 @@ func (x *DisposeSessionResponse) String() string {
 func (*DisposeSessionResponse) ProtoMessage() {}
 
 func (x *DisposeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[30]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +3074,7 @@ func (x *DisposeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisposeSessionResponse.ProtoReflect.Descriptor instead.
 func (*DisposeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{30}
+	return file_contextengine_v1_lifecycle_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DisposeSessionResponse) GetDisposed() bool {
@@ -2836,7 +3095,7 @@ type RecordHostChangeRequest_Rewind struct {
 
 func (x *RecordHostChangeRequest_Rewind) Reset() {
 	*x = RecordHostChangeRequest_Rewind{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3107,7 @@ func (x *RecordHostChangeRequest_Rewind) String() string {
 func (*RecordHostChangeRequest_Rewind) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_Rewind) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[31]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +3145,7 @@ type RecordHostChangeRequest_HostCompaction struct {
 
 func (x *RecordHostChangeRequest_HostCompaction) Reset() {
 	*x = RecordHostChangeRequest_HostCompaction{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3157,7 @@ func (x *RecordHostChangeRequest_HostCompaction) String() string {
 func (*RecordHostChangeRequest_HostCompaction) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_HostCompaction) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[32]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3205,7 @@ type RecordHostChangeRequest_NativeCompaction struct {
 
 func (x *RecordHostChangeRequest_NativeCompaction) Reset() {
 	*x = RecordHostChangeRequest_NativeCompaction{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3217,7 @@ func (x *RecordHostChangeRequest_NativeCompaction) String() string {
 func (*RecordHostChangeRequest_NativeCompaction) ProtoMessage() {}
 
 func (x *RecordHostChangeRequest_NativeCompaction) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[33]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3255,7 @@ type MaintainResponse_Rewrite struct {
 
 func (x *MaintainResponse_Rewrite) Reset() {
 	*x = MaintainResponse_Rewrite{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3267,7 @@ func (x *MaintainResponse_Rewrite) String() string {
 func (*MaintainResponse_Rewrite) ProtoMessage() {}
 
 func (x *MaintainResponse_Rewrite) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[34]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3319,7 @@ type ReportUsageRequest_Overflow struct {
 
 func (x *ReportUsageRequest_Overflow) Reset() {
 	*x = ReportUsageRequest_Overflow{}
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3072,7 +3331,7 @@ func (x *ReportUsageRequest_Overflow) String() string {
 func (*ReportUsageRequest_Overflow) ProtoMessage() {}
 
 func (x *ReportUsageRequest_Overflow) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[35]
+	mi := &file_contextengine_v1_lifecycle_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3262,7 +3521,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12*\n" +
 	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\x12&\n" +
-	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xfa\r\n" +
+	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xba\x10\n" +
 	"\x11GetStatusResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
@@ -3315,8 +3574,34 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10live_child_count\x18( \x01(\x05R\x0eliveChildCount\x12\"\n" +
 	"\n" +
 	"disk_bytes\x18) \x01(\x03H\x00R\tdiskBytes\x88\x01\x01\x12\x1c\n" +
-	"\ttreatment\x18* \x01(\tR\ttreatmentB\r\n" +
-	"\v_disk_bytes\"\xb6\x03\n" +
+	"\ttreatment\x18* \x01(\tR\ttreatment\x120\n" +
+	"\x04cost\x18+ \x01(\v2\x1c.contextengine.v1.CostReportR\x04cost\x12;\n" +
+	"\n" +
+	"agent_cost\x18, \x01(\v2\x1c.contextengine.v1.CostReportR\tagentCost\x12=\n" +
+	"\vtenant_cost\x18- \x01(\v2\x1c.contextengine.v1.CostReportR\n" +
+	"tenantCost\x12K\n" +
+	"\x13agent_cost_by_model\x18. \x03(\v2\x1c.contextengine.v1.CostReportR\x10agentCostByModel\x12C\n" +
+	"\vtoken_guard\x18/ \x01(\v2\".contextengine.v1.TokenGuardStatusR\n" +
+	"tokenGuardB\r\n" +
+	"\v_disk_bytes\"\x9d\x02\n" +
+	"\x10TokenGuardStatus\x12)\n" +
+	"\x10execution_tokens\x18\x01 \x01(\x03R\x0fexecutionTokens\x120\n" +
+	"\x14max_execution_tokens\x18\x02 \x01(\x03R\x12maxExecutionTokens\x12(\n" +
+	"\x10tokens_last_hour\x18\x03 \x01(\x03R\x0etokensLastHour\x12-\n" +
+	"\x13max_tokens_per_hour\x18\x04 \x01(\x03R\x10maxTokensPerHour\x12&\n" +
+	"\x0ftokens_last_day\x18\x05 \x01(\x03R\rtokensLastDay\x12+\n" +
+	"\x12max_tokens_per_day\x18\x06 \x01(\x03R\x0fmaxTokensPerDay\"\xb2\x02\n" +
+	"\n" +
+	"CostReport\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\x03 \x01(\x03R\tcallCount\x12.\n" +
+	"\x13unpriced_call_count\x18\x04 \x01(\x03R\x11unpricedCallCount\x12-\n" +
+	"\x05usage\x18\x05 \x01(\v2\x17.contextengine.v1.UsageR\x05usage\x12$\n" +
+	"\x0ecost_micro_usd\x18\x06 \x01(\x03R\fcostMicroUsd\x12&\n" +
+	"\x0fsaved_micro_usd\x18\a \x01(\x03R\rsavedMicroUsd\x12&\n" +
+	"\x0fcache_hit_share\x18\b \x01(\x01R\rcacheHitShare\"\xb6\x03\n" +
 	"\x10SummarizerStatus\x12#\n" +
 	"\rbreaker_state\x18\x01 \x01(\tR\fbreakerState\x12)\n" +
 	"\x10breaker_failures\x18\x02 \x01(\x03R\x0fbreakerFailures\x12H\n" +
@@ -3344,13 +3629,14 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10ListToolsRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\"K\n" +
 	"\x11ListToolsResponse\x126\n" +
-	"\x05tools\x18\x01 \x03(\v2 .contextengine.v1.ToolDefinitionR\x05tools\"\xa5\x01\n" +
+	"\x05tools\x18\x01 \x03(\v2 .contextengine.v1.ToolDefinitionR\x05tools\"\xdd\x01\n" +
 	"\x0fCallToolRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
 	"\x0earguments_json\x18\x03 \x01(\fR\rargumentsJson\x12\x1f\n" +
 	"\vspawn_token\x18\x04 \x01(\tR\n" +
-	"spawnToken\"f\n" +
+	"spawnToken\x126\n" +
+	"\x05tools\x18\x05 \x03(\v2 .contextengine.v1.ToolDefinitionR\x05tools\"f\n" +
 	"\x10CallToolResponse\x12\x1f\n" +
 	"\vresult_json\x18\x01 \x01(\fR\n" +
 	"resultJson\x12\x19\n" +
@@ -3394,7 +3680,7 @@ func file_contextengine_v1_lifecycle_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_lifecycle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_contextengine_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_contextengine_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_contextengine_v1_lifecycle_proto_goTypes = []any{
 	(AfterTurnResponse_Status)(0),                    // 0: contextengine.v1.AfterTurnResponse.Status
 	(*BootstrapRequest)(nil),                         // 1: contextengine.v1.BootstrapRequest
@@ -3415,99 +3701,108 @@ var file_contextengine_v1_lifecycle_proto_goTypes = []any{
 	(*UpdateModelResponse)(nil),                      // 16: contextengine.v1.UpdateModelResponse
 	(*GetStatusRequest)(nil),                         // 17: contextengine.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),                        // 18: contextengine.v1.GetStatusResponse
-	(*SummarizerStatus)(nil),                         // 19: contextengine.v1.SummarizerStatus
-	(*EngineFailure)(nil),                            // 20: contextengine.v1.EngineFailure
-	(*BackgroundJob)(nil),                            // 21: contextengine.v1.BackgroundJob
-	(*ListToolsRequest)(nil),                         // 22: contextengine.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),                        // 23: contextengine.v1.ListToolsResponse
-	(*CallToolRequest)(nil),                          // 24: contextengine.v1.CallToolRequest
-	(*CallToolResponse)(nil),                         // 25: contextengine.v1.CallToolResponse
-	(*ResetSessionRequest)(nil),                      // 26: contextengine.v1.ResetSessionRequest
-	(*ResetSessionResponse)(nil),                     // 27: contextengine.v1.ResetSessionResponse
-	(*EndSessionRequest)(nil),                        // 28: contextengine.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),                       // 29: contextengine.v1.EndSessionResponse
-	(*DisposeSessionRequest)(nil),                    // 30: contextengine.v1.DisposeSessionRequest
-	(*DisposeSessionResponse)(nil),                   // 31: contextengine.v1.DisposeSessionResponse
-	(*RecordHostChangeRequest_Rewind)(nil),           // 32: contextengine.v1.RecordHostChangeRequest.Rewind
-	(*RecordHostChangeRequest_HostCompaction)(nil),   // 33: contextengine.v1.RecordHostChangeRequest.HostCompaction
-	(*RecordHostChangeRequest_NativeCompaction)(nil), // 34: contextengine.v1.RecordHostChangeRequest.NativeCompaction
-	(*MaintainResponse_Rewrite)(nil),                 // 35: contextengine.v1.MaintainResponse.Rewrite
-	(*ReportUsageRequest_Overflow)(nil),              // 36: contextengine.v1.ReportUsageRequest.Overflow
-	(*SessionRef)(nil),                               // 37: contextengine.v1.SessionRef
-	(*HostInfo)(nil),                                 // 38: contextengine.v1.HostInfo
-	(*Message)(nil),                                  // 39: contextengine.v1.Message
-	(*WorkspaceFile)(nil),                            // 40: contextengine.v1.WorkspaceFile
-	(*RuntimeSettings)(nil),                          // 41: contextengine.v1.RuntimeSettings
-	(*EngineInfo)(nil),                               // 42: contextengine.v1.EngineInfo
-	(*StoredMessage)(nil),                            // 43: contextengine.v1.StoredMessage
-	(*Usage)(nil),                                    // 44: contextengine.v1.Usage
-	(*Budget)(nil),                                   // 45: contextengine.v1.Budget
-	(*PromptCache)(nil),                              // 46: contextengine.v1.PromptCache
-	(*SummaryInfo)(nil),                              // 47: contextengine.v1.SummaryInfo
-	(*timestamppb.Timestamp)(nil),                    // 48: google.protobuf.Timestamp
-	(*SpawnStatus)(nil),                              // 49: contextengine.v1.SpawnStatus
-	(*ToolDefinition)(nil),                           // 50: contextengine.v1.ToolDefinition
+	(*TokenGuardStatus)(nil),                         // 19: contextengine.v1.TokenGuardStatus
+	(*CostReport)(nil),                               // 20: contextengine.v1.CostReport
+	(*SummarizerStatus)(nil),                         // 21: contextengine.v1.SummarizerStatus
+	(*EngineFailure)(nil),                            // 22: contextengine.v1.EngineFailure
+	(*BackgroundJob)(nil),                            // 23: contextengine.v1.BackgroundJob
+	(*ListToolsRequest)(nil),                         // 24: contextengine.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),                        // 25: contextengine.v1.ListToolsResponse
+	(*CallToolRequest)(nil),                          // 26: contextengine.v1.CallToolRequest
+	(*CallToolResponse)(nil),                         // 27: contextengine.v1.CallToolResponse
+	(*ResetSessionRequest)(nil),                      // 28: contextengine.v1.ResetSessionRequest
+	(*ResetSessionResponse)(nil),                     // 29: contextengine.v1.ResetSessionResponse
+	(*EndSessionRequest)(nil),                        // 30: contextengine.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),                       // 31: contextengine.v1.EndSessionResponse
+	(*DisposeSessionRequest)(nil),                    // 32: contextengine.v1.DisposeSessionRequest
+	(*DisposeSessionResponse)(nil),                   // 33: contextengine.v1.DisposeSessionResponse
+	(*RecordHostChangeRequest_Rewind)(nil),           // 34: contextengine.v1.RecordHostChangeRequest.Rewind
+	(*RecordHostChangeRequest_HostCompaction)(nil),   // 35: contextengine.v1.RecordHostChangeRequest.HostCompaction
+	(*RecordHostChangeRequest_NativeCompaction)(nil), // 36: contextengine.v1.RecordHostChangeRequest.NativeCompaction
+	(*MaintainResponse_Rewrite)(nil),                 // 37: contextengine.v1.MaintainResponse.Rewrite
+	(*ReportUsageRequest_Overflow)(nil),              // 38: contextengine.v1.ReportUsageRequest.Overflow
+	(*SessionRef)(nil),                               // 39: contextengine.v1.SessionRef
+	(*HostInfo)(nil),                                 // 40: contextengine.v1.HostInfo
+	(*Message)(nil),                                  // 41: contextengine.v1.Message
+	(*WorkspaceFile)(nil),                            // 42: contextengine.v1.WorkspaceFile
+	(*RuntimeSettings)(nil),                          // 43: contextengine.v1.RuntimeSettings
+	(*EngineInfo)(nil),                               // 44: contextengine.v1.EngineInfo
+	(*StoredMessage)(nil),                            // 45: contextengine.v1.StoredMessage
+	(*Usage)(nil),                                    // 46: contextengine.v1.Usage
+	(*Budget)(nil),                                   // 47: contextengine.v1.Budget
+	(*PromptCache)(nil),                              // 48: contextengine.v1.PromptCache
+	(*SummaryInfo)(nil),                              // 49: contextengine.v1.SummaryInfo
+	(*timestamppb.Timestamp)(nil),                    // 50: google.protobuf.Timestamp
+	(*SpawnStatus)(nil),                              // 51: contextengine.v1.SpawnStatus
+	(*ToolDefinition)(nil),                           // 52: contextengine.v1.ToolDefinition
 }
 var file_contextengine_v1_lifecycle_proto_depIdxs = []int32{
-	37, // 0: contextengine.v1.BootstrapRequest.session:type_name -> contextengine.v1.SessionRef
-	38, // 1: contextengine.v1.BootstrapRequest.host:type_name -> contextengine.v1.HostInfo
-	37, // 2: contextengine.v1.BootstrapRequest.continues:type_name -> contextengine.v1.SessionRef
-	39, // 3: contextengine.v1.BootstrapRequest.history:type_name -> contextengine.v1.Message
-	40, // 4: contextengine.v1.BootstrapRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
-	41, // 5: contextengine.v1.BootstrapRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
-	42, // 6: contextengine.v1.BootstrapResponse.engine:type_name -> contextengine.v1.EngineInfo
-	43, // 7: contextengine.v1.BootstrapResponse.stored:type_name -> contextengine.v1.StoredMessage
-	37, // 8: contextengine.v1.IngestRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 9: contextengine.v1.IngestRequest.message:type_name -> contextengine.v1.Message
-	43, // 10: contextengine.v1.IngestResponse.stored:type_name -> contextengine.v1.StoredMessage
-	37, // 11: contextengine.v1.IngestBatchRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 12: contextengine.v1.IngestBatchRequest.messages:type_name -> contextengine.v1.Message
-	43, // 13: contextengine.v1.IngestBatchResponse.stored:type_name -> contextengine.v1.StoredMessage
-	37, // 14: contextengine.v1.AfterTurnRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 15: contextengine.v1.AfterTurnRequest.messages:type_name -> contextengine.v1.Message
-	44, // 16: contextengine.v1.AfterTurnRequest.usage:type_name -> contextengine.v1.Usage
-	45, // 17: contextengine.v1.AfterTurnRequest.budget:type_name -> contextengine.v1.Budget
-	41, // 18: contextengine.v1.AfterTurnRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
-	46, // 19: contextengine.v1.AfterTurnRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
+	39, // 0: contextengine.v1.BootstrapRequest.session:type_name -> contextengine.v1.SessionRef
+	40, // 1: contextengine.v1.BootstrapRequest.host:type_name -> contextengine.v1.HostInfo
+	39, // 2: contextengine.v1.BootstrapRequest.continues:type_name -> contextengine.v1.SessionRef
+	41, // 3: contextengine.v1.BootstrapRequest.history:type_name -> contextengine.v1.Message
+	42, // 4: contextengine.v1.BootstrapRequest.workspace_files:type_name -> contextengine.v1.WorkspaceFile
+	43, // 5: contextengine.v1.BootstrapRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
+	44, // 6: contextengine.v1.BootstrapResponse.engine:type_name -> contextengine.v1.EngineInfo
+	45, // 7: contextengine.v1.BootstrapResponse.stored:type_name -> contextengine.v1.StoredMessage
+	39, // 8: contextengine.v1.IngestRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 9: contextengine.v1.IngestRequest.message:type_name -> contextengine.v1.Message
+	45, // 10: contextengine.v1.IngestResponse.stored:type_name -> contextengine.v1.StoredMessage
+	39, // 11: contextengine.v1.IngestBatchRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 12: contextengine.v1.IngestBatchRequest.messages:type_name -> contextengine.v1.Message
+	45, // 13: contextengine.v1.IngestBatchResponse.stored:type_name -> contextengine.v1.StoredMessage
+	39, // 14: contextengine.v1.AfterTurnRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 15: contextengine.v1.AfterTurnRequest.messages:type_name -> contextengine.v1.Message
+	46, // 16: contextengine.v1.AfterTurnRequest.usage:type_name -> contextengine.v1.Usage
+	47, // 17: contextengine.v1.AfterTurnRequest.budget:type_name -> contextengine.v1.Budget
+	43, // 18: contextengine.v1.AfterTurnRequest.runtime_settings:type_name -> contextengine.v1.RuntimeSettings
+	48, // 19: contextengine.v1.AfterTurnRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
 	0,  // 20: contextengine.v1.AfterTurnResponse.status:type_name -> contextengine.v1.AfterTurnResponse.Status
-	43, // 21: contextengine.v1.AfterTurnResponse.stored:type_name -> contextengine.v1.StoredMessage
-	37, // 22: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
-	32, // 23: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
-	33, // 24: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
-	34, // 25: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
-	47, // 26: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
-	37, // 27: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
-	35, // 28: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
-	37, // 29: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
-	44, // 30: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
-	36, // 31: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
-	37, // 32: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
-	37, // 33: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
-	42, // 34: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
-	20, // 35: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
-	44, // 36: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
-	21, // 37: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
-	37, // 38: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
-	48, // 39: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
-	48, // 40: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
-	38, // 41: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
-	19, // 42: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
-	49, // 43: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
-	48, // 44: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
-	48, // 45: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
-	48, // 46: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
-	37, // 47: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
-	50, // 48: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
-	37, // 49: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
-	37, // 50: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	37, // 51: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	37, // 52: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 53: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	45, // 21: contextengine.v1.AfterTurnResponse.stored:type_name -> contextengine.v1.StoredMessage
+	39, // 22: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
+	34, // 23: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
+	35, // 24: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
+	36, // 25: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
+	49, // 26: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
+	39, // 27: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
+	37, // 28: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
+	39, // 29: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
+	46, // 30: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
+	38, // 31: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
+	39, // 32: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 33: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
+	44, // 34: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
+	22, // 35: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
+	46, // 36: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
+	23, // 37: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
+	39, // 38: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
+	50, // 39: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
+	50, // 40: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
+	40, // 41: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
+	21, // 42: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
+	51, // 43: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
+	20, // 44: contextengine.v1.GetStatusResponse.cost:type_name -> contextengine.v1.CostReport
+	20, // 45: contextengine.v1.GetStatusResponse.agent_cost:type_name -> contextengine.v1.CostReport
+	20, // 46: contextengine.v1.GetStatusResponse.tenant_cost:type_name -> contextengine.v1.CostReport
+	20, // 47: contextengine.v1.GetStatusResponse.agent_cost_by_model:type_name -> contextengine.v1.CostReport
+	19, // 48: contextengine.v1.GetStatusResponse.token_guard:type_name -> contextengine.v1.TokenGuardStatus
+	46, // 49: contextengine.v1.CostReport.usage:type_name -> contextengine.v1.Usage
+	50, // 50: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
+	50, // 51: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
+	50, // 52: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
+	39, // 53: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
+	52, // 54: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
+	39, // 55: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
+	52, // 56: contextengine.v1.CallToolRequest.tools:type_name -> contextengine.v1.ToolDefinition
+	39, // 57: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 58: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 59: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 60: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_lifecycle_proto_init() }
@@ -3530,16 +3825,16 @@ func file_contextengine_v1_lifecycle_proto_init() {
 	file_contextengine_v1_lifecycle_proto_msgTypes[12].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[14].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[17].OneofWrappers = []any{}
-	file_contextengine_v1_lifecycle_proto_msgTypes[25].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[27].OneofWrappers = []any{}
-	file_contextengine_v1_lifecycle_proto_msgTypes[35].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[29].OneofWrappers = []any{}
+	file_contextengine_v1_lifecycle_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_lifecycle_proto_rawDesc), len(file_contextengine_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

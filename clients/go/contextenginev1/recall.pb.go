@@ -165,9 +165,12 @@ type SearchRequest struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// True: also rows that left the view by a reset or rewind.
 	IncludeRetired bool `protobuf:"varint,12,opt,name=include_retired,json=includeRetired,proto3" json:"include_retired,omitempty"`
-	// True: also the agent's other sessions (cross-session recall).
+	// True: also the agent's other sessions (cross-session recall): their own rows, as they are when the answer begins. Ended and
+	// rotated sessions count, deleted ones do not. A session that was spawned may not ask: PERMISSION_DENIED. Not together with
+	// `spawn_token`, `first_sequence` or `last_sequence`, which belong to one session.
 	AllSessions bool `protobuf:"varint,13,opt,name=all_sessions,json=allSessions,proto3" json:"all_sessions,omitempty"`
-	// Read a state at least this new: waits for the index. 0: what is there.
+	// Read a state of the session at least this new: waits for the index, with `all_sessions` for that of the others as well. 0:
+	// what is there.
 	AtLeastRevision int64 `protobuf:"varint,14,opt,name=at_least_revision,json=atLeastRevision,proto3" json:"at_least_revision,omitempty"`
 	// The spawn token of a child that recalls its parent: as far as its grant goes, as of the spawn, and what left the view by then
 	// is not found. A fork's view holds its parent's history, so its token adds nothing. Empty: none.
@@ -313,16 +316,19 @@ func (x *SearchRequest) GetSpawnToken() string {
 
 // What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
 // those of its neighbours with half of the weight. A query of three words of content or more, none in quotes, is a question: it
-// also finds the neighbours of what matches, since an answer often holds none of the question's words.
+// also finds the neighbours of what matches, since an answer often holds none of the question's words. With `all_sessions` 64
+// sessions are ranked together, then the next 64: the session that is asked about and those that were made last come first. A
+// page may then hold fewer hits than were asked for; what `next_page_token` says is whether there are more.
 type SearchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hits.
 	Hits []*SearchResponse_Hit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// Where the next page begins. Empty: there is none.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// How many messages and summaries match in all, where that is known. Neighbours are not counted.
+	// How many messages and summaries match in all, where that is known; with `all_sessions` in no more than 64 of them. Neighbours
+	// are not counted.
 	TotalCount *int64 `protobuf:"varint,3,opt,name=total_count,json=totalCount,proto3,oneof" json:"total_count,omitempty"`
-	// The state that was searched.
+	// The state of the session that was searched.
 	Revision      int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -196,6 +196,7 @@ class CallTool(Spawned, total=False):
     """Of CallToolRequest."""
 
     arguments_json: bytes
+    tools: Sequence[t.ToolDefinition]
 
 
 class PrepareSubagentSpawn(Write, total=False):

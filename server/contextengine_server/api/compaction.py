@@ -8,6 +8,7 @@ from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import budget_spec, optional_tokens, request_in
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
+from contextengine_server.commands.compaction.should_compact import ShouldCompactCall
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import ProposalOutcome
 from contextengine_server.context.budget import in_model
@@ -16,7 +17,7 @@ from contextengine_server.wire.slots import item_of, summary_info
 
 
 class CompactionCalls:
-    """Compact and CommitCompaction."""
+    """Compact, CommitCompaction and ShouldCompact."""
 
     commands: ContextEngineCommands
 
@@ -44,6 +45,28 @@ class CompactionCalls:
             reason=done.decision.value,
             generation=done.generation,
             revision=done.revision,
+        )
+
+    async def should_compact(
+        self, request: pb.ShouldCompactRequest, call: Call
+    ) -> pb.ShouldCompactResponse:
+        """Says whether a compaction is due, and why."""
+        unserved.refuse_fields(request)
+        asked = ShouldCompactCall(
+            budget_spec(request.budget),
+            optional_tokens(request, "prompt_tokens"),
+            request.preflight,
+        )
+        found = await self.commands.should_compact.run(
+            call.caller.tenant, ref_of(request.session), asked
+        )
+        return pb.ShouldCompactResponse(
+            should_compact=found.due,
+            reason=found.reason,
+            tokens=found.tokens,
+            threshold_tokens=found.threshold,
+            has_content=found.has_content,
+            awaiting_usage=found.awaiting,
         )
 
 

@@ -3,12 +3,14 @@ reads its request, runs the command of its name, and writes the reply."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import msgspec
 
-from contextengine_proto.v1 import assemble_pb2
+from contextengine_proto.v1 import assemble_pb2, host_pb2
 from contextengine_proto.v1 import lifecycle_pb2 as life
+from contextengine_proto.v1.budget_pb2 import ToolDefinition
 from contextengine_server.api import replies
 from contextengine_server.api.compaction import CompactionCalls
 from contextengine_server.api.lifecycle import LifecycleCalls
@@ -28,10 +30,16 @@ from contextengine_server.api.requests import (
     budget_spec,
     host_facts,
     not_negative,
+    objective_in,
     optional_tokens,
+    preamble_in,
     prompt_of,
     report_of,
     request_in,
+    stop_reason_in,
+    tell_host,
+    whereabouts_in,
+    workspace_in,
 )
 from contextengine_server.api.subagents import SubagentCalls
 from contextengine_server.api.tools import ToolCalls
@@ -41,6 +49,7 @@ from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
+from contextengine_server.session.assembly.whereabouts import NOTHING_SAID
 from contextengine_server.session.receipt import Disposition, request_of
 from contextengine_server.telemetry.tracing import Trace
 
@@ -71,6 +80,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 ref_of(request.continues, "continues") if request.HasField("continues") else None
             ),
             spawned=bool(token),
+            files=workspace_in(request.workspace_files),
         )
         asked = request_of(request_id(request.request_id), "Bootstrap", history)
         done = await self.commands.bootstrap.run(
@@ -144,22 +154,40 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         unserved.refuse_fields(request)
         if request.HasField("projection"):
             self.projector.check_assemble(request)
+        if not 0 <= request.cache_retention <= host_pb2.CACHE_RETENTION_LONG:
+            raise InvalidField("cache_retention", "is none that is known: give none, short or long")
+        if call.trace.sampled:
+            tell_host(call.trace, request)
         limits, brought, listed = self.limits, request.ingest, request.live.messages
+        tools: Sequence[ToolDefinition] = request.tools
+        if tools and request.available_tools:
+            available = set(request.available_tools)
+            tools = [tool for tool in tools if tool.name in available]
         return AssembleCall(
             tenant=call.caller.tenant,
             ref=ref_of(request.session),
+            whereabouts=(
+                whereabouts_in(request)
+                if request.channel_type or request.workspace_files
+                else NOTHING_SAID
+            ),
+            objective=objective_in(request.objective) if request.objective else "",
             measured=optional_tokens(request, "current_token_count"),
             ingest=await read_in(call, incoming, limits, brought, "ingest") if brought else (),
             live=(await read_in(call, incoming, limits, listed, "live.messages") if live else None),
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
-            budget=budget_spec(request.budget, request.tools),
+            budget=budget_spec(request.budget, tools),
             model=request_id(request.model, "model"),
             provider=request_id(request.provider, "provider"),
             prompt=prompt_of(request.prompt) if request.prompt else None,
             current_message_id=request.current_message_id,
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
             whole=request.explain,
+            tools=tools,
+            preamble=preamble_in(request.preamble) if request.HasField("preamble") else "",
+            cache_retention=request.cache_retention,
+            cache_broke=request.prompt_cache.broke,
             trace=call.trace,
         )
 
@@ -182,6 +210,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 request.usage,
                 sent=replies.sent_in(request.assembly_id),
                 other=optional_tokens(request, "other_tokens"),
+                stop_reason=stop_reason_in(request.messages),
             )
         turn = Turn(
             messages=new,
@@ -226,6 +255,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             sent=sent,
             other=optional_tokens(request, "other_tokens"),
             ran=request.model,
+            stop_reason=request.stop_reason,
             overflow=request.overflow if request.HasField("overflow") else None,
         )
         done = await self.commands.report_usage.run(
@@ -277,7 +307,6 @@ class AssembleWriter(msgspec.Struct, frozen=True):
                 request.known_context_hash,
                 request.known_epoch,
                 explained=request.explain,
-                tools=request.tools,
             )
             if span.sampled:
                 outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)

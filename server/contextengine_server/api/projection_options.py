@@ -134,7 +134,9 @@ def asked(task: Task, options: pb.ProjectionOptions, field: str) -> Task:
         reserve=task.reserve if reserve is None and not own_budget else reserve,
         max_chars=options.max_chars if options.HasField("max_chars") else None,
         breakpoints=(
-            options.max_cache_breakpoints if options.HasField("max_cache_breakpoints") else None
+            options.max_cache_breakpoints
+            if options.HasField("max_cache_breakpoints")
+            else task.breakpoints
         ),
         product=options.product_name or task.product,
         tools=options.dynamic_tools_fingerprint,

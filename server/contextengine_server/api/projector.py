@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from contextengine_proto.v1 import assemble_pb2, message_pb2
+from contextengine_proto.v1 import assemble_pb2, host_pb2, message_pb2
 from contextengine_proto.v1 import projection_pb2 as pb
 from contextengine_server.api import projection_options as options_in
 from contextengine_server.api.projection_cache import ProjectionCache
@@ -55,6 +55,9 @@ class Projector:
             prompt=parts_in(prompt),
             current_id=current_id,
             addition=assembly.addition,
+            preamble=assembly.preamble,
+            breakpoints=0 if assembly.cache_retention == host_pb2.CACHE_RETENTION_NONE else None,
+            keep_long=assembly.cache_retention == host_pb2.CACHE_RETENTION_LONG,
             epoch=assembly.settled_epoch,
             fingerprint=assembly.engine.fingerprint,
             engine_id=assembly.engine.id,

@@ -10,7 +10,7 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.pipeline.unserved import MEMORY, refuse_field, refuse_fields
+from contextengine_server.api.pipeline.unserved import VALUES, refuse_field
 from contextengine_server.api.requests import not_negative, required
 from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
@@ -29,7 +29,7 @@ from contextengine_server.session.rows import rendered
 from contextengine_server.wire.message import OWN_PREFIX, content_hash
 from contextengine_server.wire.slots import summary_info, summary_item_id
 
-MAX_PAGE_TOKEN = 1_024
+MAX_PAGE_TOKEN = 8_192
 _SCOPES = {
     pb.SEARCH_SCOPE_UNSPECIFIED: (True, True),
     pb.SEARCH_SCOPE_BOTH: (True, True),
@@ -43,6 +43,14 @@ _MODES = {
 }
 
 
+_ONE_SESSION = {
+    "spawn_token": "the token opens one session, the parent: search the one or the others",
+    "first_sequence": "sequences number one session: say which by its name, or by times",
+    "last_sequence": "sequences number one session: say which by its name, or by times",
+}
+"""Why what belongs to one session does not go with all of them."""
+
+
 class RecallService:
     """Each method reads its request, runs the command of its name, and writes the reply."""
 
@@ -51,7 +59,6 @@ class RecallService:
 
     async def search(self, request: pb.SearchRequest, call: Call) -> pb.SearchResponse:
         """Searches messages and summaries."""
-        refuse_fields(request)
         query = _query(request)
         at_least = not_negative(request.at_least_revision, "at_least_revision")
         done = await self._commands.search.run(
@@ -130,7 +137,7 @@ def _query(request: pb.SearchRequest) -> Query:
             "query", f"has {size} bytes, at most {MAX_QUERY_BYTES} are taken: shorten it"
         )
     if request.scope == pb.SEARCH_SCOPE_MEMORY:
-        refuse_field("scope", MEMORY)
+        refuse_field("scope", VALUES["SearchRequest"]["scope"])
     if request.scope not in _SCOPES:
         raise InvalidField("scope", f"is {request.scope}, which this server does not know")
     if request.mode not in _MODES:
@@ -149,6 +156,10 @@ def _query(request: pb.SearchRequest) -> Query:
     )
     if start is not None and end is not None and end <= start:
         raise InvalidField("end_time", "must lie after start_time")
+    if request.all_sessions:
+        for name in ("spawn_token", "first_sequence", "last_sequence"):
+            if getattr(request, name):
+                raise ContradictoryFields(["all_sessions", name], _ONE_SESSION[name])
     limit = not_negative(request.limit, "limit")
     messages, summaries = _SCOPES[request.scope]
     return Query(
@@ -164,6 +175,7 @@ def _query(request: pb.SearchRequest) -> Query:
         start_ms=start,
         end_ms=end,
         retired=request.include_retired,
+        all_sessions=request.all_sessions,
     )
 
 

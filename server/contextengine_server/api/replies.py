@@ -11,7 +11,8 @@ from contextengine_server.api.messages import stored_message
 from contextengine_server.api.pipeline.auth import Caller, CallerRole
 from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
-from contextengine_server.context.plan import Reshaped, Summarized
+from contextengine_server.context.message import Form, Role
+from contextengine_server.context.plan import Beside, Reshaped, Summarized, spared_by
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
@@ -23,6 +24,8 @@ from contextengine_server.store.rows import SummaryRow
 from contextengine_server.wire.slots import origin_sequence, summary_info
 
 MAX_BIGGEST = 10
+DEFERRAL = "tool-deferral"
+"""What defers tools, among the layers that took tokens away."""
 
 
 def engine_info(engine: Engine, capabilities: Sequence[str] = ()) -> engine_info_pb2.EngineInfo:
@@ -62,10 +65,11 @@ def failure(failed: Failure, caller: Caller) -> lifecycle_pb2.EngineFailure:
 def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
     """The budget in parts."""
     budget, factor = assembly.budget, assembly.budget.factor
-    addition, prompt = (
+    addition, outside = (
         in_model(assembly.addition_tokens, factor),
         in_model(assembly.prompt_tokens, factor),
     )
+    preamble = round(assembly.preamble_tokens * factor)
     return budget_pb2.BudgetReport(
         window=budget.window,
         window_assumed=budget.assumed,
@@ -77,8 +81,9 @@ def budget_report(assembly: Assembly) -> budget_pb2.BudgetReport:
         rot_buffer=budget.rot_buffer,
         available=budget.available,
         system_prompt_addition=addition,
-        prompt=prompt,
-        messages=max(0, budget.available - addition - prompt),
+        preamble=preamble,
+        prompt=max(0, outside - preamble),
+        messages=max(0, budget.available - addition - outside),
         cell=assembly.cell,
         model_factor=factor,
         estimate_method=assembly.method,
@@ -93,7 +98,6 @@ def encode(
     known_epoch: str,
     *,
     explained: bool,
-    tools: Sequence[budget_pb2.ToolDefinition],
 ) -> tuple[bytes, int]:
     """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
     With it, the tokens that the caller holds."""
@@ -105,6 +109,7 @@ def encode(
         outcome_reason=assembly.outcome_reason,
         estimated_tokens=assembly.estimated,
         system_prompt_addition=assembly.addition,
+        preamble=assembly.preamble,
         prompt_authority=out.PROMPT_AUTHORITY_ASSEMBLED,
         context_projection=out.ContextProjection(
             mode=projection_mode(assembly),
@@ -126,8 +131,11 @@ def encode(
         engine_version=assembly.engine.version,
         stored=map(stored_message, assembly.stored),
         metrics=metrics(assembly),
-        visible_tools=tools,
+        visible_tools=assembly.tools,
         context_hash=joined.context_hash,
+        cache_retention=assembly.cache_retention,  # type: ignore[arg-type]
+        cache_breakpoints=assembly.breakpoints,
+        suggested_max_output_tokens=assembly.longer_output or None,
     )
     if assembly.outcome == OVER_BUDGET:
         reply.biggest.extend(biggest(assembly))
@@ -166,7 +174,8 @@ ANOTHER_MODEL = 4
 def assembly_id(assembly: Assembly) -> str:
     """Names an assembly and says what it was estimated at, so that nothing must be remembered of
     it."""
-    asked, tokens = assembly.asked, assembly.tokens + assembly.addition_tokens
+    asked = assembly.asked
+    tokens = assembly.tokens + assembly.addition_tokens + assembly.rehydrated.tokens
     parts = (
         assembly.view.revision,
         tokens + assembly.prompt_tokens,
@@ -198,18 +207,38 @@ def metrics(assembly: Assembly) -> out.AssembleMetrics:
     """Counts that cost nothing to know."""
     view, compacted, messages = assembly.view, 0, 0
     loaded = view.view_tokens()
+    spared = dict[Form, int]()
     for segment in assembly.plan.segments:
+        if isinstance(segment, Reshaped):
+            for form, tokens in spared_by(segment, view):
+                spared[form] = spared.get(form, 0) + tokens
         if isinstance(segment, Summarized):  # what a summary that is not shown covers is evicted
             compacted += segment.summary.covered_tokens
             messages += segment.summary.message_count
+    masked, layers = spared.get(Form.PLACEHOLDER, 0), dict[str, int]()
+    for form, tokens in spared.items():
+        if form is not Form.PLACEHOLDER:
+            layers[form.name.lower().replace("_", "-")] = tokens
+    if assembly.deferred_tokens:
+        layers[DEFERRAL] = assembly.deferred_tokens
+    back, again = assembly.rehydrated, None
+    if back.tokens or back.stripped:
+        again = out.AssembleMetrics.Rehydrated(
+            sections=back.sections, files=back.files, tokens=back.tokens, stripped=back.stripped
+        )
     return out.AssembleMetrics(
+        rehydrated=again,
         tokens_loaded=loaded,
-        tokens_evicted=max(0, loaded - assembly.tokens),
+        tokens_evicted=max(0, loaded - assembly.tokens - sum(spared.values())),
+        tokens_masked=masked,
         tokens_compacted=compacted,
-        budget_utilization=(assembly.tokens + assembly.addition_tokens + assembly.prompt_tokens)
+        budget_utilization=(
+            assembly.tokens + assembly.addition_tokens + assembly.prompt_tokens + back.tokens
+        )
         / max(1, assembly.budget.reference),
         session_depth=view.message_count,
         messages_compacted=messages,
+        layer_tokens=layers or None,
     )
 
 
@@ -217,6 +246,10 @@ def count(said: out.AssembleMetrics, decisions: Sequence[Decision]) -> None:
     """Counts that the decisions tell."""
     said.messages_evicted = sum(1 for item in decisions if item.kind is Kind.EVICTED)
     said.synthetic_results = sum(item.synthetic_count for item in decisions)
+    newest = decisions[-1].entry.traits if decisions else None
+    if newest is not None and newest.role == Role.ASSISTANT:
+        before = {asked for item in decisions[:-1] for asked in item.entry.traits.asked}
+        said.reread_count = sum(1 for asked in newest.asked if asked in before)
     said.session_tool_results = sum(len(item.entry.traits.results) for item in decisions)
 
 
@@ -243,7 +276,10 @@ def biggest(assembly: Assembly) -> list[out.BigItem]:
     go."""
     items: list[tuple[int, int, out.BigItem]] = []
     index = 0
-    for segment in assembly.plan.segments:
+    for segment in assembly.listed:
+        if isinstance(segment, Beside):  # none, where the list exceeds the budget
+            index += 1
+            continue
         if isinstance(segment, Summarized):
             origin = message_pb2.Origin(summary_id=segment.summary.id)
             items.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from contextengine_proto.v1 import budget_pb2, host_pb2, lifecycle_pb2, message_pb2
+from contextengine_proto.v1 import assemble_pb2, budget_pb2, host_pb2, lifecycle_pb2, message_pb2
 from contextengine_server.api.messages import request_id
 from contextengine_server.api.overflow import limit_in
 from contextengine_server.commands.turn.bootstrap import HostFacts
@@ -15,8 +15,13 @@ from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.assembly.assembly import Prompt
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
+from contextengine_server.session.assembly.preamble import PreambleSections, preamble_of
+from contextengine_server.session.assembly.whereabouts import Whereabouts
 from contextengine_server.session.model import Report, Sent
 from contextengine_server.session.receipt import Request, request_of
+from contextengine_server.session.rehydration.workspace import WorkspaceFile
+from contextengine_server.session.usage.escalation import stopped_for_length
+from contextengine_server.telemetry.tracing import Trace
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.message import check_parts, texts_of
 
@@ -25,6 +30,18 @@ MAX_TOKENS = 2**53
 
 MAX_HOST_BYTES = 64 * 1024
 """A few names and a path: what is longer is no introduction."""
+
+MAX_TOLD_CHARS = 200
+"""Of what a host says of itself, in a trace: it says words."""
+
+MAX_OBJECTIVE_BYTES = 16 * 1024
+"""An objective is a few sentences: it is repeated with every list."""
+
+MAX_FILES = 64
+"""Of a workspace: those that say how to work in it."""
+
+MAX_PATH_BYTES = 1_024
+"""Of a file's path."""
 
 _PARTS = ("output_reserve", "safety_margin", "rot_buffer")
 _USAGE = tuple(field.name for field in message_pb2.Usage.DESCRIPTOR.fields)
@@ -70,6 +87,65 @@ def prompt_of(parts: Sequence[message_pb2.Part]) -> Prompt | None:
     return Prompt(tuple(texts), fixed)
 
 
+def preamble_in(preamble: host_pb2.Preamble) -> str:
+    """What is put before the user's message of this turn."""
+    named = {field.name: getattr(preamble, field.name) for field in preamble.DESCRIPTOR.fields}
+    return preamble_of(PreambleSections(**named))
+
+
+def whereabouts_in(request: assemble_pb2.AssembleRequest) -> Whereabouts:
+    """What the host says of where the session is held."""
+    return Whereabouts(
+        request_id(request.channel_type, "channel_type"), workspace_in(request.workspace_files)
+    )
+
+
+def workspace_in(files: Sequence[host_pb2.WorkspaceFile]) -> tuple[WorkspaceFile, ...]:
+    """The files of the workspace that the host gives."""
+    if len(files) > MAX_FILES:
+        raise InvalidField(
+            "workspace_files", f"has {len(files)} files, at most {MAX_FILES} are taken"
+        )
+    for at, file in enumerate(files):
+        if not file.path.strip():
+            raise InvalidField(f"workspace_files[{at}].path", "is required: the file's path")
+        size = len(file.path.encode())
+        if size > MAX_PATH_BYTES:
+            raise InvalidField(
+                f"workspace_files[{at}].path",
+                f"has {size} bytes, at most {MAX_PATH_BYTES} are taken",
+            )
+    return tuple(WorkspaceFile(file.path, file.text) for file in files)
+
+
+def objective_in(objective: str) -> str:
+    """What a subagent is to keep in sight, checked."""
+    size = len(objective.encode())
+    if size > MAX_OBJECTIVE_BYTES:
+        raise InvalidField(
+            "objective",
+            f"has {size} bytes, at most {MAX_OBJECTIVE_BYTES} are taken: say the rest in a message",
+        )
+    return objective
+
+
+def tell_host(trace: Trace, request: assemble_pb2.AssembleRequest) -> None:
+    """What the host says of its runtime and of the provider's cache, in the trace."""
+    if request.HasField("runtime_settings"):
+        settings = request.runtime_settings
+        trace.set("contextengine.host", settings.host[:MAX_TOLD_CHARS])
+        trace.set("contextengine.host.mode", settings.mode[:MAX_TOLD_CHARS])
+        trace.set("contextengine.host.harness", settings.harness_id[:MAX_TOLD_CHARS])
+        trace.set("contextengine.host.fallback_reason", settings.fallback_reason[:MAX_TOLD_CHARS])
+        trace.set("contextengine.host.degraded_reason", settings.degraded_reason[:MAX_TOLD_CHARS])
+    if request.HasField("prompt_cache"):
+        cache = request.prompt_cache
+        changes = ",".join(change.code for change in cache.changes)
+        trace.set("contextengine.cache.retention", cache.retention[:MAX_TOLD_CHARS])
+        trace.set("contextengine.cache.changes", changes[:MAX_TOLD_CHARS])
+        trace.set("contextengine.cache.broke", cache.broke)
+
+
 def tool_texts(tools: Sequence[budget_pb2.ToolDefinition]) -> tuple[str, ...]:
     """What of tool definitions is to be counted."""
     texts: list[str] = []
@@ -87,6 +163,7 @@ def budget_spec(
         return BudgetSpec(
             message_tokens=not_negative(budget.message_tokens, "budget.message_tokens", least=1),
             tool_texts=tool_texts(tools) if tools else (),
+            tools_sent=True,
             named=TOOLS if tools else 0,
             strict_prompt=budget.strict_prompt,
         )
@@ -107,6 +184,7 @@ def budget_spec(
         given["tools"] = not_negative(window.tool_tokens, "budget.window.tool_tokens")
     else:
         given["tool_texts"] = tool_texts(window.tools or tools)
+        given["tools_sent"] = not window.tools
     if window.WhichOneof("system_prompt") == "system_prompt_text":
         given["system_texts"] = (window.system_prompt_text,)
     else:
@@ -142,6 +220,7 @@ def report_of(
     sent: Sent,
     other: int | None = None,
     ran: str = "",
+    stop_reason: str = "",
     overflow: lifecycle_pb2.ReportUsageRequest.Overflow | None = None,
 ) -> Report:
     """What the provider billed, or refused."""
@@ -157,6 +236,7 @@ def report_of(
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         cost_micro_usd=usage.cost_micro_usd,
         total_tokens=usage.total_tokens,
@@ -164,8 +244,17 @@ def report_of(
         sent=sent,
         other=other,
         ran=ran,
+        stopped_for_length=stopped_for_length(stop_reason),
         overflow_limit=limit,
     )
+
+
+def stop_reason_in(messages: Sequence[message_pb2.Message]) -> str:
+    """Why the model stopped, as the newest message of it says."""
+    for message in reversed(messages):
+        if message.role == message_pb2.ROLE_ASSISTANT:
+            return message.stop_reason
+    return ""
 
 
 def overflow_limit(overflow: lifecycle_pb2.ReportUsageRequest.Overflow) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
 from contextengine_proto.v1 import host_pb2, message_pb2
@@ -12,6 +14,10 @@ from contextengine_server.api.subagents import spawn_status
 from contextengine_server.commands.lifecycle.get_status import SessionStatus, SummarizerState
 from contextengine_server.context.budget import in_model
 from contextengine_server.session.state import UsageFacts
+from contextengine_server.session.usage.guard import GuardUse
+from contextengine_server.store.rows import Costs
+
+_SUMS = Costs.__struct_fields__[3:]
 
 
 def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
@@ -59,6 +65,8 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         said.threshold_tokens = round(budget.available * engine.threshold)
         said.usage_percent = min(100.0, 100.0 * said.view_tokens / max(1, budget.available))
     _usage(said, state.usage)
+    said.cost.CopyFrom(_session_cost(state.usage))
+    _agent_costs(said, status.costs, status.scope.agent)
     if status.failure is not None:
         said.engine_failure.CopyFrom(replies.failure(status.failure, caller))
     if head.parent_session:
@@ -71,7 +79,21 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         spawn_status(said, status.spawn, status.parent_key)
     said.summarizers.CopyFrom(_summarizers(status.summarizers, status.now_ms))
     _jobs(said, status)
+    if status.guarded is not None:
+        said.token_guard.CopyFrom(_guard(status.guarded))
     return said
+
+
+def _guard(use: GuardUse) -> pb.TokenGuardStatus:
+    caps = use.caps
+    return pb.TokenGuardStatus(
+        execution_tokens=use.execution,
+        max_execution_tokens=caps.per_execution,
+        tokens_last_hour=use.hour,
+        max_tokens_per_hour=caps.per_hour,
+        tokens_last_day=use.day,
+        max_tokens_per_day=caps.per_day,
+    )
 
 
 def _jobs(said: pb.GetStatusResponse, status: SessionStatus) -> None:
@@ -112,3 +134,60 @@ def _usage(said: pb.GetStatusResponse, usage: UsageFacts) -> None:
             usage.cache_write_tokens,
         )
         total.reasoning_tokens, total.cost_micro_usd = usage.reasoning_tokens, usage.cost_micro_usd
+
+
+def _session_cost(usage: UsageFacts) -> pb.CostReport:
+    """What a session's calls cost."""
+    return _report(
+        Costs(
+            "",
+            "",
+            "",
+            usage.reports,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+            usage.priced_micro_usd,
+            usage.saved_micro_usd,
+            usage.unpriced,
+        )
+    )
+
+
+def _agent_costs(said: pb.GetStatusResponse, costs: Sequence[Costs], agent: str) -> None:
+    """What the calls of an agent cost, and those of its tenant, whose agents these are."""
+    own = [one for one in costs if one.agent == agent]
+    said.agent_cost.CopyFrom(_report(_together(own)))
+    said.tenant_cost.CopyFrom(_report(_together(costs)))
+    dearest = sorted(own, key=lambda one: (-one.cost_micro_usd, one.provider, one.model))
+    said.agent_cost_by_model.extend(map(_report, dearest))
+
+
+def _together(costs: Sequence[Costs]) -> Costs:
+    sums = {name: sum(getattr(one, name) for one in costs) for name in _SUMS}
+    return Costs("", "", "", **sums)
+
+
+def _report(costs: Costs) -> pb.CostReport:
+    prompt = costs.input_tokens + costs.cache_read_tokens + costs.cache_write_tokens
+    return pb.CostReport(
+        provider=costs.provider,
+        model=costs.model,
+        call_count=_wired(costs.calls),
+        unpriced_call_count=_wired(costs.unpriced),
+        usage=message_pb2.Usage(
+            input_tokens=_wired(costs.input_tokens),
+            output_tokens=_wired(costs.output_tokens),
+            cache_read_tokens=_wired(costs.cache_read_tokens),
+            cache_write_tokens=_wired(costs.cache_write_tokens),
+        ),
+        cost_micro_usd=_wired(costs.cost_micro_usd),
+        saved_micro_usd=_wired(costs.saved_micro_usd),
+        cache_hit_share=costs.cache_read_tokens / max(1, prompt),
+    )
+
+
+def _wired(number: int) -> int:
+    """A sum as the wire's integers hold it."""
+    return max(-(2**63), min(number, 2**63 - 1))

@@ -8,7 +8,7 @@ from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_proto.v1 import subagent_pb2 as pb
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.requests import not_negative, required
+from contextengine_server.api.requests import not_negative, objective_in, required
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.subagents.prepare_subagent_spawn import (
     Grant,
@@ -19,7 +19,6 @@ from contextengine_server.recall.expansion import MAX_DEPTH
 from contextengine_server.session.receipt import request_of
 from contextengine_server.store.rows import Spawn
 
-MAX_OBJECTIVE_BYTES = 16 * 1024
 MAX_LOCATOR_BYTES = 4_096
 MAX_TTL_S = 365 * 24 * 3600
 
@@ -127,12 +126,6 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
             raise ContradictoryFields(
                 ["context_mode", "fork_after_sequence"], "an isolated child begins with no messages"
             )
-    size = len(request.objective.encode())
-    if size > MAX_OBJECTIVE_BYTES:
-        raise InvalidField(
-            "objective",
-            f"has {size} bytes, at most {MAX_OBJECTIVE_BYTES} are taken: say the rest in a message",
-        )
     # Without its id, so that the same request under another id is not another request.
     asked = pb.PrepareSubagentSpawnRequest()
     asked.CopyFrom(request)
@@ -143,7 +136,7 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
         fork=fork,
         fork_after=after,
         ttl_ms=_ttl(request) if request.HasField("ttl") else None,
-        objective=request.objective,
+        objective=objective_in(request.objective),
         grant=_grant(request.grant) if request.HasField("grant") else None,
         transcripts=(
             _transcript(request.parent_transcript, "parent_transcript"),

@@ -31,12 +31,20 @@ class ToolCalls:
     async def call_tool(self, request: life.CallToolRequest, call: Call) -> life.CallToolResponse:
         """Runs a tool for the model. What the model did wrong is answered as JSON, not as a failed
         call."""
+        return await self._call_tool(request, call, noted=True)
+
+    async def _call_tool(
+        self, request: life.CallToolRequest, call: Call, *, noted: bool
+    ) -> life.CallToolResponse:
+        """`noted`: the session remembers what is found."""
         done = await self.commands.call_tool.run(
             call.caller.tenant,
             ref_of(request.session),
             request.name,
             request.arguments_json,
             request_id(request.spawn_token, "spawn_token"),
+            request.tools,
+            noted=noted,
         )
         return life.CallToolResponse(
             result_json=done.answer.json, is_error=done.answer.is_error, tokens=done.tokens

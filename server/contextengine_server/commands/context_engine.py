@@ -6,6 +6,7 @@ import msgspec
 
 from .compaction.commit_compaction import CommitCompaction
 from .compaction.compact import Compact
+from .compaction.should_compact import ShouldCompact
 from .lifecycle.dispose_session import DisposeSession
 from .lifecycle.end_session import EndSession
 from .lifecycle.get_status import GetStatus
@@ -34,6 +35,7 @@ class ContextEngineCommands(msgspec.Struct, frozen=True):
     after_turn: AfterTurn
     compact: Compact
     commit_compaction: CommitCompaction
+    should_compact: ShouldCompact
     record_host_change: RecordHostChange
     maintain: Maintain
     report_usage: ReportUsage

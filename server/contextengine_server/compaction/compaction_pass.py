@@ -8,14 +8,12 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.context.budget import cell
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key
-from contextengine_server.context.message import Entry, Form
+from contextengine_server.context.message import Entry
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.bounds import bounds_of
-from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.engines.contract import CompactionStep
 from contextengine_server.session.rows import summary_cost
 from contextengine_server.store.rows import SessionHead, SummaryRow
 from contextengine_server.summarize.request import SummaryResult
@@ -48,7 +46,14 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
     @property
     def sources(self) -> Sequence[Summary]:
         """The summaries that it is made of; none for one over messages."""
-        return self.children if self.step.depth else ()
+        return self.children if self.step.depth or self.step.update else ()
+
+    def asked_before(self, user_step: int) -> bool:
+        """See `SummaryRow.asked_before`; the newest user's message stands at this step."""
+        first = self.children[0] if self.children else None
+        if first is not None and first.first_step == self.step.first:
+            return first.asked_before
+        return user_step < self.step.first
 
     def key(self, configuration: str) -> str:
         """Names its input, for law 12."""
@@ -62,6 +67,8 @@ def prepare(view: View, step: CompactionStep) -> Pass:
     children = [summary for summary in view.summaries if summary.id in step.replaces]
     if step.depth:
         return _fold(view, step, children)
+    if step.update and children:
+        return _update(view, step, children)
     kept = set(view.pinned) | set(range(view.leading))
     # By sequence: the results in one message may stand behind calls of several steps.
     entries = {
@@ -83,7 +90,7 @@ def prepare(view: View, step: CompactionStep) -> Pass:
             view.atom(at).tokens for at in steps if at not in stays and view.covering(at) is None
         ),
         begin.first,
-        max((entry.sequence for entry in _in_place(view, step)), default=end.first),
+        max((entry.sequence for entry in _in_place(view, step, steps)), default=end.first),
         begin.start,
         end.end,
     )
@@ -109,6 +116,33 @@ def _fold(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass
         last.last_sequence,
         first.span_start,
         last.span_end,
+    )
+
+
+def _update(view: View, step: CompactionStep, children: Sequence[Summary]) -> Pass:
+    """One that brings summaries up to date: of their texts, and of the messages in the range that
+    none of them covers. Only these need be in memory."""
+    kept, stays = {*view.pinned, *range(view.leading)}, set(view.must_stay())
+    fresh = [
+        at
+        for first, last, _ in view.uncovered()
+        for at in range(max(first, step.first), min(last, step.last) + 1)
+    ]
+    entries = {e.sequence: e for at in fresh if at not in kept for e in view.atom(at).entries}
+    begin = None if children[0].first_step == step.first else view.atom(step.first)
+    end = None if children[-1].last_step == step.last else view.atom(step.last)
+    return Pass(
+        step,
+        list(entries.values()),
+        children,
+        sum(child.tokens for child in children)
+        + sum(view.atom(at).tokens for at in fresh if at not in stays),
+        begin.first if begin is not None else children[0].first_sequence,
+        max((entry.sequence for entry in _in_place(view, step, fresh)), default=end.first)
+        if end is not None
+        else children[-1].last_sequence,
+        begin.start if begin is not None else children[0].span_start,
+        end.end if end is not None else children[-1].span_end,
     )
 
 
@@ -153,6 +187,7 @@ def row_of(
         before_total=before.total,
         before_fixed=before.fixed,
         before_peak=before.peak,
+        asked_before=made.asked_before(before.user_step),
         children=tuple(child.id for child in made.children),
         start_ms=min(_known(_starts(made)), default=None),
         end_ms=max(_known(_ends(made)), default=None),
@@ -188,14 +223,6 @@ def frame_tokens(made: Pass, count: Callable[[str], int]) -> int:
     return MESSAGE_TOKENS + count(render(facts, "x"))
 
 
-def saved_by(engine: Engine, view: View, available: int) -> int:
-    """The tokens that the forms of an engine save of a view at a budget, as far as the window
-    holds it."""
-    if Form.HEAD_TAIL not in engine.declared.forms:
-        return 0
-    return sum(bounds_of(view, cell(available)).saved.values())
-
-
 def _message_count(made: Pass) -> int:
     return sum(child.message_count for child in made.sources) + len(made.entries)
 
@@ -212,13 +239,13 @@ def _known(times: Iterable[int | None]) -> list[int]:
     return [time for time in times if time is not None]
 
 
-def _in_place(view: View, step: CompactionStep) -> list[Entry]:
-    """The messages of the range that stand at their own position: a late result lies behind the
-    range."""
+def _in_place(view: View, step: CompactionStep, steps: Iterable[int]) -> list[Entry]:
+    """The messages of these steps of the range that stand at their own position: a late result lies
+    behind the range."""
     behind = view.first_of(step.last + 1)
     return [
         entry
-        for at in range(step.first, step.last + 1)
+        for at in steps
         for entry in view.atom(at).entries
         if behind is None or entry.sequence < behind
     ]

@@ -22,8 +22,8 @@ from contextengine_server.compaction.compaction_pass import (
     frame_tokens,
     prepare,
     row_of,
-    saved_by,
 )
+from contextengine_server.compaction.memory_flush import MemoryFlush, Told
 from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.compaction.request import (
     DEFERRED,
@@ -35,7 +35,7 @@ from contextengine_server.compaction.request import (
     precondition_of,
 )
 from contextengine_server.compaction.summary_request import SummaryRequests
-from contextengine_server.context.budget import ReferenceTokens, cell
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.scope import Scope
@@ -53,6 +53,7 @@ from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.addition import kept_for_words
 from contextengine_server.session.assembly.pressure import with_uncounted
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.rehydration.decision import rehydrated
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
@@ -82,6 +83,7 @@ class Compactor(msgspec.Struct, frozen=True):
     events: Events
     meters: Meters
     summaries: SummaryRequests
+    memory: MemoryFlush
     remakes: bool = True
     """True: summaries that stand in for better ones are made again in the background."""
 
@@ -118,10 +120,17 @@ class Compactor(msgspec.Struct, frozen=True):
                 self.selection.failures.succeeded(address.scope.tenant, engine.id, "compact")
                 if isinstance(made, NothingToDo):
                     return result.ended(made.reason)
+                facts = self.memory.of_pass(session, made)
+            told = None
+            if facts is not None:
+                seconds = self.memory.patience(tokens + wanted.uncounted, wanted.available)
+                told = await self.memory.tell(facts, seconds)
             summary = await self.summary_for(address.scope, encoding, engine, made, wanted)
             if "failed" in summary.causes:
                 result.error = f"a summarizer failed, {summary.summarizer} stood in"
-            committed = await self._commit(address, engine, made, summary, ground, wanted)
+            committed = await self._commit(address, engine, made, summary, ground, wanted, told)
+            if told is not None and not told.ok:
+                await self.memory.owe(address.scope, self.sessions.clock_ms())
             if committed is None:
                 moved += 1
                 if moved > MAX_MOVED:
@@ -196,7 +205,7 @@ class Compactor(msgspec.Struct, frozen=True):
         if wanted.to_threshold and engine.threshold:
             return tokens <= wanted.available * engine.threshold
         said = encoding.text_tokens(engine.addition(view.summaries))
-        room = cell(max(0, wanted.available - said))
+        room = max(0, wanted.available - said)
         return tokens <= room - kept_for_words(engine, view, encoding, room)
 
     def next_step(
@@ -215,7 +224,6 @@ class Compactor(msgspec.Struct, frozen=True):
             available=wanted.available,
             force=not over
             and (forced or (wanted.force and bool(view.view_tokens() > wanted.available))),
-            to_threshold=wanted.to_threshold,
             measured=None if over else with_uncounted(view, wanted.uncounted),
             floor=session.encoding.summary_floor,
             capacity=self.summaries.capacity(session.scope, engine, view),
@@ -241,6 +249,7 @@ class Compactor(msgspec.Struct, frozen=True):
         summary: SummaryResult,
         ground: Precondition,
         wanted: CompactionRequest,
+        told: Told | None,
     ) -> tuple[SummaryRow | None, ReferenceTokens] | None:
         """Commits a summary where its ground still stands: (row, tokens after). Row None: it would
         not shrink the view. None: the ground has moved, plan again."""
@@ -257,14 +266,15 @@ class Compactor(msgspec.Struct, frozen=True):
                     made,
                     summary,
                     new,
-                    snapshot_of(session.view, saved_by(engine, session.view, wanted.available)),
+                    snapshot_of(session.view, engine.saved(session.view, wanted.available)),
                     session.encoding.shaper,
                 )
                 shrunk = shrinks(made.gain, row.tokens)
+                state = session.state if told is None else told.noted(session.state)
                 if shrunk:
-                    new, state = compacted_head(new, session, [row], session.state, wanted.force)
+                    new, state = compacted_head(new, session, [row], state, wanted.force)
                 else:
-                    state = session.state.refusing(_key(engine, made, wanted))
+                    state = state.refusing(_key(engine, made, wanted))
                 new = replace(new, state=state.encode())
                 commit = Commit(
                     head=new,
@@ -344,6 +354,7 @@ def compacted_head(
         held=state.held and not force,
         model=state.model.taught(),
     )
+    state = rehydrated(session, rows, state)
     count = len(session.live_summaries) + len(rows)
     generation = head.generation + len(rows)
     return replace(head, generation=generation, summary_count=count), state

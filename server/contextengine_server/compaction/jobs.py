@@ -14,9 +14,11 @@ import orjson
 import structlog
 
 from contextengine_server.compaction.compactor import Compactor
-from contextengine_server.compaction.queue import ASKED, REMAKE, CompactionQueue
+from contextengine_server.compaction.memory_job import MemoryJob
+from contextengine_server.compaction.queue import ASKED, FLUSH, REMAKE, CompactionQueue
 from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.session.address import Address
@@ -24,6 +26,7 @@ from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     available_of,
 )
+from contextengine_server.session.change import Editor
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.spans import name_scope
@@ -81,6 +84,7 @@ class Background:
         self._sessions, self._store, self._selection = sessions, store, selection
         self._compactor, self._queue, self._events = compactor, queue, events
         self._remake = Remake(compactor)
+        self._memory = MemoryJob(compactor, Editor(sessions, store, events))
         self._budgets, self._clock_ms = budgets, sessions.clock_ms
         self._tracer = tracer or Tracer()
         self._tasks: list[asyncio.Task[None]] = []
@@ -153,7 +157,11 @@ class Background:
             later = self._clock_ms() + (wait_ms or 0)
             await store.release_debt(debt, done=not more, not_before_ms=later)
             session = self._sessions.cache.find(debt.scope)
-            if session is not None and session.pending is not None and debt.kind != REMAKE:
+            if (
+                session is not None
+                and session.pending is not None
+                and debt.kind not in (REMAKE, FLUSH)
+            ):
                 session.pending.waiting = more
         finally:
             keeper.cancel()
@@ -187,6 +195,9 @@ class Background:
             async with asyncio.timeout(self.deadline_s):
                 if debt.kind == REMAKE:
                     return await self._make_again(debt)
+                if debt.kind == FLUSH:
+                    await self._flush(debt)
+                    return None
                 return 0 if await self._compact(debt) else None
         except TimeoutError:
             after = await self._store.head(debt.scope)
@@ -210,6 +221,20 @@ class Background:
         if not done.error or debt.attempts >= MAX_REMAKES:
             return None
         return REMAKE_MS[min(debt.attempts, len(REMAKE_MS)) - 1]
+
+    async def _flush(self, debt: Debt) -> None:
+        """Has memory told of what a session owes it."""
+        scope = debt.scope
+        engine = (await self._selection.engine_for(scope)).engine
+        if await self._store.head(scope) is None:
+            return
+        raw = orjson.loads(debt.payload or b"{}")
+        async with self._sessions.open(scope) as session:
+            available = ReferenceTokens(
+                raw.get("available") or available_of(session, self._budgets)
+            )
+            async with session.compaction:
+                await self._memory.run(Address(scope), engine, available)
 
     async def _compact(self, debt: Debt) -> bool:
         """One job; True where there is more to do."""

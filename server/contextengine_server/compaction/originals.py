@@ -51,7 +51,7 @@ class OriginalMessages(msgspec.Struct, frozen=True):
                 continue
             tokens -= sum(row.tokens for row in below)
             messages -= len(below)
-            found.append(await _decoded(below))
+            found.append(await decoded(below))
         return [message for part in reversed(found) for message in part]
 
     async def _below(
@@ -80,7 +80,8 @@ class OriginalMessages(msgspec.Struct, frozen=True):
         return [row for row in rows if row.step not in pinned]
 
 
-async def _decoded(rows: Sequence[MessageRow]) -> list[SourceMessage]:
+async def decoded(rows: Sequence[MessageRow]) -> list[SourceMessage]:
+    """What rows say, without holding the event loop for long."""
     found: list[SourceMessage] = []
     waiting = 0
     for at, row in enumerate(rows):

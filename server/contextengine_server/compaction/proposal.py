@@ -99,6 +99,9 @@ class Proposals(msgspec.Struct, frozen=True):
                 if isinstance(made, NothingToDo):
                     reason = made.reason
                     break
+                facts = self.compactor.memory.of_pass(session, made)
+                if facts is not None:
+                    await self.compactor.memory.tell(facts)
                 summary = await self.compactor.summary_for(
                     address.scope, session.encoding, engine, made, wanted
                 )

@@ -27,6 +27,9 @@ REMAKE = "remake"
 FIRST_TRY_MS = 60_000
 """How long what was down is given: as long as a breaker stays open by default."""
 
+FLUSH = "memory"
+"""Ranges that the agent's memory is to have."""
+
 ASKED = "compact:asked"
 """A compaction that a host asked for and does not wait for, besides one that a threshold made
 due."""
@@ -95,6 +98,12 @@ class CompactionQueue(msgspec.Struct, frozen=True):
         CURRENT.get().set("contextengine.compaction.queued", True)
         self.woken.set()
         return True
+
+    async def add_flush(self, scope: Scope, available: ReferenceTokens, cause: str = "") -> None:
+        """Records that memory is to be told of what comes next, and wakes a worker."""
+        payload = orjson.dumps({"available": available})
+        await self.store.add_debt(Debt(scope, FLUSH, self.clock_ms(), cause=cause, payload=payload))
+        self.woken.set()
 
     async def add_remake(self, scope: Scope, cause: str = "") -> None:
         """Records that summaries are to be made again, at once, and wakes a worker."""

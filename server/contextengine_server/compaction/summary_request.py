@@ -177,7 +177,7 @@ class SummaryRequests(msgspec.Struct):
             target_tokens=max(1, step.target_tokens - frame),
             focus=focus[:MAX_FOCUS],
             previous_summary=step.previous,
-            depth=max((child.depth + 1 for child in children), default=0),
+            depth=0 if step.update else max((child.depth + 1 for child in children), default=0),
             language=_language(sources, step.previous),
             tenant=scope.tenant,
             agent=scope.agent,

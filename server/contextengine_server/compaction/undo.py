@@ -54,10 +54,14 @@ class Undo(msgspec.Struct, frozen=True):
             # What is inherited was made in another session, under revisions before this one's.
             made = [s for s in session.live_summaries if s.created > known.parent_revision]
             gone = [summary for summary in made if summary.generation > generation]
+            stays = [one for one in session.live_summaries if one not in gone]
+            covered = max((one.last_sequence for one in stays), default=0)
             state = structs.replace(
                 state,
                 held=True,
                 undo_mark=head.revision,
+                # What is not covered any more is in sight again.
+                rehydration=state.rehydration.left(covered, session.view.steps),
                 undone=(*state.undone, *_with_notes(session.view, gone, head.revision)),
             )
             return PreparedChange(

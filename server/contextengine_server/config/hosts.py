@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from contextengine_server.config import lossless_claw
 from contextengine_server.config.policy import FORMER, GROUP
 from contextengine_server.config.schema import OptionsError, Problem, describe
@@ -31,17 +33,52 @@ _NAMES = {"lossless-claw": "dag", "lcm": "dag", "dag-compressor": "layered", "de
 
 _PIPELINE_OPTIONS = {
     "thinkingKeepTurns",
+    "replayDriftIdleMs",
     "evictionMinAge",
     "historyTurns",
-    "historyTurnOverrides",
     "observationKeepWindow",
     "observationTriggerChars",
     "observationDeactivationChars",
     "ephemeralKeepWindow",
     "compactionCooldownTurns",
     "compactionPrefixAnchorTurns",
-    "outputEscalation",
 }
+
+_PRUNING: dict[Path, str] = {
+    ("mode",): "mode",
+    ("ttl",): "ttl",
+    ("keepLastAssistants",): "keep_last_assistants",
+    ("softTrimRatio",): "soft_trim_ratio",
+    ("hardClearRatio",): "hard_clear_ratio",
+    ("minPrunableToolChars",): "min_prunable_tool_chars",
+    ("softTrim", "maxChars"): "soft_trim.max_chars",
+    ("softTrim", "headChars"): "soft_trim.head_chars",
+    ("softTrim", "tailChars"): "soft_trim.tail_chars",
+    ("hardClear", "enabled"): "hard_clear.enabled",
+    ("hardClear", "placeholder"): "hard_clear.placeholder",
+    ("tools", "allow"): "tools.allow",
+    ("tools", "deny"): "tools.deny",
+}
+"""OpenClaw's settings of session pruning, below `agents.defaults.contextPruning`."""
+
+_COMIS_AGENT: dict[Path, str] = {
+    ("contextEngine", "outputEscalation", "enabled"): "usage.output_escalation.enabled",
+    ("contextEngine", "outputEscalation", "escalatedMaxTokens"): (
+        "usage.output_escalation.max_tokens"
+    ),
+    ("adaptiveCacheRetention",): "usage.cache_retention.adaptive",
+    ("cacheRetention",): "usage.cache_retention.fixed",
+    ("session", "compaction", "postCompactionSections"): "engine.pipeline.postCompactionSections",
+    ("budgets", "perExecution"): "usage.guard.per_execution",
+    ("budgets", "perHour"): "usage.guard.per_hour",
+    ("budgets", "perDay"): "usage.guard.per_day",
+    ("deferredTools", "neverDefer"): "usage.tool_deferral.never",
+    ("deferredTools", "alwaysDefer"): "usage.tool_deferral.always",
+    ("session", "compaction", "softThresholdRatio"): "summarizer.memory_flush.soft_ratio",
+    ("session", "compaction", "hardThresholdRatio"): "summarizer.memory_flush.hard_ratio",
+}
+"""What an agent's configuration says of the usage of model calls, and of its memory, below the
+agent."""
 
 
 def recognise(data: Mapping[str, Any], name: str) -> str:
@@ -113,9 +150,12 @@ def openclaw(source: HostConfig) -> None:
     if cap in source.leaves:
         source.map(cap, "budget.window_cap", source.leaves[cap])
     source.ignore_rest(compaction, "belongs to the runtime's own summarizer, and " + _STAYS)
-    source.ignore_rest(
-        ("agents", "defaults", "contextPruning"), "pruning of old tool results " + _STAYS
-    )
+    pruning: Path = ("agents", "defaults", "contextPruning")
+    for path in [path for path in source.leaves if path[:3] == pruning]:
+        setting = _PRUNING.get(path[3:])
+        if setting is not None:
+            source.map(path, f"context_pruning.{setting}", source.leaves[path])
+    source.ignore_rest(pruning, "is no setting of session pruning")
 
 
 def _openclaw_plugins(source: HostConfig, chosen: str) -> None:
@@ -154,8 +194,7 @@ def _switched_off(source: HostConfig, chosen: str) -> Path | None:
 
 
 def hermes(source: HostConfig) -> None:
-    """Hermes: the engine, and the switch of compression; the other keys are the compressor's
-    own."""
+    """Hermes: the engine, and its block of compression, which is the compressor's here."""
     engine: Path = ("context", "engine")
     enabled: Path = ("compression", "enabled")
     if source.leaves.get(enabled) is False:
@@ -189,9 +228,17 @@ def hermes(source: HostConfig) -> None:
         # As without configuration: the model's maximum output, and never more than 8,192.
         source.map(output, "budget.output_reserve", min(8192, source.leaves[output]))
     source.ignore_rest(enabled, "on is the default here")
+    options = _options(source, "compressor")
+    for path in [path for path in source.leaves if path[:1] == ("compression",)]:
+        option = path[1] if len(path) > 1 else ""
+        if option == "model_thresholds" or len(path) != 2 or to_camel(option) not in options:
+            continue
+        source.map(path, f"engine.compressor.{to_camel(option)}", source.leaves[path])
     source.ignore_rest(
-        ("compression",), "an option of the compressor engine, not a setting of this version"
+        ("compression", "model_thresholds"),
+        "an operator assigns engine.compressor.threshold to sessions by the model's pattern",
     )
+    source.ignore_rest(("compression",), "is not an option of the compressor engine")
     source.ignore_rest(("context",), f"memory of the runtime's own process {_STAYS}")
     source.ignore_rest(("auxiliary", "compression"), _SUMMARIZER)
 
@@ -224,6 +271,10 @@ def comis(source: HostConfig) -> None:
             _choose(source, version, value.strip())
         else:
             source.ignore(version, "must be dag or pipeline")
+    for below, ours in _COMIS_AGENT.items():
+        leaf: Path = ("agents", agent, *below)
+        if leaf in source.leaves:
+            source.map(leaf, ours, source.leaves[leaf])
     for path in [path for path in source.leaves if path[:3] == base]:
         key = path[3] if len(path) > 3 else ""
         option = ".".join(path[3:])
@@ -233,6 +284,8 @@ def comis(source: HostConfig) -> None:
             source.map(path, f"{GROUP}.{FORMER[option]}", f"{value}ms" if milliseconds else value)
         elif option in _options(source, "dag"):
             source.map(path, f"engine.dag.{option}", source.leaves[path])
+        elif {option, key} & _options(source, "pipeline"):  # a record's keys lie below it
+            source.map(path, f"engine.pipeline.{option}", source.leaves[path])
         elif key in _PIPELINE_OPTIONS:
             source.ignore(path, "an option of the pipeline engine, not a setting of this version")
         elif key == "enabled":

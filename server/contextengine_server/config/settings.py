@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from contextengine_server.config.engine import EngineSettings, engine_settings
 from contextengine_server.config.group import Group
+from contextengine_server.config.old_results import ContextPruningSettings
 from contextengine_server.config.retention import RetentionSettings
 from contextengine_server.config.schema import (
     Duration,
@@ -38,6 +39,7 @@ from contextengine_server.config.server import MIB, SECOND, AuthSettings, Server
 from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
+from contextengine_server.config.usage import UsageSettings
 from contextengine_server.context.budget import DEFAULT_WINDOW, BudgetRules
 from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.engines.patterns import SessionPattern
@@ -200,6 +202,8 @@ class Settings(BaseSettings):
     summarizer: SummarizerSettings = SummarizerSettings()
     subagents: SubagentSettings = SubagentSettings()
     retention: RetentionSettings = RetentionSettings()
+    usage: UsageSettings = UsageSettings()
+    context_pruning: ContextPruningSettings = ContextPruningSettings()
 
     @classmethod
     def settings_customise_sources(

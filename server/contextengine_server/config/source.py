@@ -11,7 +11,7 @@ from contextengine_server.engines.catalogue import DEFAULT, Catalogue
 
 Path = tuple[str, ...]
 
-COMING = {"pipeline": "Comis", "compressor": "Hermes", "layered": "PyClaw"}
+COMING = {"layered": "PyClaw"}
 """Engines that are kept by name, though a build may not have them yet, and the host that each comes
 from."""
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from contextengine_server.config.group import Group
 from contextengine_server.config.policy import PolicySettings
-from contextengine_server.config.schema import Duration, Secret, Whole
+from contextengine_server.config.schema import Duration, Ratio, Secret, Whole
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
@@ -55,6 +55,27 @@ def _variable(value: Any) -> Any:
         # What stands here is likely to be the key itself: it must not be in the message.
         raise ValueError("must be the name of an environment variable, never the key itself")
     return value
+
+
+class MemoryFlushSettings(Group):
+    """The facts of messages go to the agent's memory before they are summarized, where there is
+    one. Shares of what the budget leaves for messages."""
+
+    soft_ratio: Ratio = Field(
+        0.75, gt=0, le=1, description="From here on what comes next is handed over ahead."
+    )
+    hard_ratio: Ratio = Field(
+        0.90,
+        gt=0,
+        le=1,
+        description="From here on a summary waits for it for 2 seconds at most.",
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> MemoryFlushSettings:
+        if self.soft_ratio > self.hard_ratio:
+            raise ValueError("soft_ratio must not be greater than hard_ratio")
+        return self
 
 
 class EndpointSettings(Group):
@@ -168,6 +189,7 @@ class SummarizerSettings(PolicySettings):
             " less, once."
         ),
     )
+    memory_flush: MemoryFlushSettings = Field(default_factory=MemoryFlushSettings)
     remake: bool = Field(
         True,
         description=(

@@ -179,10 +179,10 @@ def _supported(
     takes from its neighbours and gives them nothing, so the order in which they go is all one."""
     heard = _weights(live), _weights(stored)
     runs = _runs(pairs, heard)
-    before = list(range(-1, len(runs) - 1))
-    behind = list(range(1, len(runs) + 1))
-    gone: set[int] = set()
     doubtful = list(range(len(runs)))
+    before = [at - 1 for at in doubtful]
+    behind = [at + 1 for at in doubtful]
+    gone: set[int] = set()
     ends = (len(live), len(stored))
     while doubtful:
         at = doubtful.pop()

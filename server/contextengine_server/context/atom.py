@@ -65,11 +65,6 @@ class Atom:
         """True while its open calls may still be answered in their place."""
         return not self.closed and any(not call.answered for call in self.calls)
 
-    @property
-    def must_stay(self) -> bool:
-        """True where law 4 keeps it in every assembly whatever follows."""
-        return self.pinned or self.leading
-
     def clone(self) -> Atom:
         """A copy to work on, so that memory changes only after the commit."""
         return Atom(

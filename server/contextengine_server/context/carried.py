@@ -5,6 +5,52 @@ from __future__ import annotations
 import msgspec
 
 
+class Reign(msgspec.Struct, frozen=True):
+    """A user's message that was the newest one until another came: law 4 kept it until then, and
+    what it took of a budget was not there for what stood before."""
+
+    step: int
+    tokens: int
+    end: int
+    """The running token sum before the user's message that followed."""
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """How far a live summary reaches, one that stands below another included."""
+
+    last: int
+    """The last sequence."""
+    end: int
+    """The running token sum behind it."""
+    created: int
+
+    def shifted(self, delta: int) -> Covered:
+        """The same after running sums before it moved by delta."""
+        return Covered(self.last, self.end + delta, self.created)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """How often a part of an engine failed in a row. It is carried in memory alone."""
+
+    count: int
+    at: int
+    """The newest sequence when it last did."""
+
+
+LEAST_PAUSE_MS = 60_000
+"""No shorter time without a call of the model is taken note of: no provider's cache ends sooner."""
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """A message that came so long after the model had last spoken that a provider's cache may have
+    ended meanwhile."""
+
+    step: int
+    ms: int
+    created: int
+    """The revision that stored the message."""
+
+
 class FoldState(msgspec.Struct, frozen=True):
     """What must be known of all messages before, to fold the next one: of a view, of an extension
     of it, and of a session that is stored. Lists in it are never changed in place."""
@@ -15,6 +61,11 @@ class FoldState(msgspec.Struct, frozen=True):
     """True until something other than a system or developer message came."""
     user_step: int = -1
     """The step of the newest atom that holds a user's message; -1: there is none."""
+    user_tokens: int = 0
+    """The tokens of that atom."""
+    reigns: tuple[Reign, ...] = ()
+    """The users' messages before it that took more than all that has come since they were the
+    newest, in order."""
     user_peak: int = 0
     """The tokens of the largest atom that holds a user's message; only rises, so that what is kept
     free for the newest one never gives room back."""
@@ -31,3 +82,19 @@ class FoldState(msgspec.Struct, frozen=True):
     is kept free for the newest step never gives room back."""
     peak_end: int = 0
     """The running token sum behind that atom."""
+    turns: int = 0
+    """How many messages of users there were."""
+    observed: int = 0
+    """The tokens of all that tools answered in time, before it is shown in any other form."""
+    said_ms: int | None = None
+    """The time of the newest message of the model's; None: none has said one."""
+    replies: int = 0
+    """How many messages of models there were."""
+
+
+def shifted(reigns: tuple[Reign, ...], behind: int, delta: int) -> tuple[Reign, ...]:
+    """The reigns that ended behind this running sum, after sums there moved by delta."""
+    return tuple(
+        Reign(reign.step, reign.tokens, reign.end + delta) if reign.end > behind else reign
+        for reign in reigns
+    )

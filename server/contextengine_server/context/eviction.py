@@ -28,6 +28,11 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
     them, and leading messages."""
     peak: int = 0
     """The tokens that a user's message took besides, where the cut lay behind it."""
+    masked: int = 0
+    """The revision of the commit before it, which decided what was masked; 0: there was none. It
+    follows from the summaries there are, and is stored nowhere."""
+    user_step: int = -1
+    """The step of the newest user's message; -1: there was none, or it is not known any more."""
 
     @property
     def reach(self) -> int:
@@ -42,7 +47,12 @@ class CommitSnapshot(msgspec.Struct, frozen=True):
 
     def outdoes(self, other: CommitSnapshot) -> bool:
         """True where the other decides at no budget."""
-        return self.view >= other.view and self.reach >= other.reach and self.end >= other.end
+        return (
+            self.view >= other.view
+            and self.reach >= other.reach
+            and self.end >= other.end
+            and self.masked <= other.masked
+        )
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from .atom import Atom
-from .carried import FoldState
+from .carried import FoldState, Pause
 from .message import Entry
+from .observations import Observation, Reply
 
 
 class NeedsHistory(Exception):
@@ -45,6 +46,14 @@ class Extension:
     delta."""
     moves: list[tuple[int, int]] = field(default_factory=list)
     """The same by step: (step, delta) of the atom that changed, which those behind it follow."""
+    observed: list[Observation] = field(default_factory=list)
+    """What tools answered, in order."""
+    replied: list[Reply] = field(default_factory=list)
+    """What models said, in order."""
+    users: list[int] = field(default_factory=list)
+    """The steps of users' messages, in order."""
+    pauses: list[Pause] = field(default_factory=list)
+    """The messages that came after a pause, in order."""
     total: int = 0
     fold: FoldState = field(default_factory=FoldState)
     """What the fold carries on to the next message."""

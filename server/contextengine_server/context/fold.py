@@ -55,7 +55,14 @@ def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extensio
 def extended(view: View, change: Extension) -> View:
     """A view with the extension in it; the original stays as it is (a `live` list that is not
     stored)."""
-    copy = replace(view, atoms=list(view.atoms), anchors=dict(view.anchors))
+    copy = replace(
+        view,
+        atoms=list(view.atoms),
+        users=list(view.users),
+        pauses=list(view.pauses),
+        observations=view.observations.copy() if change.observed else view.observations,
+        replies=view.replies.copy() if change.replied else view.replies,
+    )
     if change.shifts:
         copy.atoms = [atom.clone() for atom in copy.atoms]
     apply(copy, change)
@@ -73,5 +80,16 @@ def seal(
         folder.add(entry)
     folder.close()
     for entry, first in late:
-        folder.add_results_of(entry, first)
+        _add_late(folder, entry, first)
     apply(view, folder.finish([*entries, *(entry for entry, _ in late)]))
+
+
+def _add_late(folder: Folder, entry: Entry, first: int) -> None:
+    """A late result of which it is known where it stands; what else it answers stands elsewhere."""
+    atom = folder.added.get(first)
+    unanswered = {call.id for call in atom.open} if atom is not None else set()
+    folder.abandoned = {
+        call_id: [first] for _, call_id in entry.traits.results if call_id in unanswered
+    }
+    if folder.abandoned:
+        folder.add(entry)

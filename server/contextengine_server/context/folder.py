@@ -1,14 +1,14 @@
-"""One run of the fold: how each message joins the atoms before it, or begins one; and how what came
-of it is brought into the view."""
+"""One run of the fold over messages, and how what came of it is brought into the view."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from .atom import Atom, AtomCall
-from .carried import FoldState
+from .carried import LEAST_PAUSE_MS, FoldState, Pause, Reign, shifted
 from .extension import EntryFacts, Extension, NeedsHistory
 from .message import Entry, Form, Role, Shaper, Traits
+from .observations import observed, replied
 from .view import View
 
 
@@ -28,23 +28,27 @@ def apply(view: View, change: Extension) -> None:
     for step, delta in change.moves:
         for atom in view.atoms[max(0, step + 1 - view.base) :]:
             atom.start += delta
-    for sequence, delta in change.shifts:
-        view.summaries = [
-            s.shifted(delta) if s.first_sequence > sequence else s for s in view.summaries
-        ]
+    for at, delta in change.shifts:
+        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
+        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
     for step, atom in change.replaced.items():
-        if step >= view.base:
-            view.atoms[step - view.base] = atom
-        else:
-            view.anchors[step] = atom
+        view.atoms[step - view.base] = atom  # no atom before the window is reached
     view.atoms.extend(change.added)
-    large = set(view.large)
+    large, answers = set(view.large), set(view.answers)
     for atom in (*change.replaced.values(), *change.added):
         for slot in atom.slots:
-            if slot.bounded is not None and atom.step >= view.base:
+            if slot.bounded is not None:
                 large.add(atom.step)
-    if len(large) > len(view.large):
-        view.large = sorted(large)
+            if slot.answers is not None:
+                answers.add(atom.step)
+    if (len(large), len(answers)) != (len(view.large), len(view.answers)):
+        view.large, view.answers = sorted(large), sorted(answers)
+    if change.observed:
+        view.observations.take(change.observed)
+    if change.replied:
+        view.replies.take(change.replied)
+    view.users += change.users
+    view.pauses += change.pauses
     view.total = change.total
     view.fold = change.fold
     if change.pinned:
@@ -64,13 +68,15 @@ class Folder:
         carried = view.fold
         self.leading, self.leading_open = carried.leading, carried.leading_open
         self.user_step, self.user_peak = carried.user_step, carried.user_peak
+        self.user_tokens, self.reigns = carried.user_tokens, carried.reigns
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
         self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
+        self.turns, self.observed, self.said_ms = carried.turns, carried.observed, carried.said_ms
+        self.replies = carried.replies
         self.abandoned: dict[str, list[int]] | None = None
         """The new table of abandoned calls, where it changed."""
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
-        self.owned = False
-        self.steps = view.base + len(view.atoms)
+        self.owned, self.steps = False, view.base + len(view.atoms)
         self.added: dict[int, Atom] = {}
 
     def finish(self, entries: Sequence[Entry]) -> Extension:
@@ -78,16 +84,12 @@ class Folder:
         table = self.view.fold.abandoned if self.abandoned is None else self.abandoned
         self.out.entries = entries
         self.out.fold = FoldState(
-            self.leading,
-            self.leading_open,
-            self.user_step,
-            self.user_peak,
-            table,
-            self.late_mark,
-            self.scattered,
-            self.step_peak,
-            self.peak_end,
-        )
+            leading=self.leading, leading_open=self.leading_open, user_step=self.user_step,
+            user_tokens=self.user_tokens, reigns=self.reigns, user_peak=self.user_peak,
+            abandoned=table, late_mark=self.late_mark, scattered=self.scattered,
+            step_peak=self.step_peak, peak_end=self.peak_end, turns=self.turns,
+            observed=self.observed, said_ms=self.said_ms, replies=self.replies,
+        )  # fmt: skip
         return self.out
 
     # The atom that messages join now.
@@ -154,10 +156,27 @@ class Folder:
         atom.entries.append(entry)
         out.total += slot.tokens
         if traits.role == Role.USER and (not traits.results or traits.says):
-            atom.user = True
-            self.user_step = atom.step
+            if self.user_step not in (atom.step, -1):
+                ended = Reign(self.user_step, self.user_tokens, atom.start)
+                while self.reigns and self.reigns[-1].end + self.reigns[-1].tokens <= atom.start:
+                    self.reigns = self.reigns[:-1]
+                self.reigns = (*self.reigns, ended)
+            atom.user, self.user_step = True, atom.step
+            self.turns += 1
+            self.out.users.append(atom.step)
+        elif traits.role == Role.ASSISTANT:
+            self.replies += 1
+            out.replied.append(replied(atom.step, entry, self.shaper))
         if atom.user:
             self.user_peak = max(self.user_peak, atom.tokens)
+        if atom.step == self.user_step:
+            self.user_tokens = atom.tokens
+        if entry.time_ms is not None:
+            pause = entry.time_ms - self.said_ms if self.said_ms is not None else 0
+            if traits.role == Role.ASSISTANT:
+                self.said_ms = entry.time_ms
+            elif pause >= LEAST_PAUSE_MS:
+                out.pauses.append(Pause(atom.step, pause, entry.created))
         if traits.pinned:
             self.pin(atom, entry)
         if atom.tokens >= self.step_peak and not (atom.pinned or atom.leading):
@@ -175,11 +194,6 @@ class Folder:
         if entry.traits.pinned and not atom.pinned:
             atom.pinned = True
             self.out.pinned.append(atom.step)
-
-    def note_facts(
-        self, entry: Entry, step: int | None, start: int | None, late_of: int | None
-    ) -> None:
-        self.out.facts[entry.sequence] = EntryFacts(entry.sequence, step, start, late_of)
 
     # Messages.
 
@@ -225,15 +239,16 @@ class Folder:
             self.join(atom, entry, None if not hidden else shown)
             for place in here:
                 atom.calls[place].answered = True
+            if traits.only_results and not hidden:
+                self.observed += entry.tokens
+                self.out.observed += observed(atom, entry, here, self.shaper)
             if not traits.only_results:
                 self.close()
         elif shown:
             atom = self.begin(entry)
             self.join(atom, entry, shown)
             self.call(atom, entry)
-        late = [
-            (part, call_id) for part, call_id in away if self.abandoned_atom(call_id) is not None
-        ]
+        late = [one for one in away if self.abandoned_atom(one[1]) is not None]
         if late:
             self.add_late(entry, late, alone=not here and not shown)
         if entry.sequence not in self.out.facts:
@@ -253,21 +268,18 @@ class Folder:
     @staticmethod
     def call(atom: Atom, entry: Entry) -> None:
         """The message's calls stand open from now on."""
-        atom.calls += [
-            AtomCall(call_id, entry, index) for index, call_id in enumerate(entry.traits.calls)
-        ]
+        atom.calls += [AtomCall(id, entry, at) for at, id in enumerate(entry.traits.calls)]
 
     def drop(self, entry: Entry, rule: str) -> None:
         if self.current is None:
-            # What opens the session and is not shown: an atom that shows nothing keeps it for
-            # `explain`. What follows still leads.
+            # An atom that shows nothing keeps it for `explain`. What follows still leads.
             atom = self.begin(entry)
             atom.dropped.append((entry, rule))
             atom.leading, self.leading, self.leading_open = True, atom.step + 1, True
-            self.note_facts(entry, atom.step, atom.start, None)
+            self.out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, atom.start, None)
             return
         self.own().dropped.append((entry, rule))
-        self.note_facts(entry, None, None, None)
+        self.out.facts[entry.sequence] = EntryFacts(entry.sequence, None, None, None)
 
     # Abandoned calls and late results.
 
@@ -336,21 +348,12 @@ class Folder:
                 self.pin(atom, entry)
                 self.late_mark = max(self.late_mark, entry.sequence)
                 if alone and first == newest:
-                    self.note_facts(entry, atom.step, None, first)
+                    self.out.facts[entry.sequence] = EntryFacts(
+                        entry.sequence, atom.step, None, first
+                    )
             self.answer(call_id)
         if notes:
             self.add_note(entry, tuple(notes), newest, alone)
-
-    def add_results_of(self, entry: Entry, first: int) -> None:
-        """A late result of which it is known where it stands; what else it answers stands
-        elsewhere."""
-        atom = self.added.get(first)
-        unanswered = {call.id for call in atom.open} if atom is not None else set()
-        self.abandoned = {
-            call_id: [first] for _, call_id in entry.traits.results if call_id in unanswered
-        }
-        if self.abandoned:
-            self.add(entry)
 
     def shift(self, changed: Atom, delta: int) -> None:
         """Everything behind the atom moves by delta."""
@@ -359,6 +362,7 @@ class Folder:
         self.out.moves.append((changed.step, delta))
         if changed.start < self.peak_end:
             self.peak_end += delta
+        self.reigns = shifted(self.reigns, changed.start, delta)
         self.measure(changed)
         for atom in (*self.out.added, *self.out.replaced.values()):
             if atom.step > changed.step:
@@ -369,9 +373,8 @@ class Folder:
         """Facts of messages that this run added and whose atom's running sum moved."""
         known = self.out.facts.get(atom.first)
         if known is not None:
-            self.out.facts[atom.first] = EntryFacts(
-                atom.first, atom.step, atom.start, known.late_of
-            )
+            facts = EntryFacts(atom.first, atom.step, atom.start, known.late_of)
+            self.out.facts[atom.first] = facts
 
     def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
         """A note is an atom of its own, or follows what else its message shows. It never parts open
@@ -394,4 +397,4 @@ class Folder:
         if alone:
             atom.entries.append(entry)
             start = atom.start if atom.first == entry.sequence else None
-            self.note_facts(entry, atom.step, start, late_of)
+            self.out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, late_of)

@@ -15,10 +15,14 @@ message of a user's that comes and goes makes anything come and go with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, takewhile
 
 import msgspec
+from msgspec.structs import replace
 
+from .carried import Reign
 from .eviction import CommitSnapshot
 from .layout import Range, lay_out
 from .plan import Plan
@@ -33,6 +37,39 @@ SCRAP = 200
 eviction takes them, so that nothing stays evicted for ever."""
 
 NOTHING: Mapping[int, int] = {}
+
+SavedThen = Callable[[int], Mapping[int, int]]
+"""What other forms of messages saved after the commit of a revision: tokens by step."""
+
+
+class Moment(msgspec.Struct, frozen=True, eq=False):
+    """The view as it was before more of it was shown in other forms."""
+
+    view: View
+    saved: Mapping[int, int]
+    """What other forms saved by then, by step."""
+    grown: int = 0
+    """The tokens that some of them have more than the messages themselves."""
+
+    @property
+    def tokens(self) -> int:
+        """Those of the view as it was shown."""
+        return self.view.view_tokens() - sum(self.saved.values())
+
+
+def _no_moments() -> Iterator[Moment]:
+    return iter(())
+
+
+def _was_crowded(moments: Callable[[], Iterator[Moment]], room: int) -> bool:
+    """True where something was evicted at one of these moments. What the view holds as it is only
+    grows, and so does what forms have more."""
+    large = takewhile(lambda one: one.view.view_tokens() + one.grown > room, moments())
+    return any(one.tokens > room for one in large)
+
+
+def _nothing(revision: int) -> Mapping[int, int]:
+    return NOTHING
 
 
 class Fitting(msgspec.Struct, frozen=True):
@@ -64,11 +101,6 @@ def plan_of(
     return Plan(lay_out(view, ranges, summaries), cut=cut, rule=rule, over=over)
 
 
-def kept_before(view: View, cut: int) -> int:
-    """The tokens of what law 4 keeps although it lies before the cut."""
-    return sum(view.atom(step).tokens for step in view.must_stay() if step < cut)
-
-
 def least(view: View, saved: Mapping[int, int] = NOTHING) -> int:
     """The tokens of what no law lets go: what law 4 keeps, and the newest step, which law 6 keeps
     unless a summary covers it."""
@@ -79,22 +111,30 @@ def least(view: View, saved: Mapping[int, int] = NOTHING) -> int:
     return tokens
 
 
+def _fits(view: View, first: int, room: int, saved: Mapping[int, int]) -> bool:
+    """True where this room holds the newest steps from `first` on."""
+    if first < view.steps - 1:
+        return newest_within(view, room, first, saved) <= first
+    stays = first in view.must_stay()
+    return (0 if stays else view.atom(first).tokens - saved.get(first, 0)) <= room
+
+
 def newest_within(
     view: View, room: int, oldest: int = 0, saved: Mapping[int, int] = NOTHING
 ) -> int:
     """The first of the newest steps that take no more than this room together, no step before
     `oldest` and never less than the newest. What law 4 keeps is shown anyway and takes none of
     it."""
-    stays = set(view.must_stay())
+    newest, low = view.steps - 1, max(oldest, view.base)
+    free = {step: amount for step, amount in saved.items() if step >= low}
+    free.update((step, view.atom(step).tokens) for step in view.must_stay() if step >= low)
+    steps = sorted(free)
+    behind = [*accumulate((free[step] for step in reversed(steps)), initial=0)][::-1]
 
-    def cost(step: int) -> int:
-        return 0 if step in stays else view.atom(step).tokens - saved.get(step, 0)
+    def fits(first: int) -> bool:
+        return view.span(first, newest) - behind[bisect_left(steps, first)] <= room
 
-    first = view.steps - 1
-    left = room - cost(first)
-    while first > max(oldest, view.base) and (left := left - cost(first - 1)) >= 0:
-        first -= 1
-    return first
+    return min(low + bisect_left(range(low, newest), True, key=fits), newest)
 
 
 def settled_room(view: View, room: int) -> int:
@@ -116,9 +156,16 @@ def _beside_leading(view: View, room: int) -> int:
 
 
 def fitting(
-    view: View, room: int, tail_steps: int = 1, saved: Mapping[int, int] = NOTHING
+    view: View,
+    room: int,
+    tail_steps: int = 1,
+    saved: Mapping[int, int] = NOTHING,
+    saved_then: SavedThen = _nothing,
+    moments: Callable[[], Iterator[Moment]] = _no_moments,
 ) -> Fitting:
-    """What is shown in this room; `tail_steps` are the newest steps that the engine declares.
+    """What is shown in this room; `tail_steps` are the newest steps that the engine declares;
+    `saved_then` is what `saved` was once, after the commit of this revision; `moments` are those at
+    which it became more although nothing was committed, the newest first.
 
     It follows from the view alone, and what it once left out at this room it leaves out until that
     is summarized, pinned or a summary is undone: a step of the declared tail alone comes back once
@@ -127,7 +174,8 @@ def fitting(
     if not view.steps:
         return Fitting((), (), over=room < 0)
     commits = list(view.evictions.evicting(room))
-    if not commits and view.view_tokens() - sum(saved.values()) <= room:
+    whole = not commits and not _was_crowded(moments, room)
+    if whole and view.view_tokens() - sum(saved.values()) <= room:
         return Fitting([(first, last) for first, last, _ in view.uncovered()], view.summaries)
     needed = least(view, saved)
     if needed > room:
@@ -135,16 +183,23 @@ def fitting(
         return Fitting(
             [] if newest < view.raw_from else [(newest, newest)], (), "law budget", over=True
         )
-    reached = max((_reached_before(view, room, before) for before in commits), default=0)
+    reached = max(
+        (_reached_before(view, room, before, saved_then) for before in commits), default=0
+    )
     ranges, summaries, taken = _settled(view, room, room - needed, reached, saved)
     begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
     if begin < view.steps:
         left = room - stays - taken
-        first = max(_cut(view, left, begin, saved), view.cut_from(reached, begin))
+        first = max(_cut(view, room, left, begin, saved), view.cut_from(reached, begin))
+        for one in moments():
+            if one.view.steps - 1 <= first:
+                break
+            stood = sum(one.view.atom(step).tokens for step in one.view.must_stay())
+            first = max(first, _cut(one.view, room, room - stood - taken, begin, one.saved))
         if first > (tail := max(view.tail_from(tail_steps), begin)):
             first = min(first, newest_within(view, left, tail, saved))
         scrap, cost = _scrap(view, begin, left, tail_steps)
-        if scrap < first and newest_within(view, left - cost, begin, saved) <= first:
+        if scrap < first and _fits(view, first, left - cost, saved):
             ranges.append((begin, scrap - 1))
         ranges.append((first, view.steps - 1))
     return Fitting(ranges, summaries, f"cut at step {max(begin, ranges[-1][0] if ranges else 0)}")
@@ -156,8 +211,19 @@ def snapshot_of(view: View, saved: int = 0) -> CommitSnapshot:
     user, begin, peak = view.user_step, view.raw_from, 0
     if user >= begin or (user >= 0 and view.covering(user) is not None):
         peak = view.atom(user).tokens
-    peak = max([peak, *(more for _, more in _reigns(view, begin))])
-    return CommitSnapshot(view.view_tokens() - saved, view.total - saved, view.fixed_tokens(), peak)
+    peak = max([peak, *(r.tokens - (view.total - r.end) for r in _reigns(view, begin))])
+    tokens = view.view_tokens() - saved
+    return CommitSnapshot(tokens, view.total, view.fixed_tokens(), peak, user_step=user)
+
+
+def evicted_by_now(view: View, room: int, saved_then: SavedThen = _nothing) -> int:
+    """The first step behind every summary that would not stay evicted in this room, were a summary
+    committed now; the first of all where nothing is evicted."""
+    newest = max((summary.created for summary in view.summaries), default=0)
+    then = replace(snapshot_of(view, sum(saved_then(newest).values())), masked=newest)
+    if then.view <= room:
+        return view.raw_from
+    return view.cut_from(_reached_before(view, room, then, saved_then), view.raw_from)
 
 
 def _settled(
@@ -175,8 +241,10 @@ def _settled(
     steps, taken = _scraps_within(view, left // 2, saved)
     scraps, stays = _scraps(view), set(view.must_stay())
     summaries: list[Summary] = []
+    behind = view.summaries[-1].span_end if view.summaries else 0
     for piece in _settled_pieces(view):
         if isinstance(piece, Summary):
+            behind = piece.span_start
             most = before_peak
             if piece.before.total >= view.fold.peak_end:
                 most = left if summaries else free
@@ -186,8 +254,11 @@ def _settled(
             taken += piece.tokens
         elif piece not in stays and piece not in scraps:
             if not view.holds(piece):
-                break
+                if behind > reached:
+                    break  # more than the room holds is in memory
+                continue
             atom = view.atom(piece)
+            behind = atom.start
             cost = atom.tokens - saved.get(piece, 0)
             if atom.start < reached:
                 continue
@@ -216,25 +287,15 @@ def _scraps(view: View) -> set[int]:
     messages, which were the newest when an engine summarized what was done for them, and scraps
     beside them."""
     found: set[int] = set()
-    engines = {summary.first_step for summary in view.summaries if summary.origin == "engine"}
+    asked = {s.first_step for s in view.summaries if s.origin == "engine" and s.asked_before}
     for first, last, _ in view.uncovered():
-        if last + 1 not in engines or not view.holds(first) or _was_evicted(view, last + 1):
-            continue
         steps = range(first, last + 1)
+        if last + 1 not in asked or not all(map(view.holds, steps)):
+            continue
         users = {step for step in steps if view.atom(step).user}
         if sum(view.atom(step).tokens for step in steps if step not in users) <= SCRAP:
             found.update(steps)
     return found
-
-
-def _was_evicted(view: View, step: int) -> bool:
-    """True where what lies before this step, with which a summary begins, could have been evicted
-    before that was committed: another user's message had come by then."""
-    first = view.atom(step).first
-    since = min((made for lo, _, made, _ in view.leaves if lo == first), default=0)
-    return any(
-        atom.user and atom.entries[0].created < since for atom in view.atoms[step - view.base :]
-    )
 
 
 def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int]:
@@ -244,9 +305,11 @@ def _scrap(view: View, begin: int, left: int, tail_steps: int) -> tuple[int, int
     One that was evicted with the tail that it once stood in stays evicted (law 6).
     """
     user, stays = view.user_step, set(view.must_stay())
-    if begin < user <= begin + SCRAP and begin >= view.base:
-        cost = sum(view.atom(step).tokens for step in range(begin, user) if step not in stays)
-        if cost <= SCRAP and view.span(begin, min(user + tail_steps, view.steps) - 1) <= left:
+    last = min(user + tail_steps, view.steps) - 1
+    if begin < user <= begin + SCRAP and all(map(view.holds, range(begin, last + 1))):
+        free = [step for step in range(begin, last + 1) if step not in stays]
+        cost = sum(view.atom(step).tokens for step in free if step < user)
+        if cost <= SCRAP and sum(view.atom(step).tokens for step in free) <= left:
             return user, cost
     return view.steps, 0
 
@@ -263,34 +326,26 @@ def _settled_pieces(view: View) -> Iterator[Summary | int]:
         yield from range(last, first - 1, -1)
 
 
-def _cut(view: View, left: int, begin: int, saved: Mapping[int, int]) -> int:
+def _cut(view: View, room: int, left: int, begin: int, saved: Mapping[int, int]) -> int:
     """The first of the newest steps that fit, beside what law 4 keeps, now and at every moment
     since the newest summary's commit: a user's message that has gone from before the cut since then
     leaves its room to what is added, and to nothing that was evicted."""
     first = newest_within(view, left, begin, saved)
-    for step, more in _reigns(view, begin):
-        if step < first and more > 0:
-            # A message that alone exceeds the room is shown in half of it.
-            more = more if more <= left else left // 2
+    for reign in _reigns(view, begin):
+        # A message that alone exceeds the room was shown in half of it.
+        took = reign.tokens if reign.tokens <= room else room // 2
+        more = took - (view.total - reign.end)
+        if reign.step < first and more > 0:
             first = max(first, newest_within(view, left - more, begin, saved))
     return first
 
 
-def _reigns(view: View, begin: int) -> Iterator[tuple[int, int]]:
-    """The users' messages that were the newest one before this one, newest first: step, and the
-    tokens that its place and what was there by then took beyond what is there now."""
-    following: int | None = None
-    for step in range(view.steps - 1, max(view.base, begin) - 1, -1):
-        atom = view.atom(step)
-        if atom.user:
-            if following is not None:
-                yield step, atom.tokens - (view.total - following)
-            following = atom.start
-        if following is not None and view.total - following >= view.user_peak:
-            return
+def _reigns(view: View, begin: int) -> Iterator[Reign]:
+    """The users' messages from a step on that were the newest one before this one, newest first."""
+    return (reign for reign in reversed(view.fold.reigns) if reign.step >= begin)
 
 
-def _reached_before(view: View, room: int, then: CommitSnapshot) -> int:
+def _reached_before(view: View, room: int, then: CommitSnapshot, saved_then: SavedThen) -> int:
     """The running sum before which raw history had been evicted when a summary was committed."""
     leading = sum(view.atom(step).tokens for step in range(view.leading))
     settled = min(max(0, then.fixed - leading), settled_room(view, room))
@@ -302,4 +357,18 @@ def _reached_before(view: View, room: int, then: CommitSnapshot) -> int:
     while reached != known:
         known = reached
         reached = then.total - free + sum(a.tokens for a in pinned if a.start < reached)
+    saved = saved_then(then.masked)
+    return _reached_in_short(view, reached, then.total - reached, saved) if saved else reached
+
+
+def _reached_in_short(view: View, reached: int, room: int, saved: Mapping[int, int]) -> int:
+    """The same where other forms saved this much, by step: with what they saved behind it, the room
+    reached further back."""
+    end = reached + room
+    for step in range(view.cut_from(end, view.raw_from) - 1, max(view.raw_from, view.base) - 1, -1):
+        atom = view.atom(step)
+        room -= min(atom.end, end) - atom.start - saved.get(step, 0)
+        if room < 0:
+            break
+        reached = min(reached, atom.start)
     return reached

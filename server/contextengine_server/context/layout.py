@@ -4,12 +4,16 @@ place."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+
+from msgspec.structs import replace
 
 from .message import Slot
-from .plan import Keep, Reshaped, Segment, Summarized
+from .plan import Beside, Keep, Listed, Reshaped, Segment, Summarized
 from .view import Summary, View
 
 Range = tuple[int, int]
+_place = itemgetter(0)
 
 
 def lay_out(
@@ -17,15 +21,17 @@ def lay_out(
 ) -> tuple[Segment, ...]:
     """Segments in order: the ranges, merged with the steps that must stay, and the summaries where
     what they cover begins."""
-    merged = _merge([*ranges, *((step, step) for step in view.must_stay())])
-    segments: list[tuple[tuple[int, int], Segment]] = [
-        ((s.first_step, 0), Summarized(s)) for s in summaries
-    ]
+    placed: list[tuple[int, Segment]] = [(s.first_step, Summarized(s)) for s in summaries]
+    stays = view.must_stay()
+    covered = [step for step in stays if view.covering(step) is not None]
+    # Each for itself: a form of one that is covered moves no running sums.
+    placed += [(step, Keep(step, step, reason)) for step in covered]
+    merged = _merge([*ranges, *((step, step) for step in stays if step not in covered)])
     for first, last in merged:
         for piece_first, piece_last in _split(first, last, summaries):
-            segments.append(((piece_first, 1), Keep(piece_first, piece_last, reason)))
-    segments.sort(key=_place)
-    return tuple(segment for _, segment in segments)
+            placed.append((piece_first, Keep(piece_first, piece_last, reason)))
+    placed.sort(key=_place)  # stable: a summary stands before its own steps that must stay
+    return tuple(segment for _, segment in placed)
 
 
 def uncovered(view: View, behind: int = 0) -> list[Range]:
@@ -40,8 +46,37 @@ def everything(view: View) -> tuple[Segment, ...]:
     return lay_out(view, uncovered(view), view.summaries)
 
 
-def _place(placed: tuple[tuple[int, int], Segment]) -> tuple[int, int]:
-    return placed[0]
+def beside(
+    segments: Sequence[Segment], behind: Sequence[Slot], ending: Slot | None, step: int
+) -> tuple[Listed, ...]:
+    """The segments with items of ours between them: some behind the last summary, and one where a
+    step begins, if what stands there is shown."""
+    listed: list[Listed] = []
+    last = max((at for at, one in enumerate(segments) if isinstance(one, Summarized)), default=-1)
+    for at, segment in enumerate(segments):
+        if isinstance(segment, Summarized):
+            listed.append(segment)
+            if at == last:
+                listed += [Beside(slot, segment.summary.last_step) for slot in behind]
+        elif ending is None or not segment.first <= step <= segment.last + 1:
+            listed.append(segment)
+        else:
+            if segment.first < step:
+                listed.append(replace(segment, last=step - 1))
+            listed.append(Beside(ending, step))
+            if step <= segment.last:
+                listed.append(replace(segment, first=step))
+            ending = None
+    return tuple(listed)
+
+
+def stands(segments: Sequence[Segment], step: int) -> bool:
+    """True where what a step begins with, or what was before it, is shown, so that an item can
+    stand there."""
+    return any(
+        not isinstance(each, Summarized) and each.first <= step <= each.last + 1
+        for each in segments
+    )
 
 
 def _merge(ranges: list[Range]) -> list[Range]:
@@ -64,9 +99,12 @@ def _split(first: int, last: int, summaries: Sequence[Summary]) -> list[Range]:
 
 
 def reshaped(
-    segments: Sequence[Segment], forms: Mapping[int, Mapping[int, Slot]], reason: str
+    segments: Sequence[Segment],
+    forms: Mapping[int, Mapping[int, Slot]],
+    reasons: Mapping[int, str],
 ) -> tuple[Segment, ...]:
-    """The segments with messages of some steps in other forms: slots by sequence, by step."""
+    """The segments with messages of some steps in other forms: slots by sequence, by step, and why
+    by step."""
     if not forms:
         return tuple(segments)
     steps = sorted(forms)
@@ -80,7 +118,7 @@ def reshaped(
             if segment.first <= step <= segment.last:
                 if first < step:
                     parted.append(Keep(first, step - 1, segment.reason))
-                parted.append(Reshaped(step, step, reason, dict(forms[step])))
+                parted.append(Reshaped(step, step, reasons[step], dict(forms[step])))
                 first = step + 1
         if first <= segment.last:
             parted.append(Keep(first, segment.last, segment.reason))

@@ -6,9 +6,9 @@ arrives, and encodes what is shown (`Shaper`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -48,6 +48,122 @@ NO_RESULT = "No result was recorded for this tool call."
 MIN_CAP_CHARS = 12_000
 """No cap on a message's texts is lower, whatever the budget (see `engines.bounds.cap_chars`)."""
 
+OFFLOADED_HEAD, OFFLOADED_TAIL = 1_500, 500
+"""The characters of an offloaded result that are still shown, as in Comis
+(packages/agent/src/context-engine/constants.ts); no tail where it has no more than both."""
+
+MIN_LONG_CHARS = 4_000
+"""No result of a tool is long in fewer characters, whatever the options of an engine say."""
+
+
+class ReadKey(msgspec.Struct, frozen=True):
+    """What a tool call reads."""
+
+    target: bytes
+    """Names the file, the command or the address."""
+    extent: bytes = b""
+    """Names how much of it; empty: all of it."""
+
+
+class Gone(IntEnum):
+    """Why what a result says is left out."""
+
+    SUPERSEDED = 0
+    """A later result says the same anew."""
+    OLD_IMAGE = 1
+    OLD_ERROR = 2
+    MASKED = 3
+    """It is old."""
+    TRIMMED = 4
+    """It is old and long: its head and tail are left."""
+    CLEARED = 5
+    """It is old, and the context is full."""
+    OFFLOADED = 6
+    """It is long: head, tail and how to read it stand in its place from its arrival on."""
+    SILENT = 7
+    """It says nothing, which is said."""
+    CUT = 8
+    """The results of its step are too long together: it is cut to its share."""
+
+
+ON_ARRIVAL = frozenset({Gone.OFFLOADED, Gone.SILENT, Gone.CUT})
+"""What follows from the results of a step alone."""
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """A result of a message in place of which a marker is shown."""
+
+    part: int
+    why: Gone = Gone.SUPERSEDED
+    by: int = 0
+    """The sequence of the result that stands for it; 0: none does."""
+    tool: str = ""
+    """What was called, where the marker says so."""
+    head: int = 0
+    """Characters that are left of its beginning, where it is trimmed."""
+    tail: int = 0
+    """Characters that are left of its end."""
+    text: str = ""
+    """What the marker begins with, where an operator says so."""
+    reader: str = ""
+    """The tool of the engine that reads it again, which the marker names; empty: it names none."""
+    chars: int = 0
+    """For one that is cut: its share."""
+
+
+Replacements = tuple[Replacement, ...]
+"""By part."""
+
+
+MadeBy = tuple[str, str, str]
+"""The provider, the model and the API dialect that made a message; empty: not known."""
+
+
+class Thinking(msgspec.Struct, frozen=True):
+    """The reasoning in a message of a model, by part index."""
+
+    plain: tuple[int, ...] = ()
+    """Reasoning that is neither signed nor redacted."""
+    signed: tuple[int, ...] = ()
+    redacted: tuple[int, ...] = ()
+    """Reasoning that only the provider can read."""
+    damaged: tuple[int, ...] = ()
+    """Signed reasoning whose text is not what was signed any more: it was no valid Unicode."""
+    marked: tuple[int, ...] = ()
+    """Parts that a signature binds to reasoning, and that are none themselves."""
+    tagged: tuple[int, ...] = ()
+    """Texts with tags of reasoning in them."""
+
+
+class Stripped(msgspec.Struct, frozen=True):
+    """What of a message's reasoning is left out, by part index."""
+
+    reasoning: tuple[int, ...] = ()
+    unsigned: tuple[int, ...] = ()
+    """Parts that lose a signature and stay."""
+    untagged: tuple[int, ...] = ()
+    """Texts that lose their tags of reasoning, with what these hold."""
+
+
+class Addressee(msgspec.Struct, frozen=True):
+    """The model that is to read an assembly: that of a request, else of its session. Empty: not
+    known."""
+
+    model: str = ""
+    provider: str = ""
+    name: str = ""
+    """The model as in `MadeBy`."""
+    reasoning_may_go: bool = False
+    """True where the provider accepts a message without its signed reasoning (law 3)."""
+
+    def is_another(self, name: str) -> bool:
+        """True where the model of this name is another one; one that is not known is none."""
+        return bool(name and self.name) and name != self.name
+
+
+NOBODY = Addressee()
+"""Nothing is known of it."""
+
 
 class Traits(msgspec.Struct, frozen=True):
     """What the laws must know of a message's content."""
@@ -58,6 +174,20 @@ class Traits(msgspec.Struct, frozen=True):
     """The ids of its tool calls, in order. Ids repeat in real sessions."""
     results: tuple[tuple[int, str], ...] = ()
     """(part index, call id) of its tool results, in order."""
+    tools: tuple[str, ...] = ()
+    """The names of the tools that it calls, in order."""
+    asked: tuple[bytes, ...] = ()
+    """Names each of its calls, tool and arguments, in order."""
+    reads: tuple[ReadKey | None, ...] = ()
+    """What each of its calls reads, in order; empty: none of them reads anything."""
+    failed: tuple[int, ...] = ()
+    """Those of its results that are errors, by part index."""
+    pictured: tuple[int, ...] = ()
+    """Those of its results that hold a picture, by part index."""
+    chars: tuple[int, ...] = ()
+    """The characters of the texts of each of its tool results, in order."""
+    silent: tuple[int, ...] = ()
+    """Those of its results that say nothing and are no errors, by part index."""
     sealed: bool = False
     """Holds signed or redacted reasoning: byte-identical or absent (law 3)."""
     only_reasoning: bool = False
@@ -65,6 +195,10 @@ class Traits(msgspec.Struct, frozen=True):
     pinned: bool = False
     excluded: bool = False
     """The harness keeps it and shows it to no model."""
+    thinking: Thinking | None = None
+    """The reasoning of a model's message; None: it has none."""
+    made_by: MadeBy = ("", "", "")
+    """Of a model's message."""
 
     @property
     def only_results(self) -> bool:
@@ -105,6 +239,34 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
     the row should be."""
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """A result of a message."""
+
+    part: int
+    chars: int
+    """Its characters, base64 as what it is; other than text is taken for so many as well."""
+    text: int
+    """Those of its texts alone."""
+    silent: bool
+    """It says nothing and is no error."""
+    recovered: bool = False
+    """It is a part of a result that was put away, read again."""
+
+
+class Answers(Protocol):
+    """The results of a message, where some are long or say nothing."""
+
+    decided: dict[Any, Any]
+    """What was decided of them, by who decided: it follows from them, and is worked out once."""
+
+    @property
+    def results(self) -> Sequence[Answer]:
+        """In order."""
+
+    def shown(self, parts: Replacements) -> Slot:
+        """The message with a marker in place of what these of its results say."""
+
+
 class Slot(msgspec.Struct, frozen=True, eq=False):
     """One item of an assembly, encoded once."""
 
@@ -122,6 +284,8 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     """Shows no more than so many characters of its texts, from their head and tail; None where they
     have no more. No such function: its texts are short for every cap, or must be verbatim whatever
     their length."""
+    answers: Answers | None = None
+    """Its results, where some may be long or say nothing and may be shown otherwise."""
 
 
 class Shaper(Protocol):
@@ -140,6 +304,12 @@ class Shaper(Protocol):
     def head_and_tail(self, entry: Entry, chars: int) -> Slot | None:
         """No more than so many characters of the message's texts, around a marker that says so.
         None where they have no more."""
+
+    def replaced(self, entry: Entry, parts: Replacements) -> Slot:
+        """The message with a marker in place of what these of its results say."""
+
+    def stripped(self, entry: Entry, how: Stripped) -> Slot:
+        """The message without this of its reasoning, and no native form."""
 
     def note(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Late results as a labelled note of the user's role."""

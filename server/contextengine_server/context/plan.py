@@ -3,6 +3,7 @@ each with its reason."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -43,6 +44,19 @@ class Reshaped(msgspec.Struct, frozen=True, eq=False):
 Segment = Keep | Summarized | Reshaped
 
 
+class Beside(msgspec.Struct, frozen=True, eq=False):
+    """An item of ours that stands for no message. It is no engine's affair: it is laid between the
+    segments of a plan that the laws have seen."""
+
+    slot: Slot
+    step: int
+    """All that stands before it begins before this step or with it."""
+
+
+Listed = Segment | Beside
+"""What a list is made of."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What to send. `segments` is in the order of the session; the parts that law 4 keeps stand at
     their own place."""
@@ -71,6 +85,9 @@ class Declared(msgspec.Struct, frozen=True):
     """How many of the newest steps it keeps verbatim."""
     forms: frozenset[Form] = frozenset()
     """The forms it may give to older messages."""
+    rehydrates: tuple[str, ...] | None = None
+    """The names of sections of the workspace's files that come back behind summaries, with the
+    files that were read last and what a subagent is to keep in sight; None: nothing comes back."""
     evicts: bool = True
     """False for an engine that never evicts by itself (legacy)."""
     host_capabilities: frozenset[str] = frozenset()
@@ -100,8 +117,19 @@ def shown_at(segment: Keep | Reshaped, atom: Atom) -> list[Slot]:
     return atom.slots
 
 
-def segment_slots(segment: Segment, view: View) -> list[Slot]:
+def spared_by(segment: Reshaped, view: View) -> Iterator[tuple[Form, int]]:
+    """What a segment's forms take away: tokens, form by form."""
+    for step in range(segment.first, segment.last + 1):
+        for slot in view.atom(step).slots:
+            shown = segment.slots.get(slot.sequence)
+            if shown is not None:
+                yield shown.form, slot.tokens - shown.tokens
+
+
+def segment_slots(segment: Listed, view: View) -> list[Slot]:
     """What a segment shows."""
+    if isinstance(segment, Beside):
+        return [segment.slot]
     if isinstance(segment, Summarized):
         return [segment.summary.slot]
     steps = range(segment.first, segment.last + 1)

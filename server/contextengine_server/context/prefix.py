@@ -16,9 +16,10 @@ from operator import attrgetter
 
 from contextengine_server.context.message import HASH_BYTES, Slot
 from contextengine_server.context.plan import (
+    Beside,
     Keep,
+    Listed,
     Plan,
-    Segment,
     Summarized,
     segment_slots,
     shown_at,
@@ -135,8 +136,9 @@ class PrefixCache:
         """Bytes held besides the frames themselves, about."""
         return sum(250 * len(prefix.frames) for prefix in self._prefixes.values())
 
-    def join(self, epoch: str, plan: Plan, view: View) -> JoinedList:
-        """The list of a plan, going on from what was joined for its epoch."""
+    def join(self, epoch: str, plan: Plan, view: View, listed: Sequence[Listed] = ()) -> JoinedList:
+        """The list of a plan, going on from what was joined for its epoch. `listed`: its segments
+        with what is laid between them; none: nothing is."""
         prefix = self._prefixes.get(epoch)
         begun = prefix is None
         if prefix is None:
@@ -145,10 +147,10 @@ class PrefixCache:
                 self._prefixes.popitem(last=False)
         else:
             self._prefixes.move_to_end(epoch)
-        segments = plan.segments
+        segments: Sequence[Listed] = listed or plan.segments
         newest = view.base + len(view.atoms) - 1
         last = segments[-1] if segments else None
-        if last is None or isinstance(last, Summarized) or last.last != newest:
+        if last is None or isinstance(last, (Summarized, Beside)) or last.last != newest:
             # A list that does not end with the newest steps is joined from nothing.
             slots = [slot for segment in segments for slot in segment_slots(segment, view)]
             return Prefix().followed(slots, begun)
@@ -157,6 +159,9 @@ class PrefixCache:
         for segment in _behind(segments, prefix.next_step):
             if isinstance(segment, Summarized):
                 settled.append(segment.summary.slot)
+                continue
+            if isinstance(segment, Beside):
+                settled.append(segment.slot)
                 continue
             for step in range(max(segment.first, prefix.next_step), segment.last + 1):
                 atom = view.atoms[step - view.base] if step >= view.base else view.anchors[step]
@@ -171,12 +176,16 @@ class PrefixCache:
         return prefix.followed(following, begun)
 
 
-def _behind(segments: Sequence[Segment], step: int) -> Sequence[Segment]:
+def _behind(segments: Sequence[Listed], step: int) -> Sequence[Listed]:
     """The segments that hold this step or come behind it; all, where nothing is joined yet."""
     if step < 0:
         return segments
     for index in range(len(segments) - 1, -1, -1):
         segment = segments[index]
-        if isinstance(segment, Summarized) or segment.last < step:
-            return segments[index + 1 :]
+        if isinstance(segment, Beside):
+            if segment.step > step:
+                continue
+        elif not isinstance(segment, Summarized) and segment.last >= step:
+            continue
+        return segments[index + 1 :]
     return segments

@@ -17,6 +17,9 @@ import msgspec
 OPENING = "[Summary "
 """How every summary that is shown begins."""
 
+_SEAL = "[by the context engine, "
+"""How the last line of an item begins that stands for no message."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}")
 _TOKEN_DIGITS = 9
@@ -57,6 +60,22 @@ def fenced(body: str) -> str:
     """`body` as data: between two lines that it cannot hold."""
     fence = _fence(body)
     return f"<<<untrusted {fence}\n{body}\n{fence} untrusted>>>"
+
+
+def sealed(text: str) -> str:
+    """A text of ours with a last line that tells it by itself, wherever it comes back."""
+    return f"{text}\n{_seal(text)}"
+
+
+def is_sealed(text: str) -> bool:
+    """True for a text that `sealed` made."""
+    at = text.rfind("\n", -len(_SEAL) - _TOKEN_DIGITS - 2)
+    return at >= 0 and text.startswith(_SEAL, at + 1) and text[at + 1 :] == _seal(text[:at])
+
+
+def _seal(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{_SEAL}{int(digest, 16) % 10**_TOKEN_DIGITS:0{_TOKEN_DIGITS}}]"
 
 
 def verify(facts: SummaryFacts, text: str) -> str | None:

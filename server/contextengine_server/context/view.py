@@ -15,9 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from .atom import Atom
-from .carried import FoldState
+from .carried import Covered, Fault, FoldState, Pause
 from .eviction import CommitSnapshot, EvictionHistory
-from .message import Entry, Slot
+from .message import NOBODY, Addressee, Entry, Slot
+from .observations import Observations, Reply, ReplyHistory
 from .scope import Scope
 
 
@@ -43,6 +44,9 @@ class Summary(msgspec.Struct, frozen=True, eq=False):
     """Makes the item that shows it. Of summaries that stand below others it is seldom wanted, and
     there are many of them."""
     before: CommitSnapshot = CommitSnapshot()
+    asked_before: bool = False
+    """True where the newest user's message stood before all that it covers, when it or the first of
+    what it is made of was committed: for it alone nothing before was evicted."""
     children: tuple[str, ...] = ()
     start_ms: int | None = None
     end_ms: int | None = None
@@ -66,6 +70,11 @@ class Summary(msgspec.Struct, frozen=True, eq=False):
     def covered_tokens(self) -> int:
         """The tokens of the atoms that it covers."""
         return self.span_end - self.span_start
+
+    @property
+    def reach(self) -> Covered:
+        """How far it reaches."""
+        return Covered(self.last_sequence, self.span_end, self.created)
 
     @property
     def leaf(self) -> tuple[int, int, int, int]:
@@ -103,17 +112,39 @@ class View:
     large: list[int] = field(default_factory=list)
     """Steps in memory with a message that may be over a cap, rising; not of those before the window
     that must stay."""
+    answers: list[int] = field(default_factory=list)
+    """The same of steps with results that may be long or say nothing."""
+    observations: Observations = field(default_factory=Observations)
+    """What tools answered in the messages in memory."""
+    replies: ReplyHistory = field(default_factory=ReplyHistory)
+    """What models replied in the messages in memory."""
+    older: tuple[Reply, ...] = ()
+    """Replies before these, in anchors, that hold reasoning."""
+    reader: Addressee = NOBODY
+    """Who is to read what is shown."""
+    users: list[int] = field(default_factory=list)
+    """The steps of users' messages in memory, in order."""
+    asked: set[bytes] | None = None
+    """Names the calls in memory (`session.usage.rereads`); None: nobody has asked for them."""
+    pauses: list[Pause] = field(default_factory=list)
+    """The messages in memory that came after a pause, in order."""
     summaries: list[Summary] = field(default_factory=list)
     """The top-level live summaries, in order."""
     leaves: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(first sequence, last sequence, created revision, retired revision or 0) of every summary of
     depth 0 that is live, or was when a late result came for what it covered."""
+    covered: list[Covered] = field(default_factory=list)
+    """How far each live summary reaches."""
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
     """What was evicted when the live summaries were committed, those below others included."""
     rewind_mark: int = 0
     """The revision of the newest rewind; 0: none."""
     reset_mark: int = 0
     """The revision of the newest reset; 0: none."""
+    channel: str = ""
+    """The kind of channel that the session is held on; empty: unknown."""
+    faults: dict[str, Fault] = field(default_factory=dict)
+    """Parts of the engine that failed over this view or one made of it, by name."""
     by_sequence: bool = True
     """False: a harness's own list, whose messages stand in its order, whatever their sequences."""
 
@@ -209,12 +240,14 @@ class View:
     def place(self, summary: Summary) -> None:
         """A summary that was just committed stands where what it covers stood; summaries within its
         range are below it now."""
+        earlier = [s.created for s in self.summaries if s.created < summary.created]
         first = bisect_left(self.summaries, summary.first_step, key=_first_step)
         behind = bisect_right(self.summaries, summary.last_step, key=_first_step)
         self.summaries = [*self.summaries[:first], summary, *self.summaries[behind:]]
         if summary.depth == 0:
             self.leaves.append(summary.leaf)
-        self.evictions.add(summary.before)
+        self.covered.append(summary.reach)
+        self.evictions.add(replace(summary.before, masked=max(earlier, default=0)))
 
     def must_stay(self) -> list[int]:
         """Steps that law 4 keeps in every assembly, rising: leading, pinned, the newest user

@@ -8,6 +8,7 @@ verbatim until they are answered (law 2).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contextengine_server.context.atom import Atom
@@ -16,6 +17,9 @@ from contextengine_server.context.epoch import digest
 from contextengine_server.context.message import MIN_CAP_CHARS, Slot
 from contextengine_server.context.shares import cut_to, level
 from contextengine_server.context.view import View
+
+from .masks import REASON as STALE
+from .masks import Masks, masks_of, saved_in
 
 MAX_CAP_CHARS = 100_000
 SHARE = 0.8
@@ -26,6 +30,11 @@ take alone where that is more: the next step is to have room beside it."""
 LEAST_SHARE = 500
 """No message is cut to fewer tokens than this for the sake of its neighbours."""
 REASON = "over its cap: head and tail"
+
+Forms = Mapping[int, Slot]
+"""What to show instead of messages of a step, by sequence."""
+NONE: Forms = {}
+NO_FORMS: Mapping[int, Forms] = {}
 
 
 def cap_chars(cell: int) -> int:
@@ -43,16 +52,24 @@ class Bounds:
     """What to show instead: slots by sequence, by step."""
     saved: dict[int, int] = field(default_factory=dict)
     """The tokens that this saves, by step."""
-
-    def from_step(self, first: int) -> int:
-        """The tokens saved from a step on."""
-        return sum(tokens for step, tokens in self.saved.items() if step >= first)
+    reasons: dict[int, str] = field(default_factory=dict)
+    """Why, by step."""
+    masks: Masks = field(default_factory=dict)
+    """Those that are masks."""
+    grown: int = 0
+    """The tokens that forms have more than the messages themselves: those that say that there is
+    nothing."""
 
     def name(self, view: View, first: int) -> str:
-        """Names, for the epoch, what of it may have been shown verbatim before: user messages,
-        while they were the newest, and what was there while calls of its step stood open. All else
-        was over the cap from its first assembly on."""
-        changed: list[int] = []
+        """Names, for the epoch, what of it may have been shown verbatim before: what is masked,
+        user messages, while they were the newest, and what was there while calls of its step stood
+        open. All else was over the cap from its first assembly on."""
+        changed: list[int | str] = [
+            slot.hash.hex()
+            for step, slots in self.masks.items()
+            if step >= first
+            for slot in slots.values()
+        ]
         for step, slots in sorted(self.forms.items()):
             atom = view.atom(step)
             if step >= first and atom.user:
@@ -64,37 +81,71 @@ class Bounds:
         return digest(changed).hex() if changed else ""
 
 
-def bounds_of(view: View, cell: int) -> Bounds:
-    """The messages over the cap of a cell, as far back as the window holds."""
+def bounds_of(view: View, cell: int, arrived: Mapping[int, Forms] = NO_FORMS) -> Bounds:
+    """The messages over the cap of a cell, as far back as the window holds; and, besides, forms
+    that messages have whatever the cell (`arrived`, by step)."""
     bounds = Bounds()
-    if not view.large:
+    if not view.large and not arrived:
         return bounds
     stays = set(view.must_stay())
-    for step in view.large:
+    for step in sorted({*view.large, *arrived}) if arrived else view.large:
         atom = view.atom(step)
         if step in stays or atom.pending or view.covering(step) is not None:
             continue
-        forms = forms_of(atom, cell)
+        forms = forms_of(atom, cell, arrived.get(step, NONE))
         if forms:
             bounds.forms[step] = forms
-            bounds.saved[step] = sum(
-                slot.tokens - forms[slot.sequence].tokens
-                for slot in atom.slots
-                if slot.sequence in forms
-            )
+            bounds.saved[step] = saved_in(atom, forms)
+            bounds.reasons[step] = REASON
+            if step in arrived:
+                bounds.grown += _grown(atom, forms)
     return bounds
 
 
-def forms_of(atom: Atom, cell: int) -> dict[int, Slot]:
+def short_forms(view: View, cell: int, tail_steps: int, revision: int | None = None) -> Bounds:
+    """The messages over the cap of a cell, and the results that later ones stand for, since the
+    commit of a revision; of the newest summary where none is named."""
+    masks = masks_of(view, tail_steps, revision)
+    return with_masks(bounds_of(view, cell), view, masks, STALE)
+
+
+def with_masks(bounds: Bounds, view: View, masks: Masks, reason: str) -> Bounds:
+    """The bounds with masks besides; a message that has both is masked."""
+    for step, slots in masks.items():
+        forms = bounds.forms.get(step, {}) | slots
+        bounds.forms[step] = forms
+        bounds.masks[step] = slots
+        bounds.saved[step] = saved_in(view.atom(step), forms)
+        both = f"{REASON}, or {reason}"
+        bounds.reasons[step] = reason if len(forms) == len(slots) else both
+    return bounds
+
+
+def forms_of(atom: Atom, cell: int, arrived: Forms = NONE) -> dict[int, Slot]:
     """What to show of a step instead of messages over the cap of a cell, its own or the step's: by
-    sequence."""
+    sequence. What has a form already has another only where that is shorter."""
     cap = cap_chars(cell)
-    forms = {
-        slot.sequence: shown
-        for slot in atom.slots
-        if slot.bounded is not None and (shown := slot.bounded(cap)) is not None
-    }
+    forms = dict(arrived)
+    for slot in atom.slots:
+        before = forms.get(slot.sequence)
+        if slot.bounded is None or (before is not None and _within(before, cap)):
+            continue
+        shown = slot.bounded(cap)
+        if shown is not None and (before is None or shown.tokens < before.tokens):
+            forms[slot.sequence] = shown
     return forms | _shared(atom, forms, max(cell // STEP_SHARE, int(cap / CHARS_PER_TOKEN)))
+
+
+def _grown(atom: Atom, forms: Forms) -> int:
+    return sum(
+        max(0, forms[slot.sequence].tokens - slot.tokens)
+        for slot in atom.slots
+        if slot.sequence in forms
+    )
+
+
+def _within(slot: Slot, cap: int) -> bool:
+    return slot.tokens * CHARS_PER_TOKEN <= cap
 
 
 def _shared(atom: Atom, forms: dict[int, Slot], room: int) -> dict[int, Slot]:

@@ -25,8 +25,6 @@ class CompactionGoal(msgspec.Struct, frozen=True):
     """What the budget leaves for items."""
     force: bool = False
     """Compact below the threshold as well."""
-    to_threshold: bool = False
-    """Enough once the view is below the engine's threshold; else once it fits `available`."""
     measured: int | None = None
     """The view's tokens as the harness would measure them, without what stands outside the
     messages. None: they are as we count them."""
@@ -40,7 +38,8 @@ class CompactionGoal(msgspec.Struct, frozen=True):
 
     @property
     def room(self) -> ReferenceTokens:
-        """What a plan has to work with: the budget's cell."""
+        """The budget's cell: never more than a plan has to work with, which is all that is
+        available, and steady where a budget changes a little."""
         return cell(self.available)
 
 
@@ -58,6 +57,9 @@ class CompactionStep(msgspec.Struct, frozen=True):
     depth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """0: over the messages of its steps; n + 1: over the texts of its children, the deepest of
     which has depth n."""
+    update: bool = False
+    """At depth 0: it is written from the summaries that it replaces and the messages that none of
+    them covers, and brings these summaries up to date. False: from all its messages."""
 
 
 class NothingToDo(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ class NothingToDo(msgspec.Struct, frozen=True):
     reason: str
 
 
-ToolName = Literal["ctx_search", "ctx_inspect", "ctx_expand"]
+ToolName = Literal["ctx_search", "ctx_inspect", "ctx_expand", "session_search"]
 """The tools of recall that there are."""
 
 
@@ -127,8 +129,15 @@ class Engine(Protocol):
         said of what is left out) are not for items. Forms and the like should follow the budget's
         cell (`context.budget.cell`), which is steady when a budget changes a little."""
 
+    def saved(self, view: View, available: ReferenceTokens) -> int:
+        """The tokens that other forms of messages than the ones they came in save of a view at a
+        budget, as far as the window holds it; those that its plans show."""
+
     def due(self, view: View, available: ReferenceTokens, measured: ReferenceTokens | None) -> bool:
         """True where a compaction should be queued."""
+
+    def limit(self, view: View, available: ReferenceTokens) -> int:
+        """How many tokens of messages make a compaction due, or would if it owned compaction."""
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """The next summary to make. The view holds the oldest uncovered history, `chunk` tokens of

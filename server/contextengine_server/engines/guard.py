@@ -66,7 +66,9 @@ class GuardedEngine:
         self.reach = _remembered(guarded(self.id, engine.reach, int, type(None)))
         self.addition = guarded(self.id, engine.addition, str)
         self.plan = guarded(self.id, engine.plan, Plan)
+        self.saved = guarded(self.id, engine.saved, int)
         self.due = guarded(self.id, engine.due, bool)
+        self.limit = guarded(self.id, engine.limit, int)
         self._compaction = guarded(self.id, engine.compaction, CompactionStep, NothingToDo)
 
     @property

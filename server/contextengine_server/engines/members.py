@@ -32,7 +32,7 @@ class EngineFacts(msgspec.Struct, frozen=True):
     fingerprint: str
 
 
-METHODS = ("reach", "addition", "plan", "due", "compaction", "dispose")
+METHODS = ("reach", "addition", "plan", "saved", "due", "limit", "compaction", "dispose")
 """What an engine is asked."""
 
 

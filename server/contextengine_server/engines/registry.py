@@ -14,6 +14,7 @@ from .catalogue import FALLBACK, Catalogue, Refused
 from .contract import Engine
 from .guard import GuardedEngine
 from .members import check_engine
+from .pruned import PrunedEngine, PruningRules
 from .registration import InvalidEngine, Registration
 
 
@@ -22,10 +23,14 @@ class Registry:
     lists the ids that exist."""
 
     def __init__(
-        self, catalogue: Catalogue, configured: Mapping[str, BaseModel] | None = None
+        self,
+        catalogue: Catalogue,
+        configured: Mapping[str, BaseModel] | None = None,
+        pruning: PruningRules | None = None,
     ) -> None:
         self._known = {one.id: one for one in catalogue.registrations}
         self._configured = dict(configured or {})
+        self._pruning = pruning
         self._instances: dict[tuple[str, str], Engine] = {}
         self.refused: tuple[Refused, ...] = catalogue.refused
 
@@ -88,7 +93,10 @@ class Registry:
                     f"engine {engine_id!r} cannot be made: {type(error).__name__}"
                 ) from error
             check_engine(registration, made)
-            made = self._instances[key] = GuardedEngine(made)
+            made = GuardedEngine(made)
+            if self._pruning is not None and self._pruning.on:
+                made = PrunedEngine(made, self._pruning)
+            self._instances[key] = made
         return made
 
     def configured(self, engine_id: str) -> Engine:

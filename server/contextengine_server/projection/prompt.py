@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import ChatRole, Item, Part, text_of
+from msgspec.structs import replace
+
+from .model import ChatRole, Item, Part, Text, ToolResult, text_of
 from .text import js_trim
 
 
@@ -35,3 +37,25 @@ def split_prompt(
     if users and newest is not None:
         return kept[:-1], newest.parts, newest.sequence
     return kept, (), 0
+
+
+def with_preamble(
+    items: Sequence[Item], prompt: Sequence[Part], preamble: str, current_id: str = ""
+) -> tuple[Sequence[Item], Sequence[Part]]:
+    """The context and this turn's prompt with a preamble before what the user says: before the
+    prompt where one is given, else before the message named or the newest of the user's own. Where
+    there is none it stands alone, as the prompt."""
+    said = Text(preamble)
+    if prompt:
+        return items, (said, *prompt)
+    kept = list(items)
+    for at in range(len(kept) - 1, -1, -1):
+        item = kept[at]
+        spoken = item.role is ChatRole.USER and item.summary is None
+        own = (item.sequence or item.live_index >= 0) and not any(
+            isinstance(part, ToolResult) for part in item.parts
+        )
+        if spoken and own and current_id in ("", item.id):
+            kept[at] = replace(item, parts=(said, *item.parts), cache=None)
+            return kept, prompt
+    return items, (said,)

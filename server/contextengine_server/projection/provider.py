@@ -10,7 +10,7 @@ import msgspec
 from .call_ids import PLAIN, CallIdFormat
 from .model import ChatRole, Item, Loss, Part
 from .projection import Projection
-from .prompt import split_prompt
+from .prompt import split_prompt, with_preamble
 from .target import Target
 from .task import Task
 
@@ -32,6 +32,8 @@ class ProviderTask(msgspec.Struct, frozen=True, kw_only=True):
     """Who will be called. Reasoning is kept only where both are known to have made it."""
     breakpoints: int | None = None
     """The most cache breakpoints. None: as many as the provider takes."""
+    keep_long: bool = False
+    """True where what stays is to be kept for the provider's longest time."""
     call_ids: CallIdFormat = PLAIN
     """Which ids of tool calls the provider takes."""
 
@@ -57,6 +59,8 @@ class ProviderRenderer(msgspec.Struct, frozen=True):
         items, prompt = task.items, task.prompt
         if prompt:
             items, prompt, _ = split_prompt(items, prompt)
+        if task.preamble:
+            items, prompt = with_preamble(items, prompt, task.preamble, task.current_id)
         # The addition stands before the harness's own system prompt, as AssembleResponse says.
         sections = [text.strip() for text in (task.addition, task.base)]
         rendered = self.render(
@@ -67,6 +71,7 @@ class ProviderRenderer(msgspec.Struct, frozen=True):
                 provider=task.provider,
                 model=task.model,
                 breakpoints=task.breakpoints,
+                keep_long=task.keep_long,
                 call_ids=target.call_ids,
             )
         )

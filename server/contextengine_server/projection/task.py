@@ -61,6 +61,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """In UTF-16 units; None: from the budget."""
     breakpoints: int | None = None
     """The most cache breakpoints. None: as many as the provider takes."""
+    keep_long: bool = False
+    """True where what stays in the provider's cache is to be kept for its longest time."""
     product: str = "OpenClaw"
     """The product's name in frames."""
     tools: str = ""

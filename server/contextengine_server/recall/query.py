@@ -33,6 +33,8 @@ class Query(msgspec.Struct, frozen=True):
     end_ms: int | None = None
     retired: bool = False
     """True: also rows that left the view."""
+    all_sessions: bool = False
+    """True: also the other sessions of the agent."""
 
 
 class Hit(msgspec.Struct, frozen=True):

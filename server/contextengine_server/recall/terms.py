@@ -34,6 +34,12 @@ FUNCTION_WORDS = frozenset(
 question words. As in the usual lists for retrieval (Snowball's, snowballstem.org/algorithms/
 english/stop.txt), and two that lead in a request."""
 
+_MEASURES = frozenset(
+    "big deep far fast heavy high large long many much often old small soon tall wide".split()  # noqa: SIM905
+)
+"""What `how` asks for the measure of: behind it they are a part of the question, and what answers
+holds the measure and not the word."""
+
 _ENDINGS = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "ly")
 
 
@@ -59,14 +65,18 @@ class Term(msgspec.Struct, frozen=True):
 
 def terms_of(query: str) -> list[Term]:
     """The terms of a query, each once: what is in quotes, and every other word, whole and in parts.
-    Function words only where there is nothing else: they stand everywhere, and say nothing of
-    what is looked for."""
+    Function words, and what `how` asks the measure of, only where there is nothing else: they stand
+    everywhere, and say nothing of what is looked for."""
     quoted = [
         _EDGES.sub("", next(filter(None, match.groups()))) for match in _QUOTED.finditer(query)
     ]
     known = {text.lower(): Term(text, quoted=True) for text in quoted if text}
     plain = [_EDGES.sub("", chunk) for chunk in _QUOTED.sub(" ", query).split()]
-    words = [word for word in plain if not _says_nothing(word)]
+    words = [
+        word
+        for word, before in zip(plain, ["", *plain], strict=False)
+        if not _says_nothing(word) and not (before.lower() == "how" and word.lower() in _MEASURES)
+    ]
     for word in words or ([] if known else plain):
         parts = _parts(word)
         if parts:

@@ -8,156 +8,40 @@ messages and summaries come without secrets and inside fences: they are data.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import orjson
 
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.errors import InvalidField, RowNotFound
-from contextengine_server.store.rows import SessionHead, SummaryRow
+from contextengine_server.store.rows import SessionHead
 
+from .agent_search import search_agent
 from .archive import Archive
 from .arguments import Arguments, InvalidArgument
-from .expansion import MAX_DEPTH, MIN_TOKENS, Brought, Wanted, expand
+from .expansion import MAX_DEPTH, MIN_TOKENS, Wanted, expand
 from .inspection import inspect
-from .query import DEFAULT_LIMIT, Hit, Query
+from .model_tools.answers import (
+    ToolAnswer,
+    one_line,
+    refusal,
+    told_hit,
+    told_item,
+    told_summary,
+)
+from .model_tools.definitions import MAX_HITS, TOOLS
+from .query import DEFAULT_LIMIT, Query
 from .search import MAX_QUERY_BYTES, indexed, search
-from .texts import ROLES, role_name, text_of_row
+from .texts import ROLES
 
-MAX_HITS = 30
-"""The most hits of one ctx_search, as in Comis's tool of that name (docs/dag.md). More are clamped,
-not refused."""
 WAIT_S = 2.0
-"""How long ctx_search waits for the newest messages to be indexed."""
+"""How long a search waits for the newest messages to be indexed."""
 
 _CHARS_A_TOKEN = 4
-_NAME_CHARS = 64
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_PAGE = {"type": "string", "description": "The next_page of the answer before, to go on with it."}
-_SUMMARY = {
-    "type": "string",
-    "description": "The id of a summary, as its header or ctx_search says it.",
-}
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """A tool, as the model reads of it."""
-
-    name: str
-    description: str
-    properties: Mapping[str, Any]
-    required: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> bytes:
-        """The JSON schema of its arguments."""
-        return orjson.dumps(
-            {
-                "type": "object",
-                "properties": self.properties,
-                "required": self.required,
-                "additionalProperties": False,
-            }
-        )
-
-
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "ctx_search",
-            "Searches this conversation's whole history, also what was summarized or left out of"
-            " the context. Finds words, identifiers, paths, numbers and phrases in quotes. Answers"
-            " hits with snippets, best first, and how the turns before and after them begin; open"
-            " them with ctx_expand.",
-            {
-                "query": {
-                    "type": "string",
-                    "description": "What to look for; with mode regex an RE2 expression.",
-                },
-                "scope": {
-                    "type": "string",
-                    "enum": ["both", "messages", "summaries"],
-                    "default": "both",
-                },
-                "mode": {"type": "string", "enum": ["text", "regex"], "default": "text"},
-                "limit": {
-                    "type": "integer",
-                    "default": DEFAULT_LIMIT,
-                    "description": f"Hits wanted; at most {MAX_HITS} are given.",
-                },
-                "role": {
-                    "type": "string",
-                    "enum": list(ROLES.values()),
-                    "description": "Only messages of this role.",
-                },
-                "first_sequence": {
-                    "type": "integer",
-                    "description": "Only messages from this sequence on.",
-                },
-                "last_sequence": {
-                    "type": "integer",
-                    "description": "Only messages up to this sequence.",
-                },
-                "page": _PAGE,
-            },
-            ("query",),
-        ),
-        Tool(
-            "ctx_inspect",
-            "Says what a summary covers: its range and times, the summaries it was made of, how"
-            " many messages of each role and which tools were called, and its text.",
-            {"summary_id": _SUMMARY},
-            ("summary_id",),
-        ),
-        Tool(
-            "ctx_expand",
-            "Brings back what lies under a summary, or messages by their sequences, word for word,"
-            " within a token limit. Where the answer has a next_page, call again with it as page.",
-            {
-                "summary_id": _SUMMARY,
-                "sequences": {
-                    "type": "array",
-                    "items": {"type": "integer"},
-                    "description": "Sequences of messages, as ctx_search answers them.",
-                },
-                "depth": {
-                    "type": "integer",
-                    "default": 1,
-                    "description": f"How many levels of summaries to open, at most {MAX_DEPTH}.",
-                },
-                "include_messages": {
-                    "type": "boolean",
-                    "default": False,
-                    "description": (
-                        "Also the messages under every summary opened. Those of a summary of depth"
-                        " 0 always come."
-                    ),
-                },
-                "max_tokens": {
-                    "type": "integer",
-                    "description": "The most tokens to bring back at once.",
-                },
-                "page": _PAGE,
-            },
-        ),
-    )
-}
-"""The tools by name."""
-
-
-class ToolAnswer(msgspec.Struct, frozen=True):
-    """What a tool answered."""
-
-    json: bytes
-    is_error: bool = False
-    recovered: int = 0
-    """How many hits, summaries and messages it brought back."""
+_READS = ("sequences", "summary_id", "max_tokens")
+_SEARCHES = ("all_sessions", "mode", "scope", "limit", "role", "first_sequence", "last_sequence")
+"""Arguments of session_search that go with reading, and with searching, alone."""
 
 
 async def run(
@@ -168,20 +52,25 @@ async def run(
     offered: tuple[str, ...],
     max_tokens: int,
     max_depth: int = MAX_DEPTH,
+    *,
+    alone: bool = False,
 ) -> ToolAnswer:
     """Runs a tool for the model. `offered`: the tools that there are for this session; `max_tokens`
-    and `max_depth`: what ctx_expand may bring back at once."""
+    and `max_depth`: what may be brought back at once; `alone`: no other session of the agent may be
+    read."""
     if name not in offered or name not in TOOLS:
         there = (
             f"the tools are {', '.join(offered)}"
             if offered
             else "this session's engine offers none"
         )
-        return refusal("unknown_tool", f"there is no tool {_line(name)!r}: {there}", "name")
+        return refusal("unknown_tool", f"there is no tool {one_line(name)!r}: {there}", "name")
     try:
         given = Arguments.of(arguments_json, TOOLS[name].properties)
         if name == "ctx_search":
             return await _search(archive, head, given)
+        if name == "session_search":
+            return await _session_search(archive, head, given, max_tokens, max_depth, alone=alone)
         if name == "ctx_inspect":
             return await _inspect(archive, head, given, max_tokens)
         return await _expand(archive, head, given, max_tokens, max_depth)
@@ -209,14 +98,26 @@ async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Tool
         roles=tuple(number for number, known in ROLES.items() if known == role),
         first=max(0, given.number("first_sequence", 0)),
         last=max(0, given.number("last_sequence", 0)),
+        all_sessions=given.flag("all_sessions"),
     )
+    if query.all_sessions and (query.first or query.last):
+        argument = "first_sequence" if query.first else "last_sequence"
+        raise InvalidArgument(
+            argument,
+            "is of one session: leave it out with all_sessions",
+            "contradictory_arguments",
+        )
     fresh = False
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
             await indexed(archive, head, head.revision)
             fresh = True
-    page = await search(archive, head, query)
-    said: dict[str, Any] = {"hits": [_hit(head, hit) for hit in page.hits]}
+    if query.all_sessions:
+        page = await search_agent(archive, head, query)
+    else:
+        page = await search(archive, head, query)
+    hits = [told_hit(hit, head.scope.session if query.all_sessions else None) for hit in page.hits]
+    said: dict[str, Any] = {"hits": hits}
     if page.total is not None:
         said["total"] = page.total
     if page.next_page:
@@ -224,6 +125,52 @@ async def _search(archive: Archive, head: SessionHead, given: Arguments) -> Tool
     if not fresh:
         said["note"] = "The newest messages cannot be found yet: search again in a moment."
     return ToolAnswer(orjson.dumps(said), recovered=len(page.hits))
+
+
+async def _session_search(
+    archive: Archive,
+    head: SessionHead,
+    given: Arguments,
+    max_tokens: int,
+    max_depth: int,
+    *,
+    alone: bool,
+) -> ToolAnswer:
+    """Finds messages, or reads those that are named."""
+    reads = [name for name in ("sequences", "summary_id") if name in given.given]
+    if ("query" in given.given) == bool(reads):
+        code = "contradictory_arguments" if reads else "missing_argument"
+        raise InvalidArgument(
+            "query", "is required, or sequences or summary_id: search for words, or read", code
+        )
+    wrong = _SEARCHES if reads else _READS
+    for name in wrong:
+        if name in given.given:
+            where = "a search" if reads else "reading sequences or a summary_id"
+            raise InvalidArgument(name, f"belongs to {where}", "contradictory_arguments")
+    elsewhere = given.flag("all_sessions") or "session_id" in given.given
+    if elsewhere and alone:
+        argument = "session_id" if "session_id" in given.given else "all_sessions"
+        raise InvalidArgument(
+            argument, "this session may not read others: leave it out", "permission_denied"
+        )
+    if "session_id" in given.given:
+        head = await _other(archive, head, given.text("session_id"))
+    if not reads:
+        return await _search(archive, head, given)
+    return await _expand(
+        archive, head, given, max_tokens, max_depth, depth=max_depth, messages=True
+    )
+
+
+async def _other(archive: Archive, head: SessionHead, session: str) -> SessionHead:
+    """Another session of the agent. Raises InvalidArgument."""
+    found = await archive.store.head(head.scope._replace(session=session))
+    if found is None:
+        raise InvalidArgument(
+            "session_id", "names no session: give one that a hit answered", "not_found"
+        )
+    return found
 
 
 async def _inspect(
@@ -235,20 +182,28 @@ async def _inspect(
         text, room = archive.redact(found.row.text), max_tokens * _CHARS_A_TOKEN
         return orjson.dumps(
             {
-                "summary": _row(found.row),
-                "children": [_row(child) for child in found.children],
+                "summary": told_summary(found.row),
+                "children": [told_summary(child) for child in found.children],
                 "messages_by_role": found.messages_by_role,
-                "tool_calls": {_line(tool): count for tool, count in found.tool_calls.items()},
+                "tool_calls": {one_line(tool): count for tool, count in found.tool_calls.items()},
                 "text": fenced(text if len(text) <= room else text[:room] + " …"),
             }
         )
 
-    return ToolAnswer(await asyncio.to_thread(write), recovered=1)
+    return ToolAnswer(await asyncio.to_thread(write), recovered=1, fills=True)
 
 
 async def _expand(
-    archive: Archive, head: SessionHead, given: Arguments, max_tokens: int, max_depth: int
+    archive: Archive,
+    head: SessionHead,
+    given: Arguments,
+    max_tokens: int,
+    max_depth: int,
+    *,
+    depth: int = 1,
+    messages: bool = False,
 ) -> ToolAnswer:
+    """`depth` and `messages`: what is brought back where the arguments do not say."""
     ids, sequences = given.texts("summary_id"), given.numbers("sequences")
     if not ids and not sequences:
         raise InvalidArgument(
@@ -258,93 +213,17 @@ async def _expand(
         summary_ids=ids,
         sequences=sequences,
         max_tokens=max(MIN_TOKENS, min(given.number("max_tokens", max_tokens), max_tokens)),
-        depth=max(1, min(given.number("depth", 1), max_depth)),
-        messages=given.flag("include_messages"),
+        depth=max(1, min(given.number("depth", depth), max_depth)),
+        messages=given.flag("include_messages") or messages,
         page=given.text("page", ""),
         retired=False,
     )
     found = await expand(archive, head, wanted)
-    items = await asyncio.to_thread(lambda: [_brought(one, archive.redact) for one in found.items])
+    items = await asyncio.to_thread(lambda: [told_item(one, archive.redact) for one in found.items])
     said: dict[str, Any] = {"items": items, "tokens": found.tokens}
     if found.missing:
         said["missing"] = found.missing
     if found.next_page:
         said["truncated"] = True
         said["next_page"] = found.next_page
-    return ToolAnswer(orjson.dumps(said), recovered=len(found.items))
-
-
-def _hit(head: SessionHead, hit: Hit) -> dict[str, Any]:
-    if hit.summary is not None:
-        said = {"kind": "summary", **_row(hit.summary)}
-    else:
-        said = {
-            "kind": "message",
-            "sequence": hit.sequence,
-            "role": role_name(hit.role),
-            **_time(hit.time_ms),
-        }
-    turns = {
-        name: {
-            "sequence": turn.sequence,
-            "role": role_name(turn.role),
-            "snippet": turn.snippet,
-        }
-        for name, turn in (("before", hit.before), ("after", hit.after))
-        if turn is not None
-    }
-    return {**said, "score": round(hit.score, 3), "snippet": hit.snippet, **turns}
-
-
-def _brought(one: Brought, redact: Callable[[str], str]) -> dict[str, Any]:
-    if one.summary is not None:
-        said, text = {"kind": "summary", **_row(one.summary)}, one.summary.text
-    else:
-        assert one.message is not None
-        row = one.message
-        said = {
-            "kind": "message",
-            "sequence": row.sequence,
-            "role": role_name(row.role),
-            **_time(row.time_ms),
-        }
-        text = text_of_row(row) if one.piece is None else ""
-    return {**said, "text": fenced(redact(text)) if one.piece is None else one.piece.shown(redact)}
-
-
-def _row(row: SummaryRow) -> dict[str, Any]:
-    """The facts of a summary, from its row."""
-    return {
-        "summary_id": row.id,
-        "depth": row.depth,
-        "first_sequence": row.first_sequence,
-        "last_sequence": row.last_sequence,
-        "messages": row.message_count,
-        "tokens": row.tokens,
-        **_time(row.start_ms, "start_time"),
-        **_time(row.end_ms, "end_time"),
-        **({"fallback": True} if row.fallback else {}),
-        **({"children": list(row.children)} if row.children else {}),
-    }
-
-
-def _time(time_ms: int | None, name: str = "time") -> dict[str, str]:
-    if time_ms is None:
-        return {}
-    try:
-        return {name: (_EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    except OverflowError:
-        return {}
-
-
-def _line(text: str) -> str:
-    """A name that a model chose, within a line of ours."""
-    return " ".join(text.split())[:_NAME_CHARS]
-
-
-def refusal(code: str, message: str, argument: str) -> ToolAnswer:
-    """What the model is told where a call of its cannot be answered."""
-    return ToolAnswer(
-        orjson.dumps({"error": {"code": code, "argument": argument, "message": message}}),
-        is_error=True,
-    )
+    return ToolAnswer(orjson.dumps(said), recovered=len(found.items), fills=True)

@@ -25,9 +25,11 @@ from contextengine_server.session.receipt import (
     kept,
     repeated,
 )
-from contextengine_server.session.session import ENTRY_OVERHEAD, Session
+from contextengine_server.session.session import ENTRY_OVERHEAD, SESSION_OVERHEAD, Session
 from contextengine_server.session.sessions import SessionCache, Sessions, count_messages
 from contextengine_server.session.state import SessionState, ViewFacts, encode_state
+from contextengine_server.session.usage.rereads import tell_rereads
+from contextengine_server.store.charges import Charge
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
@@ -81,6 +83,7 @@ class Appender(msgspec.Struct, frozen=True):
         over: int | None = None,
         parent: Parent | None = None,
         rewind: Rewind | None = None,
+        charge: Charge | None = None,
     ) -> Written:
         """Stores messages under the session's lock, which the caller holds. Tokens are best counted
         already, outside the lock.
@@ -91,7 +94,7 @@ class Appender(msgspec.Struct, frozen=True):
         is the stored revision where `session` is ahead of it: a session that is only made with this
         commit, or that is rewound with it. `parent`: what it stands on from this commit on; raises
         ParentGone. `rewind`: what leaves the view in the same commit, and has left `session`
-        already.
+        already. `charge`: what the commit reports of a model call.
         """
         tries = 0
         places = range(first_index, first_index + len(incoming)) if places is None else places
@@ -114,7 +117,7 @@ class Appender(msgspec.Struct, frozen=True):
                         return repeated(known, request)
                     return Written(plan.stored, session.revision)
                 return await self._commit(
-                    session, address, plan, request, edit, over, parent, rewind
+                    session, address, plan, request, edit, over, parent, rewind, charge
                 )
             except NeedsHistory:
                 await self.sessions.fresh(session, None)
@@ -206,6 +209,7 @@ class Appender(msgspec.Struct, frozen=True):
         over: int | None,
         parent: Parent | None,
         rewind: Rewind | None,
+        charge: Charge | None,
     ) -> Written:
         change, entries, state, before = plan.change, plan.entries, session.state, session.head
         expected = over if over is not None else before.revision if before is not None else 0
@@ -253,13 +257,16 @@ class Appender(msgspec.Struct, frozen=True):
                 ),
                 bind_key=address.bind,
                 parent=parent,
+                charge=charge,
             )
         )
         if change is not None:
             apply(session.view, change)
-            size = session.size
+            size = session.size or SESSION_OVERHEAD
             for entry in entries:
                 size += 2 * len(entry.body) + ENTRY_OVERHEAD
+                if entry.traits.asked:
+                    tell_rereads(session.view, entry, self.events, self.meters)
             self.cache.grown(session, size)
         session.advance(head, state, entries)
         self._announce(session, written)

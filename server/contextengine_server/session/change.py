@@ -18,6 +18,7 @@ from contextengine_server.session.rows import refold
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.store.charges import Charge
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
@@ -36,6 +37,7 @@ class Changed(msgspec.Struct, frozen=True):
 
     revision: int
     repeated: bool = False
+    charge: Charge | None = None
     numbers: dict[str, int] | None = None
 
 
@@ -51,6 +53,8 @@ class PreparedChange(msgspec.Struct, frozen=True):
     numbers: dict[str, int] | None = None
     parent: Parent | None = None
     """What the session stands on from now on."""
+    charge: Charge | None = None
+    """What it reports of a model call."""
     reload: bool = False
     """True where the view must be read again after the commit."""
 
@@ -114,6 +118,7 @@ class Editor(msgspec.Struct, frozen=True):
                         reply=reply,
                         bind_key=address.bind,
                         parent=draft.parent,
+                        charge=draft.charge,
                     )
                 )
             except DuplicateRequest as duplicate:
@@ -131,7 +136,7 @@ class Editor(msgspec.Struct, frozen=True):
                 session.advance(new, draft.state)
             if created:
                 self.events.emit("session:created", *session.scope, revision=new.revision)
-            return Changed(new.revision, numbers=numbers)
+            return Changed(new.revision, charge=draft.charge, numbers=numbers)
 
 
 def _repeat(known: StoredReply, request: Request) -> Changed:
@@ -164,7 +169,11 @@ class Rewind(msgspec.Struct, frozen=True):
     def state(self, state: SessionState, revision: int) -> SessionState:
         """A state with what is left of the view; `revision`: the one that rewinds."""
         facts = facts_of(self.view, state.view)
-        return replace(state, view=replace(facts, rewind_mark=revision, reopened=revision))
+        return replace(
+            state,
+            view=replace(facts, rewind_mark=revision, reopened=revision),
+            rehydration=state.rehydration.left(self.after, facts.steps),
+        )
 
 
 def rewound(session: Session, after: int) -> Rewind:

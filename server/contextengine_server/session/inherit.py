@@ -63,6 +63,9 @@ def inherit(
         detached=0,
         undone=parent.state.undone,
         depth=parent.state.depth,
+        discovered=parent.state.discovered,
+        workspace=state.workspace or parent.state.workspace,
+        rehydration=parent.state.rehydration,
     )
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)

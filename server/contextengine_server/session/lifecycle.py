@@ -21,7 +21,7 @@ from contextengine_server.session.load import inherits
 from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
-from contextengine_server.session.state import SessionState, ViewFacts
+from contextengine_server.session.state import Rehydration, SessionState, ViewFacts
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.events import Events
 
@@ -50,6 +50,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 detached=state.detached or head.revision,
                 held=False,
                 refused=(),
+                rehydration=Rehydration(),
             )
             head = replace(head, message_count=0, message_tokens=0, summary_count=0)
             return PreparedChange(

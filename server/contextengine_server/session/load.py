@@ -6,7 +6,10 @@ Rows read are in proportion to the window: one look-up of the running sum finds 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from contextengine_server.context.eviction import history_of
 from contextengine_server.context.fold import NeedsHistory, apply, extend
@@ -15,7 +18,13 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
 from contextengine_server.session.rows import stored_summaries
 from contextengine_server.session.state import SessionState
-from contextengine_server.session.window import hold_newest, refuse_scattered, shown_in, single
+from contextengine_server.session.window import (
+    hold_newest,
+    hold_scrap,
+    refuse_scattered,
+    shown_in,
+    single,
+)
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
@@ -39,17 +48,31 @@ async def load(
     `reach`: the window must hold the newest so many tokens of history, and all that no summary
     covers where that is no more; None: everything.
 
-    Messages that may be over a cap come on top of `reach`: shown head and tail they may cost next
-    to nothing, and what lies before them may be shown as well.
+    What may be shown shorter comes on top of `reach`: it may cost next to nothing then, and what
+    lies before it may be shown as well.
     """
     large = 0
     while True:
         reached = None if reach is None else reach + large
         view, summaries = await _load(store, head, state, shaper, reached)
-        found = sum(view.atom(step).tokens for step in view.large)
-        if reached is None or not view.base or found <= large:
+        if reach is None or not view.base:
+            return view, summaries
+        found = _tokens_of_shorter(view, reach)
+        if found <= large:
             return view, summaries
         large = found
+
+
+def _tokens_of_shorter(view: View, reach: int) -> int:
+    """The tokens in memory of what may be shown shorter: messages that may be over a cap, results
+    that later ones stand for, and what must be shown whatever the budget, where it is much of what
+    the window is to hold."""
+    steps = {step for step in (*view.large, *view.observations.stale_steps()) if view.holds(step)}
+    needed = {*view.must_stay(), view.steps - 1}
+    # A window reaches less than twice as far as its budget.
+    if 2 * sum(view.atom(step).tokens for step in needed) > reach:
+        steps |= needed
+    return sum(view.atom(step).tokens for step in steps)
 
 
 async def _load(
@@ -80,8 +103,10 @@ async def _load(
             view.fold = facts
             await _anchor(store, head, state, view, first.sequence, shaper)
             assert reach is not None
-            in_window = sum(tokens for _, _, tokens in view.uncovered(view.window_start))
-            await hold_newest(store, view, shaper, reach - in_window)
+            newer = view.summaries[-1].span_end if view.summaries else 0
+            in_window = view.total - max(newer, view.window_start)
+            await hold_newest(store, view, shaper, reach - in_window, reach)
+            await hold_scrap(store, view, shaper, reach)
         except NeedsHistory:
             return await _load(store, head, state, shaper, None)
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
@@ -93,8 +118,13 @@ def place_summaries(view: View, live: list[Summary], state: SessionState) -> Non
     """Brings the live summaries into a view."""
     view.summaries = top_level(live)
     view.leaves = [summary.leaf for summary in live if summary.depth == 0]
+    view.covered = [summary.reach for summary in live]
     view.leaves += [(first, last, created, gone) for first, last, created, gone in state.undone]
-    view.evictions = history_of(summary.before for summary in live)
+    commits = sorted({0, *(summary.created for summary in live)})
+    view.evictions = history_of(
+        replace(summary.before, masked=commits[bisect_left(commits, summary.created) - 1])
+        for summary in live
+    )
 
 
 async def lineage_rows(
@@ -153,9 +183,10 @@ def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
     """Folds stored messages. The spans of summaries are as they were stored, all late results
     counted: the fold, which moves spans with every late result, must not move them again."""
     summaries, view.summaries = view.summaries, []
+    covered, view.covered = view.covered, []
     if rows:
         apply(view, extend(view, [stored(row) for row in rows], shaper))
-    view.summaries = summaries
+    view.summaries, view.covered = summaries, covered
 
 
 async def _window_start(

@@ -11,7 +11,6 @@ from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in
 from contextengine_server.session.assembly.budget import Outside
 from contextengine_server.session.state import ModelFacts, SessionState
 from contextengine_server.store.rows import SessionHead
-from contextengine_server.telemetry.meters import Meters
 from contextengine_server.tokens import Bill, Calibration, calibrate, from_difference, profile
 
 
@@ -75,6 +74,8 @@ class Report(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    """Of `cache_write_tokens`, those written for an hour."""
     reasoning_tokens: int = 0
     cost_micro_usd: int = 0
     total_tokens: int = 0
@@ -86,6 +87,8 @@ class Report(msgspec.Struct, frozen=True):
     """The caller's count of all that was sent beside it; None: not said."""
     ran: str = ""
     """The model that was billed for; empty: the session's."""
+    stopped_for_length: bool = False
+    """True where the provider cut the answer off."""
     overflow_limit: int = 0
     """The limit that the provider named when it refused; 0: none."""
 
@@ -94,11 +97,10 @@ class Report(msgspec.Struct, frozen=True):
         """All input, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
-
-def meter_usage(meters: Meters, report: Report) -> None:
-    """Counts what was billed, once it is stored."""
-    for name, counter in meters.reported.items():
-        counter.value += getattr(report, name)
+    @property
+    def all_tokens(self) -> int:
+        """All that was billed, in and out."""
+        return self.total_tokens or self.prompt_tokens + self.output_tokens
 
 
 def noting(head: SessionHead, state: SessionState, report: Report) -> SessionState:
@@ -115,7 +117,7 @@ def noting(head: SessionHead, state: SessionState, report: Report) -> SessionSta
             reports=usage.reports + 1,
             last_prompt=report.prompt_tokens,
             last_completion=report.output_tokens,
-            last_total=report.total_tokens or report.prompt_tokens + report.output_tokens,
+            last_total=report.all_tokens,
         )
         if teaches:
             model = taught_by(model, report)

@@ -71,6 +71,7 @@ def summary_of(row: SummaryRow, shaper: WireShaper) -> Summary:
         tokens=row.tokens,
         show=_Shown(row, shaper),
         before=CommitSnapshot(row.before_view, row.before_total, row.before_fixed, row.before_peak),
+        asked_before=row.asked_before,
         children=row.children,
         start_ms=row.start_ms,
         end_ms=row.end_ms,
@@ -125,6 +126,7 @@ def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts
     again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]
     if kept:
         apply(again, extend(again, kept, shaper))
+    again.covered = [one for one in view.covered if one.last <= after]
     before, now = facts_by_sequence(view), facts_by_sequence(again)
     return again, [facts for sequence, facts in now.items() if before.get(sequence) != facts]
 

@@ -4,25 +4,33 @@ it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from contextengine_server.context.message import Entry, Form, Slot
+from contextengine_server.context.message import NOBODY, Addressee, Entry, Form, Slot
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.summary_text import OPENING
+from contextengine_server.context.summary_text import OPENING, is_sealed
 from contextengine_server.context.view import Summary, View
 from contextengine_server.store.rows import MessageRow, SessionHead
+from contextengine_server.tokens import profile
 from contextengine_server.wire.message import Incoming
 from contextengine_server.wire.slots import note_item_id, summary_item_id
+from contextengine_server.wire.thoughts import model_name
 
 from .address import not_found
 from .encoding import Encoding
 from .state import SessionState
 
+SESSION_OVERHEAD = 4_096
+"""Bytes of a session in memory besides its messages, about: 1,900 that Python's allocator sees, and
+what gRPC, the head in the cache of heads and fragmentation add."""
 ENTRY_OVERHEAD = 900
 """Bytes of a message in memory besides its encoded forms, about."""
 
+REASONING_OPTIONAL = frozenset({"anthropic", "openai", "google"})
+"""Providers that accept an assistant message without its reasoning, outside the open tool loop."""
 RETRY_GROWTH = 16
 """A compaction that found nothing to do is not queued again until the session has grown by its
 budget divided by this."""
@@ -47,6 +55,12 @@ class PendingCompaction:
         return generation == self.generation and available >= self.available and not grown
 
 
+def reader_of(model: str, provider: str) -> Addressee:
+    """A model as the reader of what is shown."""
+    provider = provider or profile(model).provider
+    return Addressee(model, provider, model_name(model), provider in REASONING_OPTIONAL)
+
+
 class Session:
     """One session in memory. Whoever writes holds `lock`; whoever uses it counts in `users`."""
 
@@ -57,9 +71,12 @@ class Session:
         "ids",
         "live_summaries",
         "lock",
+        "objective",
         "pending",
         "prefixes",
         "reach",
+        "readings",
+        "reminders",
         "scope",
         "size",
         "state",
@@ -84,6 +101,12 @@ class Session:
         self.prefixes = PrefixCache()
         self.pending: PendingCompaction | None = None
         """The newest compaction that was queued from here."""
+        self.readings: dict[tuple[int, int], str] = {}
+        """What results say that come back behind the summaries, by sequence and part."""
+        self.objective: str | None = None
+        """What it is to do, as it was said when it was spawned; None: not read yet."""
+        self.reminders: tuple[Hashable, Any] | None = None
+        """What comes back behind the summaries as items, and what decided them."""
         self.lock = asyncio.Lock()
         self.compaction = asyncio.Lock()
         self.users = 0
@@ -123,8 +146,11 @@ class Session:
         """Takes over what was read."""
         self.live_summaries, self.encoding = summaries, encoding
         self.head, self.state, self.view, self.reach = head, state, view, reach
+        view.reader = reader_of(head.model, head.provider) if head is not None else NOBODY
         self.prefixes.clear()
         self.pending = None
+        self.readings, self.reminders, self.objective = {}, None, None
+        view.channel = state.channel
         self.ids = {
             entry.id: (entry.sequence, entry.hash, entry.tokens)
             for atom in (*view.anchors.values(), *view.atoms)
@@ -155,6 +181,9 @@ class Session:
             own.update(summary.slot.hash for summary in self.live_summaries)
         if listed:
             own.update(self.own_items())
+        for message in incoming:
+            # Whatever says so of itself, and does: earlier ones come back as well.
+            message.own = message.own or (len(message.texts) == 1 and is_sealed(message.texts[0]))
         for firsts in self.view.abandoned.values():
             for first in firsts:
                 atom = self.view.find(first)
@@ -169,11 +198,14 @@ class Session:
         self, head: SessionHead, state: SessionState, entries: Sequence[Entry] = ()
     ) -> None:
         """Memory follows a commit, which brought these messages into the window."""
-        self.head, self.state = head, state
+        known, self.head, self.state = self.head, head, state
+        if known is None or (known.model, known.provider) != (head.model, head.provider):
+            self.view.reader = reader_of(head.model, head.provider)
         for entry in entries:
             if entry.id:
                 self.ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
         self.view.revision, self.view.incarnation = head.revision, head.incarnation
+        self.view.channel = state.channel
 
     def measure(self) -> None:
         """Works out how many bytes the session takes, about."""
@@ -184,7 +216,7 @@ class Session:
         )
         summaries = sum(len(s.slot.frame) * 2 for s in self.view.summaries)
         self.size = (
-            4096
+            SESSION_OVERHEAD
             + 2 * frames
             + ENTRY_OVERHEAD * len(self.view.atoms)
             + summaries

@@ -66,14 +66,19 @@ async def count_messages(encoding: Encoding, messages: Sequence[Incoming]) -> No
 
 class SessionCache:
     """The sessions in memory, bounded by their bytes; the least recently used leaves first, but
-    none that is in use. cachetools has no way to keep an entry that is in use."""
+    none that is in use. cachetools has no way to keep an entry that is in use.
+
+    Those that may leave stand apart, so that no call takes longer the more sessions are warm.
+    """
 
     def __init__(self, capacity: int, encoding: Encoding) -> None:
         self.capacity = capacity
         self.bytes = 0
         self._encoding = encoding
         """What a session that is not read yet counts in."""
-        self._sessions: OrderedDict[Scope, Session] = OrderedDict()
+        self._sessions: dict[Scope, Session] = {}
+        self._idle: OrderedDict[Scope, None] = OrderedDict()
+        """Those that nobody uses, the least recently used first."""
         self.find: Callable[[Scope], Session | None] = self._sessions.get
         """The session, where it is warm."""
 
@@ -85,18 +90,19 @@ class SessionCache:
         session = self._sessions.get(scope)
         if session is None:
             session = self._sessions[scope] = Session(scope, self._encoding)
-        else:
-            self._sessions.move_to_end(scope)
+        elif not session.users:
+            del self._idle[scope]
         session.users += 1
         return session
 
     def leave(self, session: Session) -> None:
         """Ends a use."""
         session.users -= 1
-        if session.head is None:
-            self.drop(
-                session.scope
-            )  # nothing is kept for sessions that do not exist, however many are asked for
+        if not session.users:
+            self._idle[session.scope] = None
+            if session.head is None:
+                # Nothing is kept for sessions that do not exist, however many are asked for.
+                self.drop(session.scope)
         if self.bytes > self.capacity:
             self.shrink()
 
@@ -107,19 +113,15 @@ class SessionCache:
 
     def shrink(self) -> None:
         """Lets sessions go until the rest fits."""
-        for scope, session in list(self._sessions.items()):
-            if self.bytes <= self.capacity:
-                break
-            if not session.users:
-                self.drop(scope)
+        while self.bytes > self.capacity and self._idle:
+            self.drop(next(iter(self._idle)))
 
     def drop(self, scope: Scope) -> bool:
         """Lets a session go, unless it is in use; True where something was held."""
-        session = self._sessions.get(scope)
-        if session is None or session.users:
+        if scope not in self._idle:
             return False
-        del self._sessions[scope]
-        self.bytes -= session.size
+        del self._idle[scope]
+        self.bytes -= self._sessions.pop(scope).size
         return True
 
     def all(self) -> list[Session]:

@@ -10,6 +10,7 @@ from contextengine_server.context.carried import FoldState
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.tokens import Bill
+from contextengine_server.usage.retention import CacheHistory
 
 MAX_REFUSED = 16
 """Inputs of compactions that are remembered as not worth another try."""
@@ -69,6 +70,59 @@ class UsageFacts(msgspec.Struct, frozen=True):
     last_prompt: int = 0
     last_completion: int = 0
     last_total: int = 0
+    priced_micro_usd: int = 0
+    """What it cost: as the reports say, else by the catalogue of rates."""
+    saved_micro_usd: int = 0
+    """What the prompt cache saved; negative where it cost more."""
+    unpriced: int = 0
+    """Reports of which nobody knew the cost."""
+    turn: int = 0
+    """The first sequence of the atom with the newest user message at the last report,"""
+    turn_tokens: int = 0
+    """and all tokens that were billed since it came."""
+    length_stop: bool = False
+    """True where the last report was of an answer that stopped for length."""
+    compactions: int = 0
+    """How many compactions there had been at the last report."""
+    escalated: int = -1
+    """The turn that had its longer answer, named as `turn` names one; -1: none had."""
+
+
+Sections = tuple[tuple[str, str], ...]
+"""Sections of files: (path of the file, text), those of one file together."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The newest result of reading a file that a summary covers."""
+
+    path: str
+    target: str
+    """Names the file, as `context.message.ReadKey` does, in hexadecimal digits."""
+    sequence: int
+    part: int
+    tokens: int
+    """What showing it again costs, about."""
+
+
+class Rehydration(msgspec.Struct, frozen=True):
+    """What comes back behind the summaries, as the newest compaction's commit decided it."""
+
+    step: int = -1
+    """The first step that had not begun, or was not over; -1: no commit decided anything."""
+    sections: Sections | None = None
+    """Those that held then, where the host gave others since; None: those of the state."""
+    reads: tuple[Reading, ...] = ()
+    """The newest first."""
+    channel: str = ""
+    peak: int = 0
+    """The most tokens that any commit decided: as much room is kept from then on, since what was
+    evicted for it must not come back."""
+
+    def left(self, last_sequence: int, steps: int) -> Rehydration:
+        """What is left of it where nothing behind this message is covered, and the view has so many
+        steps."""
+        reads = tuple(one for one in self.reads if one.sequence <= last_sequence)
+        return replace(self, reads=reads, step=min(self.step, steps))
 
 
 class SessionState(msgspec.Struct, frozen=True):
@@ -96,8 +150,20 @@ class SessionState(msgspec.Struct, frozen=True):
     detached: int = 0
     """The revision of the first reset: from it on nothing is inherited from the session that this
     one continues; 0: none."""
+    cache: CacheHistory = CacheHistory()
+    discovered: tuple[str, ...] = ()
+    """Names of deferred tools that the model found, the first one first."""
     depth: int = 0
     """How deep the session is below one that nobody spawned; 0: it is no child."""
+    flushed: tuple[tuple[int, int], ...] = ()
+    """Ranges of sequences whose facts the agent's memory was given, in order."""
+    unflushed: tuple[tuple[int, int], ...] = ()
+    """Those that it could not take before they were summarized."""
+    channel: str = ""
+    """The kind of channel that the session is held on, as the host last said; empty: unknown."""
+    workspace: Sections = ()
+    """Sections of the workspace's files, as the host last gave them."""
+    rehydration: Rehydration = Rehydration()
 
     def encode(self) -> bytes:
         """As JSON."""
@@ -114,6 +180,14 @@ class SessionState(msgspec.Struct, frozen=True):
                 f"the state of a session cannot be read ({error}): restore the database from a"
                 " backup"
             ) from error
+
+    def given(self, workspace: Sections) -> SessionState:
+        """With other sections of the workspace's files. What came back behind a summary stays what
+        it was until the next compaction."""
+        decided = self.rehydration
+        if decided.step >= 0 and decided.sections is None and self.workspace:
+            decided = replace(decided, sections=self.workspace)
+        return replace(self, workspace=workspace, rehydration=decided)
 
     def refusing(self, key: str) -> SessionState:
         """With an input that is not to be tried again."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.fold import NeedsHistory, seal
+from contextengine_server.context.lawful import SCRAP
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.store.protocols import Store
@@ -55,13 +56,45 @@ async def with_oldest(store: Store, view: View, shaper: WireShaper, tokens: int)
     return copy
 
 
-async def hold_newest(store: Store, view: View, shaper: WireShaper, tokens: int) -> None:
-    """Holds in a view the newest atoms before the window that no summary covers, so many tokens of
-    them. Raises NeedsHistory."""
+async def hold_newest(
+    store: Store, view: View, shaper: WireShaper, tokens: int, between: int = 0
+) -> None:
+    """Holds in a view the newest atoms before the window that no summary covers: so many tokens of
+    what is newer than every summary, and of what stands between summaries as much as has room
+    beside newer ones in `between` tokens; requests that were never evicted for what came behind
+    them have such room of their own. Raises NeedsHistory."""
+    newer = view.summaries[-1].span_end if view.summaries else 0
+    requests = between
+    following = len(view.summaries)
     for start, end in reversed(_gaps(view)):
-        if tokens <= 0:
-            break
-        tokens -= await _hold(store, view, max(start, end - tokens), end, shaper)
+        while following and view.summaries[following - 1].span_start >= end:
+            following -= 1
+            between -= view.summaries[following].tokens
+        asked = following < len(view.summaries) and view.summaries[following].asked_before
+        most = tokens if start >= newer else requests if asked else between
+        if most > 0:
+            held = await _hold(store, view, max(start, end - most), end, shaper)
+            if start >= newer:
+                tokens -= held
+            elif asked:
+                requests -= held
+            else:
+                between -= held
+
+
+async def hold_scrap(store: Store, view: View, shaper: WireShaper, tokens: int) -> None:
+    """Holds in a view what stands between the summaries and the newest user's message where that is
+    a scrap (`context.lawful.SCRAP`), with so many tokens from there on: it is shown where they fit
+    together. Raises NeedsHistory."""
+    user, begin = view.user_step, view.raw_from
+    if not begin <= user or not view.holds(user):
+        return
+    start = view.summaries[-1].span_end if view.summaries else 0
+    if view.leading > begin:
+        start = view.atom(view.leading - 1).end
+    pinned = sum(view.atom(step).tokens for step in view.pinned if begin <= step < user)
+    if 0 < view.atom(user).start - start - pinned <= SCRAP and start < view.window_start:
+        await _hold(store, view, start, min(start + tokens, view.window_start), shaper)
 
 
 def _gaps(view: View) -> list[tuple[int, int]]:
@@ -110,6 +143,8 @@ async def _hold(store: Store, view: View, start: int, end: int, shaper: WireShap
         refuse_scattered(view, atom)
         view.anchors[atom.step] = atom
     view.large = sorted({*view.large, *part.large})
+    view.answers = sorted({*view.answers, *part.answers})
+    view.older = (*view.older, *part.replies.thoughts)
     if behind is not None and behind.step is not None:
         view.follows[behind.step] = behind.sequence
     return sum(atom.tokens for atom in part.atoms)

@@ -55,6 +55,7 @@ class CachedHeads:
         self.remember = store.remember
         self.stray_replies = store.stray_replies
         self.list_sessions = store.list_sessions
+        self.agent_sessions = store.agent_sessions
         self.idle_sessions = store.idle_sessions
         self.tenants = store.tenants
         self.dependents = store.dependents
@@ -70,6 +71,7 @@ class CachedHeads:
         self.guards = store.guards
         self.model_leases = store.model_leases
         self.spawns = store.spawns
+        self.ledger = store.ledger
         self.workload = store.workload
 
     async def close(self) -> None:

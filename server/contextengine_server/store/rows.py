@@ -15,6 +15,8 @@ import msgspec
 
 from contextengine_server.context.scope import Scope
 
+from .charges import Charge
+
 
 class SessionHead(msgspec.Struct, frozen=True):
     """The one row of a session: what must be known before anything else is read. `state` is JSON
@@ -105,6 +107,9 @@ class SummaryRow(msgspec.Struct, frozen=True):
     """The tokens of the summaries and leading messages shown just before the commit."""
     before_peak: int = 0
     """The tokens of the largest user message just before the commit."""
+    asked_before: bool = False
+    """True where the newest user's message stood before all that it covers, at the commit of it or,
+    where it is made of others, of the first of these."""
     retired_revision: int = 0
     children: tuple[str, ...] = ()
     start_ms: int | None = None
@@ -167,6 +172,22 @@ class Parent(msgspec.Struct, frozen=True):
     incarnation: str
 
 
+class Costs(msgspec.Struct, frozen=True):
+    """What all calls of an agent to one model took, for good."""
+
+    agent: str
+    provider: str
+    model: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_micro_usd: int = 0
+    saved_micro_usd: int = 0
+    unpriced: int = 0
+
+
 class Commit(msgspec.Struct, frozen=True):
     """One change of one session, all or nothing.
 
@@ -205,6 +226,9 @@ class Commit(msgspec.Struct, frozen=True):
     """What the session stands on from this commit on. It is written only where that is there, in
     this life, at that very moment; a deletion then finds the session among those that stand on
     it."""
+    charge: Charge | None = None
+    """What the commit reports of a model call: added to what the agent spent. It outlives the
+    session."""
 
 
 class Changes(msgspec.Struct, frozen=True):

@@ -18,9 +18,30 @@ EVENTS = {
     "context:budget_computed": (
         "A list began anew (a new epoch), or did not fit: the budget in parts, and the verdict."
     ),
+    "budget:refused": (
+        "An Assemble was refused by the token guard: the scope, the tokens used, the cap, and about"
+        " what the call would have taken."
+    ),
     "context:evicted": (
         "A list began anew without its oldest history: the tokens left out, the first step shown,"
         " the rule."
+    ),
+    "context:masked": (
+        "A list began anew with messages in other forms than they came in: how many, and the tokens"
+        " that this took away."
+    ),
+    "context:overflow": (
+        "A list did not fit although it is the smallest lawful one, or what comes back behind a"
+        " summary had no room: the tokens, what there was room for, and the `recovery`: `compact`,"
+        " or what was left out (`strip_files`, `remove_position1`, `remove_rehydration`)."
+    ),
+    "context:reread": (
+        "The model called a tool as it had before: how many such calls its message has, and the"
+        " tools."
+    ),
+    "context:rehydrated": (
+        "A list began anew with what came back behind a summary: how many sections of the"
+        " workspace's files and how many files, their tokens, and what had no room (`stripped`)."
     ),
     "context:ENGINE_compacted": (
         "A summary was committed: tokens before and after, messages, depth, who wrote it."

@@ -9,6 +9,9 @@ _DEGRADED = ("breaker_open", "spend_cap", "summarizer_fallback", "summarizers_ex
 _COMPACTIONS = ("committed", "no_progress", "failed", "remade")
 _SUBAGENTS = ("forked", "isolated", "started", "rolled_back", "ended", "expired")
 
+_CHANGES = ("rehydrated", "masked", "evicted", "reread", "overflow")
+_CAPS = ("per-execution", "per-hour", "per-day")
+
 _REPORTED = {
     "input_tokens": "input_uncached",
     "cache_read_tokens": "input_cache_read",
@@ -41,6 +44,15 @@ class Meters:
             "Tokens of assemblies that the caller held already",
             unit="{token}",
         )
+        self.flushed: dict[str, Counter] = {
+            name: metrics.counter(
+                "contextengine.memory.flushes",
+                "Ranges handed over to memory before they are summarized, by outcome",
+                {"outcome": name},
+                "{range}",
+            )
+            for name in ("kept", "missed")
+        }
         self.compacted: dict[str, Counter] = {
             name: metrics.counter(
                 "contextengine.compactions",
@@ -58,6 +70,16 @@ class Meters:
                 "{summary}",
             )
             for name in _DEGRADED
+        }
+        self.changes: dict[str, Counter] = {
+            kind: metrics.counter(
+                "contextengine.context.changes",
+                "Lists that began anew with messages masked or evicted or something brought back,"
+                " or did not fit, and messages of the model's with calls that it had made before",
+                {"kind": kind},
+                "{change}",
+            )
+            for kind in _CHANGES
         }
         self.subagents: dict[str, Counter] = {
             name: metrics.counter(
@@ -83,3 +105,38 @@ class Meters:
             )
             for field, kind in _REPORTED.items()
         }
+        self.refused: dict[str, Counter] = {
+            scope: metrics.counter(
+                "contextengine.guard.refused",
+                "Assemblies refused because the agent's tokens would pass a cap",
+                {"reason": scope},
+                "{assembly}",
+            )
+            for scope in _CAPS
+        }
+        self.cost = metrics.counter(
+            "contextengine.cost",
+            "What model calls cost, as reports say or else by the catalogue of rates, in millionths"
+            " of a US dollar",
+            unit="{microdollar}",
+        )
+        self.saved = 0
+        metrics.gauge(
+            "contextengine.cache.saved",
+            lambda: self.saved,
+            "What prompt caches saved against plain input since the start, in millionths of a US"
+            " dollar; negative while writing has cost more than reading saved",
+            unit="{microdollar}",
+        )
+        metrics.gauge(
+            "contextengine.cache.hit_ratio",
+            self._hit_ratio,
+            "Share of the reported input that was read from prompt caches since the start",
+            unit="1",
+        )
+
+    def _hit_ratio(self) -> float:
+        """Of the input that was reported, the share that came from a cache; 0 without any."""
+        read = self.reported["cache_read_tokens"].value
+        kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+        return read / max(1, sum(self.reported[kind].value for kind in kinds))

@@ -5,7 +5,7 @@ from .calibration import Bill, Calibration, calibrate, from_difference
 from .counter import TokenCounter
 from .encodings import DEFAULT_ENCODING, ENCODINGS, CorruptRanks, UnknownEncoding
 from .media import MESSAGE_TOKENS, NAME_TOKENS, REPLY_TOKENS, file_tokens, image_tokens
-from .models import ModelProfile, profile
+from .models import ModelProfile, plain_name, profile
 
 __all__ = [
     "DEFAULT_ENCODING",
@@ -23,5 +23,6 @@ __all__ = [
     "file_tokens",
     "from_difference",
     "image_tokens",
+    "plain_name",
     "profile",
 ]

@@ -40,6 +40,8 @@ class ModelProfile(msgspec.Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
     factor: float = 1.0
+    least_cached: int = 1_024
+    """The provider's cache keeps no shorter prefix of its tokens."""
 
 
 @lru_cache(maxsize=256)
@@ -50,7 +52,7 @@ def profile(model: str) -> ModelProfile:
     `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `openrouter/anthropic/claude-sonnet-4.5` and
     `claude-sonnet-4-5` are one model.
     """
-    name = _plain(model)
+    name = plain_name(model)
     known = next((row for row in _table() if _begins(name, row.model)), ModelProfile(model))
     return replace(known, model=model)
 
@@ -60,14 +62,14 @@ def _table() -> list[ModelProfile]:
     """The known models, each named by its prefix, the longest first."""
     text = resources.files(__package__).joinpath("models.yaml").read_text(encoding="utf-8")
     rows = [
-        ModelProfile(_plain(prefix), provider, **{**group.get("defaults", {}), **facts})
+        ModelProfile(plain_name(prefix), provider, **{**group.get("defaults", {}), **facts})
         for provider, group in yaml.safe_load(text).items()
         for prefix, facts in group["models"].items()
     ]
     return sorted(rows, key=lambda row: len(row.model), reverse=True)
 
 
-def _plain(model: str) -> str:
+def plain_name(model: str) -> str:
     """The model's own name: lower case, without what gateways put before it, points as dashes."""
     name = model.strip().lower().rsplit("/", 1)[-1]
     name = re.sub(r"^([a-z]+\.)*anthropic\.", "", name)

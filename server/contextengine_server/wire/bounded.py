@@ -64,7 +64,7 @@ def mark_runs(message: pb.Message, sequence: int) -> int:
     it is not. Answers how many; 0, and no change, where they hold none."""
     back = f"expand sequence {sequence} to read it" if sequence else "the caller has it"
     found = 0
-    for text in _texts(message.parts):
+    for text in texts_in(message.parts):
         if (shown := without_runs(text.text, back)) != text.text:
             text.text = shown
             found += shown.count(back)
@@ -77,7 +77,7 @@ def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
     """Cuts a message's texts, taken together, to `chars` characters: half from the head, half from
     the tail, the marker apart. `sequence`: where it is stored; 0: it is not. False, and no change,
     where the texts have no more."""
-    texts = list(_texts(message.parts))
+    texts = list(texts_in(message.parts))
     total = sum(len(text.text) for text in texts)
     if total <= chars:
         return False
@@ -90,23 +90,25 @@ def cut_texts(message: pb.Message, chars: int, sequence: int) -> bool:
             continue
         shown = said[: max(0, head - start)]
         if not marked:
-            shown += _marker(tail - head, total, sequence)
+            shown += left_out_marker(tail - head, total, sequence)
             marked = True
         text.text = shown + said[max(0, tail - start) :]
     message.ClearField("native")  # it would say all of it again
     return True
 
 
-def _texts(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:
+def texts_in(parts: Iterable[pb.Part]) -> Iterator[pb.TextPart]:
+    """The texts of parts, those of results included."""
     for part in parts:
         kind = part.WhichOneof("kind")
         if kind == "text":
             yield part.text
         elif kind == "tool_result":
-            yield from _texts(part.tool_result.parts)
+            yield from texts_in(part.tool_result.parts)
 
 
-def _marker(left_out: int, total: int, sequence: int) -> str:
+def left_out_marker(left_out: int, total: int, sequence: int) -> str:
+    """Says how many characters of a text are left out where it stands, and how to read them."""
     back = (
         f"the whole message is stored: expand sequence {sequence} to read it"
         if sequence

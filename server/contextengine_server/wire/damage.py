@@ -21,7 +21,7 @@ def readable(row: MessageRow) -> pb.Message | None:
     """The stored message; None where it cannot be decoded, or is not what its hash names."""
     try:
         message = pb.Message.FromString(row.body)
-    except DecodeError:
+    except (DecodeError, TypeError):  # a damaged row may hold a text where bytes belong
         return None
     return message if content_hash(message) == row.content_hash else None
 

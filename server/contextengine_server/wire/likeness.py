@@ -20,6 +20,8 @@ from contextengine_server.context.message import Traits
 from contextengine_server.context.summary_text import fenced
 
 from .message import Incoming, outward, read
+from .reasoning_tags import without_tags
+from .thoughts import LEFT_OUT
 
 NOTE_OF = "contextengine.note_of"
 """The label of a stored note: names the message of the harness's list that it stands for."""
@@ -70,6 +72,8 @@ def likeness(message: pb.Message) -> Likeness:
         kind = part.WhichOneof("kind")
         if kind == "text":
             text = part.text.text.strip()
+            if message.role == pb.ROLE_ASSISTANT:
+                text = without_tags("" if text.startswith(LEFT_OUT) else text)
             said += [b"text", text.encode()] if text else []
         elif kind == "tool_call":
             arguments = _plain(part.tool_call.arguments_json)

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter, methodcaller
+from sys import intern
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.message import HASH_BYTES, Traits
+from contextengine_server.context.message import HASH_BYTES, MadeBy, Traits
 from contextengine_server.errors import InvalidField
 from contextengine_server.tokens import MESSAGE_TOKENS, NAME_TOKENS, file_tokens, image_tokens
 
-from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked
+from .bounded import MIN_MARKED_BYTES, mark_runs, may_be_marked, texts_in
+from .reads import call_key, is_failed, is_silent, read_key
+from .thoughts import made_by, thinking_of
 
 OWN_PREFIX = "ce:"
 """Ids of items that the service made; never stored when they come back."""
@@ -22,6 +25,7 @@ OWN_PREFIX = "ce:"
 PINNED, EXCLUDED = "pinned", "excluded"
 _KIND, _TEXT_OF = methodcaller("WhichOneof", "kind"), attrgetter("text.text")
 _TEXT = frozenset({"text"})
+NOBODY: MadeBy = ("", "", "")
 _SAID = frozenset({"text", "image", "file"})
 """Kinds of parts that neither call a tool nor answer one, nor are reasoning."""
 
@@ -49,8 +53,8 @@ class Incoming:
 
 
 @lru_cache(maxsize=64)
-def _plain(role: int, part_count: int, pinned: bool, excluded: bool) -> Traits:
-    return Traits(role=role, part_count=part_count, pinned=pinned, excluded=excluded)
+def _plain(role: int, part_count: int, pinned: bool, excluded: bool, by: MadeBy) -> Traits:
+    return Traits(role=role, part_count=part_count, pinned=pinned, excluded=excluded, made_by=by)
 
 
 def is_pinned(message: pb.Message) -> bool:
@@ -94,31 +98,52 @@ def outward(message: pb.Message) -> tuple[list[pb.ToolCallPart], list[tuple[int,
 
 def read_traits(message: pb.Message) -> Traits:
     """What the laws must know of the message."""
-    if _SAID.issuperset(map(_KIND, message.parts)):
+    thinking, by = None, NOBODY
+    if message.role == pb.ROLE_ASSISTANT:
+        thinking, by = thinking_of(message), made_by(message)
+    if thinking is None and _SAID.issuperset(map(_KIND, message.parts)):
         marked = bool(message.labels)
         return _plain(
             message.role,
             len(message.parts),
             marked and is_pinned(message),
             marked and is_excluded(message),
+            by,
         )
     calls, results = outward(message)
+    keys = tuple(read_key(call.name, call.arguments_json) for call in calls)
     reasoning = [part.reasoning for part in message.parts if part.WhichOneof("kind") == "reasoning"]
     count = len(message.parts)
     pinned, excluded = is_pinned(message), is_excluded(message)
-    if not calls and not results and not reasoning:
-        return _plain(message.role, count, pinned, excluded)
+    if not calls and not results and not reasoning and thinking is None:
+        return _plain(message.role, count, pinned, excluded, by)
     return Traits(
         role=message.role,
         part_count=count,
         calls=tuple(call.call_id for call in calls),
         results=tuple(results),
+        tools=tuple(intern(call.name) for call in calls),
+        asked=tuple(call_key(call.name, call.arguments_json) for call in calls),
+        reads=keys if any(keys) else (),
+        failed=tuple(index for index, _ in results if is_failed(message.parts[index].tool_result)),
+        pictured=tuple(
+            index
+            for index, _ in results
+            if any(part.HasField("image") for part in message.parts[index].tool_result.parts)
+        ),
+        chars=tuple(
+            sum(len(text.text) for text in texts_in(message.parts[index].tool_result.parts))
+            for index, _ in results
+        ),
+        silent=tuple(index for index, _ in results if is_silent(message.parts[index].tool_result)),
         # A user's words are no model's: what is sealed among them stays as it is in every form.
         sealed=message.role != pb.ROLE_USER
         and any(part.signature or part.redacted_data for part in reasoning),
         only_reasoning=len(reasoning) == count,
         pinned=pinned,
         excluded=excluded,
+        thinking=thinking,
+        made_by=by,
     )
 
 

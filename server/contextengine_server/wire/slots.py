@@ -21,15 +21,19 @@ from contextengine_server.context.message import (
     HASH_BYTES,
     MIN_CAP_CHARS,
     NO_RESULT,
+    ON_ARRIVAL,
     Entry,
     Form,
+    Replacements,
     Slot,
+    Stripped,
 )
 from contextengine_server.context.summary_text import fenced
 from contextengine_server.context.view import Summary
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
 
+from .answers import ReadAnswers, may_be_long_or_silent
 from .bounded import (
     MIN_MARKED_BYTES,
     Bounded,
@@ -39,7 +43,9 @@ from .bounded import (
     may_be_marked,
 )
 from .message import OWN_PREFIX, content_hash, countable, outward, texts_of
+from .placeholders import replace_result
 from .privacy import spoken_parts
+from .thoughts import strip
 
 MAX_NAMED = 128
 """Characters of a call's id or a tool's name that a note repeats."""
@@ -171,6 +177,9 @@ class WireShaper:
         origin = _origin(entry) if live else _SEQUENCE + varint(entry.sequence)
         encoded = frame(entry.id, origin, entry.hash, entry.tokens, Form.VERBATIM, entry.body)
         long = len(entry.body) > MIN_CAP_CHARS and may_be_bounded(entry.traits)
+        answers = None
+        if entry.traits.results and may_be_long_or_silent(entry.traits, entry.body):
+            answers = ReadAnswers(self.replaced, entry)
         return Slot(
             entry.sequence,
             Form.VERBATIM,
@@ -178,6 +187,7 @@ class WireShaper:
             entry.hash,
             encoded,
             bounded=Bounded(self, entry) if long else None,
+            answers=answers,
         )
 
     def _marked(self, entry: Entry) -> Slot | None:
@@ -191,7 +201,8 @@ class WireShaper:
         # What is long was counted when it came, in threads; only what its markers say was shorter.
         tokens = None if size < _COUNTED_AGAIN else entry.tokens + markers * _MARKER_TOKENS
         slot = self._changed(entry, shown, Form.HEAD_TAIL, entry.id, tokens)
-        return replace(slot, bounded=Bounded(self, entry) if long else None)
+        answers = ReadAnswers(self.replaced, entry) if entry.traits.results else None
+        return replace(slot, bounded=Bounded(self, entry) if long else None, answers=answers)
 
     def parts(self, entry: Entry, indexes: tuple[int, ...]) -> Slot:
         """Only these parts, and no native form."""
@@ -245,6 +256,19 @@ class WireShaper:
         encoded = frame(message.id, origin, digest, row.tokens, Form.VERBATIM, body, info)
         return Slot(0, Form.VERBATIM, row.tokens, digest, encoded)
 
+    def ours(self, kind: str, text: str) -> Slot:
+        """An item of ours that stands for no message, in the user's role. `kind` says what it
+        is, in words."""
+        message = pb.Message(role=pb.ROLE_USER)
+        message.parts.add().text.text = text
+        digest = content_hash(message)
+        message.id = f"{OWN_PREFIX}{kind.replace(' ', '-')}:{digest.hex()[:12]}"
+        tokens = MESSAGE_TOKENS + self.count(text)
+        body = message.SerializeToString(deterministic=True)
+        origin = origin_synthetic(kind)
+        encoded = frame(message.id, origin, digest, tokens, Form.VERBATIM, body)
+        return Slot(0, Form.VERBATIM, tokens, digest, encoded)
+
     def _open(self, entry: Entry) -> _Opened:
         """The message, decoded. The last one is kept: a message of many calls or results is asked
         for each of them."""
@@ -268,6 +292,29 @@ class WireShaper:
         if not cut_texts(shown, chars, sequence):
             return None
         return self._changed(entry, shown, Form.HEAD_TAIL, entry.id)
+
+    def replaced(self, entry: Entry, parts: Replacements) -> Slot:
+        """The message with a marker in place of what these results say; base64 in the others as
+        what it is."""
+        shown, sequence = pb.Message.FromString(entry.body), _stored_at(entry)
+        if may_be_marked(entry.traits, entry.body):
+            mark_runs(shown, sequence)
+        for each in parts:
+            replace_result(shown.parts[each.part].tool_result, each, sequence)
+        shown.ClearField("native")  # it would say all of it again
+        early = all(each.why in ON_ARRIVAL for each in parts)
+        form = Form.HEAD_TAIL if early else Form.PLACEHOLDER
+        return self._changed(entry, shown, form, entry.id)
+
+    def stripped(self, entry: Entry, how: Stripped) -> Slot:
+        """The message without this of its reasoning."""
+        shown = pb.Message.FromString(entry.body)
+        if may_be_marked(entry.traits, entry.body):
+            mark_runs(shown, _stored_at(entry))
+        strip(shown, how, _stored_at(entry))
+        tags = not how.reasoning and not how.unsigned
+        form = Form.STRIPPED_TAGS if tags else Form.WITHOUT_REASONING
+        return self._changed(entry, shown, form, entry.id)
 
     def _changed(
         self,

@@ -3,6 +3,7 @@ provider's prompt cache serves."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from contextengine import types as t
@@ -40,10 +41,24 @@ async def replay(house: House, size: int, limit: int | None = None) -> Cached:
     """Plays the coding session: an assembly before each of the model's messages, with a budget of
     `size` tokens, and the background's work done before the next. `limit`: at most so many
     messages."""
-    messages = next(iter(read_transcript(CODING))).messages[:limit]
-    session = ref(f"coding-{size}")
     result, epoch = Cached(), ""
     before: t.AssembleResponse | None = None
+    async for reply in assemblies(house, ref(f"coding-{size}"), size, limit):
+        if before is not None:
+            result.steps += 1
+            result.sent += tokens_of(reply)
+            result.kept += common(before, reply)
+            result.epochs += reply.context_projection.epoch != epoch
+        before, epoch = reply, reply.context_projection.epoch
+        result.summaries = sum(item.HasField("summary") for item in reply.items)
+    return result
+
+
+async def assemblies(
+    house: House, session: t.SessionRef, size: int, limit: int | None = None
+) -> AsyncIterator[t.AssembleResponse]:
+    """The assemblies before each of the model's messages, the background's work done after each."""
+    messages = next(iter(read_transcript(CODING))).messages[:limit]
     new: list[t.Message] = []
     for number, message in enumerate(messages):
         message.id = message.id or f"m{number}"
@@ -51,18 +66,16 @@ async def replay(house: House, size: int, limit: int | None = None) -> Cached:
             reply = await ask(house, session, ingest=new, budget=budget(size))
             new = []
             await settled(house, session)
-            if before is not None:
-                result.steps += 1
-                result.sent += sum(item.tokens for item in reply.items)
-                result.kept += _common(before, reply)
-                result.epochs += reply.context_projection.epoch != epoch
-            before, epoch = reply, reply.context_projection.epoch
-            result.summaries = sum(item.HasField("summary") for item in reply.items)
+            yield reply
         new.append(message)
-    return result
 
 
-def _common(before: t.AssembleResponse, now: t.AssembleResponse) -> int:
+def tokens_of(reply: t.AssembleResponse) -> int:
+    """Of all that it shows."""
+    return sum(item.tokens for item in reply.items)
+
+
+def common(before: t.AssembleResponse, now: t.AssembleResponse) -> int:
     """The tokens of the longest common prefix; none where what stands before the items is
     another."""
     if before.system_prompt_addition != now.system_prompt_addition:

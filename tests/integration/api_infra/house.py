@@ -202,7 +202,7 @@ class Failure:
 async def failure(call: Any) -> Failure:
     """Awaits a call that must fail and reads its details as a client would."""
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await call
     except grpc.aio.AioRpcError as error:
         return failure_of(error)

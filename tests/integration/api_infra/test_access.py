@@ -99,7 +99,7 @@ async def test_health_asks_for_no_token_and_takes_no_place():
 
     async with house(forever, options=options) as h:
         running = h.engine.Assemble(REQUEST, metadata=bearer("a runtime's token"))
-        await asyncio.wait_for(h.seen.started.wait(), 5)
+        await asyncio.wait_for(h.seen.started.wait(), 30)
         reply = await h.health.Check(health_pb2.HealthCheckRequest())
         running.cancel()
     assert reply.status == health_pb2.HealthCheckResponse.SERVING

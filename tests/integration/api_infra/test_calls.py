@@ -92,7 +92,8 @@ async def test_an_unknown_rpc_is_unimplemented():
     assert failed.code is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_every_rpc_that_is_still_to_come_says_what_completes_it():
+async def test_every_rpc_that_is_still_to_come_says_what_completes_it(monkeypatch):
+    monkeypatch.setitem(unserved.UNSERVED, "contextengine.v1.ContextEngine/Maintain", "a version")
     async with house() as h:
         for rpc in contract.rpcs():
             if rpc.method not in unserved.UNSERVED:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from contextengine import types as t
-from contextengine_server.engines.dag.engine import ADDITION
+from contextengine_server.engines.base import ADDITION
 from contextengine_server.testing.engine.views import entry_of
 from contextengine_server.testing.oracle.assembly import broken
 from contextengine_server.testing.oracle.known import Known, SentList
@@ -16,14 +16,15 @@ from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.slots import WireShaper
 from tests.integration.harness import Exported
 
-TAILS = {"dag": 8, "legacy": 1}
+TAILS = {"compressor": 1, "dag": 8, "legacy": 1, "pipeline": 1}
 """The steps that each engine declares, by default."""
 
 COUNTER = TokenCounter("o200k_base")
 SHAPER = WireShaper(COUNTER.count_text)
 """Prices what is shown in another form than it is stored in; nothing else is asked of it."""
 
-FORMS = {"dag": frozenset({int(t.FORM_HEAD_TAIL)})}
+_SHORT = frozenset({int(t.FORM_HEAD_TAIL), int(t.FORM_PLACEHOLDER)})
+FORMS = {"compressor": _SHORT, "dag": _SHORT, "pipeline": _SHORT}
 """The forms that each engine declares."""
 
 FITS = t.AssembleResponse.OUTCOME_FITS

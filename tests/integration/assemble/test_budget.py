@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from contextengine import types as t
-from contextengine_server.session.assembly.addition import FOUND, LEFT_OUT
+from contextengine_server.session.assembly.addition import LEFT_OUT
 from contextengine_server.tokens import TokenCounter
 from tests.integration.harness import House, budget, problem, ref
 from tests.integration.harness import house as living
@@ -19,6 +19,7 @@ from tests.integration.harness import house as living
 from .asking import (
     ask,
     ask_bytes,
+    assign,
     epoch,
     held_back,
     ids_of,
@@ -34,6 +35,7 @@ from .asking import (
 from .judging import room_of, tokens_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+FOUND = "Find them with ctx_search."
 TOOL = t.ToolDefinition(
     name="run", description="Runs a command.", input_schema_json=b'{"type": "object"}'
 )
@@ -333,7 +335,7 @@ async def test_a_measured_count_moves_triggers_and_nothing_else(
         assert await owed(shared, session) == 0
         low = await ask_bytes(shared, session, budget=budget(5_000), current_token_count=4_700)
         assert await owed(shared, session) == 0
-        high = await ask_bytes(shared, session, budget=budget(5_000), current_token_count=4_800)
+        high = await ask_bytes(shared, session, budget=budget(5_000), current_token_count=4_950)
         assert await owed(shared, session) == 1
     assert plain == low == high
     await settled(shared, session)
@@ -343,7 +345,8 @@ async def test_a_measured_count_moves_triggers_and_nothing_else(
 async def test_thresholds_are_shares_of_what_is_left_for_messages(
     shared: House, session: t.SessionRef, measured: bool
 ) -> None:
-    await store(shared, session, talk(40))
+    await store(shared, session, talk(80))
+    await assign(shared, session, "dag", contextThreshold=0.95)
     tokens = (await shared.client.get_status(session)).message_tokens
     just = int(tokens / 0.95)
     async with held_back(shared, session):

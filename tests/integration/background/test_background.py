@@ -209,7 +209,7 @@ async def test_a_drain_cancels_and_loses_nothing_that_was_committed(alone: House
     await stopped.second.wait()
     committed = (await alone.export(ref())).summaries
     assert len(committed) == 1
-    await asyncio.wait_for(alone.stop(), 10)
+    await asyncio.wait_for(alone.stop(), 30)
     await alone.start()
     status = await settled(alone, ref())
     assert (await alone.export(ref())).summaries[0] == committed[0]
@@ -255,14 +255,13 @@ async def test_events_tell_of_it(alone: House) -> None:
     names = ["context:dag_", "background:"]
     seen: list[t.WatchResponse] = []
     async with alone.client.sessions.watch(agent_id="agent", name_prefixes=names) as events:
-        waiting = asyncio.ensure_future(events.__anext__())
-        await asyncio.sleep(0.05)
+        await events._call.initial_metadata()
         tokens = await long(alone, ref())
         await ask(alone, ref(), budget=budget(tokens))
-        while not seen or seen[-1].name != "background:ended":
-            seen.append(await waiting)
-            waiting = asyncio.ensure_future(events.__anext__())
-        waiting.cancel()
+        async for event in events:
+            seen.append(event)
+            if event.name == "background:ended":
+                break
     names = [event.name for event in seen]
     assert names == ["background:started", "context:dag_compacted", "background:ended"]
     started, made, ended = seen
@@ -324,7 +323,7 @@ async def test_a_job_is_bounded_by_its_deadline(alone: House) -> None:
     [job] = await compactions(alone)
     assert job.last_error == ""
     core.summaries.summarizer = slow.inner
-    assert (await settled(alone, ref())).view_tokens <= 0.75 * tokens
+    assert (await settled(alone, ref())).view_tokens <= 0.9 * tokens
     gated = Gated(alone)
     await store(alone, ref(), talk(20, 100, "n"))
     await ask(alone, ref(), budget=budget(tokens - 2_000))

@@ -31,7 +31,7 @@ async def test_workers_log_nothing_of_an_outage(
         monkeypatch.setattr(store.spawns, "expire", down("children"))
         monkeypatch.setattr(store.index, "advance", down("index"))
         await house.client.ingest(ref("s"), user("there"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while asked != {"background", "children", "index"}:
                 await asyncio.sleep(0.05)
         await asyncio.sleep(0.2)

@@ -46,6 +46,7 @@ GOOD: dict[str, Make] = {
     "ContextEngine/CommitCompaction": lambda s: [
         t.CommitCompactionRequest(session=s, proposal_id="p1", refuse_reason="later")
     ],
+    "ContextEngine/ShouldCompact": lambda s: [t.ShouldCompactRequest(session=s, budget=_window())],
     "ContextEngine/AfterTurn": lambda s: [
         t.AfterTurnRequest(
             session=s, messages=_full(), usage=t.Usage(input_tokens=1), budget=_window()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from contextengine import types as t
 from contextengine.messages import user
-from tests.integration.bad_input import table_around, table_projection, table_subagents
+from tests.integration.bad_input import (
+    table_around,
+    table_projection,
+    table_recall,
+    table_subagents,
+)
 from tests.integration.bad_input.cases import (
     LONG_ID,
     MAX,
@@ -26,21 +29,12 @@ from tests.integration.bad_input.cases import (
 from tests.integration.harness import ref
 
 NONE = ref("none")
-DAG, COMPRESSOR = "the dag engine", "the compressor and layered engines"
-PIPELINE = "the pipeline engine"
+COMPRESSOR = "the compressor and layered engines"
 Change = t.RecordHostChangeRequest
 
 
 def change(**kind: object) -> Change:
     return Change(session=S, change_id="c1", **kind)  # type: ignore[arg-type]
-
-
-def search(query: str, **more: object) -> t.SearchRequest:
-    return t.SearchRequest(session=S, query=query, **more)  # type: ignore[arg-type]
-
-
-def time(seconds: int) -> Timestamp:
-    return Timestamp(seconds=seconds)
 
 
 CASES: dict[str, list[Case]] = {
@@ -135,22 +129,38 @@ CASES: dict[str, list[Case]] = {
         long_id("request_id", t.AssembleRequest, session=S, ingest=[user("x")]),
         long_id("model", t.AssembleRequest, session=S),
         long_id("provider", t.AssembleRequest, session=S),
+        long_id("channel_type", t.AssembleRequest, session=S),
         bad(
             "a projection into nothing",
             t.AssembleRequest(session=S, ingest=[user("x")], projection=t.ProjectionOptions()),
             "projection.target",
         ),
-        later(
-            "a preamble",
-            t.AssembleRequest(session=S, preamble=t.Preamble(date_time="now")),
-            "preamble",
-            PIPELINE,
+        bad(
+            "a retention that is none",
+            t.AssembleRequest(session=S, cache_retention=9),  # type: ignore[arg-type]
+            "cache_retention",
         ),
-        later(
-            "an objective",
-            t.AssembleRequest(session=S, objective="Find it."),
+        bad(
+            "an objective of many pages",
+            t.AssembleRequest(session=S, objective="x" * 16_385),
             "objective",
-            PIPELINE,
+        ),
+        bad(
+            "a file without a path",
+            t.AssembleRequest(session=S, workspace_files=[t.WorkspaceFile(text="x")]),
+            "workspace_files[0].path",
+        ),
+        bad(
+            "a file with a path of a page",
+            t.AssembleRequest(
+                session=S, workspace_files=[t.WorkspaceFile(path="x" * 1_025, text="x")]
+            ),
+            "workspace_files[0].path",
+        ),
+        bad(
+            "more files than a workspace has",
+            t.AssembleRequest(session=S, workspace_files=[t.WorkspaceFile(path="x")] * 65),
+            "workspace_files",
         ),
         later(
             "memory",
@@ -209,6 +219,15 @@ CASES: dict[str, list[Case]] = {
             "NOT_FOUND",
             "ROW_NOT_FOUND",
             {"field": "proposal_id"},
+        ),
+    ],
+    "ContextEngine/ShouldCompact": [
+        *refs_of("ContextEngine/ShouldCompact"),
+        *bad_budgets(lambda b: t.ShouldCompactRequest(session=S, budget=b)),
+        absent(t.ShouldCompactRequest(session=NONE)),
+        bad("measured", t.ShouldCompactRequest(session=S, prompt_tokens=-1), "prompt_tokens"),
+        later(
+            "a list", t.ShouldCompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR
         ),
     ],
     "ContextEngine/AfterTurn": [
@@ -335,90 +354,7 @@ CASES: dict[str, list[Case]] = {
         ),
         *table_subagents.CALL_TOOL,
     ],
-    "Recall/Search": [
-        *refs_of("Recall/Search"),
-        absent(t.SearchRequest(session=NONE, query="x")),
-        bad("no query", t.SearchRequest(session=S), "query"),
-        bad("a blank query", t.SearchRequest(session=S, query=" \t"), "query"),
-        bad("a long query", t.SearchRequest(session=S, query="ü" * 2_049), "query"),
-        bad("no expression", search("(", mode=t.SEARCH_MODE_REGEX), "query"),
-        bad("an expression with references", search(r"(a)\1", mode=t.SEARCH_MODE_REGEX), "query"),
-        bad("an unknown scope", search("x", scope=99), "scope"),
-        bad("an unknown mode", search("x", mode=99), "mode"),
-        bad("less than no hits", search("x", limit=-1), "limit"),
-        bad("a sequence below none", search("x", first_sequence=-1), "first_sequence"),
-        bad("a last sequence below none", search("x", last_sequence=-1), "last_sequence"),
-        bad(
-            "a range that ends first",
-            search("x", first_sequence=3, last_sequence=2),
-            "last_sequence",
-        ),
-        bad("times that end first", search("x", start_time=time(9), end_time=time(9)), "end_time"),
-        bad("no time", search("x", start_time=time(2**40)), "start_time"),
-        bad("a page of nobody's", search("x", page_token="AAAA"), "page_token"),
-        bad("a long page", search("x", page_token="A" * 2_000), "page_token"),
-        bad("a revision below none", search("x", at_least_revision=-1), "at_least_revision"),
-        contradictory(
-            "roles of summaries",
-            search("x", roles=[t.ROLE_USER], scope=t.SEARCH_SCOPE_SUMMARIES),
-            "roles",
-            "scope",
-        ),
-        later("memory", search("x", scope=t.SEARCH_SCOPE_MEMORY), "scope", COMPRESSOR),
-        later("all sessions", search("x", all_sessions=True), "all_sessions", PIPELINE),
-        *table_subagents.SEARCH,
-    ],
-    "Recall/Inspect": [
-        *refs_of("Recall/Inspect"),
-        absent(t.InspectRequest(session=NONE, summary_id="x")),
-        bad("no summary", t.InspectRequest(session=S), "summary_id"),
-        long_id("summary_id", t.InspectRequest, session=S),
-        Case(
-            "a summary of nobody's",
-            [t.InspectRequest(session=S, summary_id="s9-aa")],
-            (),
-            "NOT_FOUND",
-            "ROW_NOT_FOUND",
-            {"field": "summary_id"},
-        ),
-        *table_subagents.INSPECT,
-    ],
-    "Recall/Expand": [
-        *refs_of("Recall/Expand"),
-        absent(t.ExpandRequest(session=NONE, sequences=[1])),
-        bad("nothing to expand", t.ExpandRequest(session=S), "summary_ids"),
-        bad("a long id", t.ExpandRequest(session=S, summary_ids=["x", LONG_ID]), "summary_ids[1]"),
-        bad("a sequence below none", t.ExpandRequest(session=S, sequences=[1, -1]), "sequences[1]"),
-        bad(
-            "less than no tokens",
-            t.ExpandRequest(session=S, sequences=[1], max_tokens=-1),
-            "max_tokens",
-        ),
-        bad(
-            "hardly a token",
-            t.ExpandRequest(session=S, sequences=[1], max_tokens=255),
-            "max_tokens",
-        ),
-        bad(
-            "less than no depth",
-            t.ExpandRequest(session=S, sequences=[1], max_depth=-1),
-            "max_depth",
-        ),
-        bad(
-            "a page of nobody's",
-            t.ExpandRequest(session=S, sequences=[1], page_token="x"),
-            "page_token",
-        ),
-        Case(
-            "many sequences",
-            [t.ExpandRequest(session=S, sequences=range(1, 1_002))],
-            (),
-            "RESOURCE_EXHAUSTED",
-            "TOO_LARGE",
-            {"limit": "1000", "size": "1001", "field": "sequences"},
-        ),
-        *table_subagents.EXPAND,
-    ],
+    **table_recall.CASES,
     **table_around.CASES,
     **table_subagents.CASES,
     **table_projection.CASES,

@@ -184,15 +184,3 @@ async def test_a_message_a_batch_or_a_session_above_its_limit(narrow: House, nam
         assert problem(answer.error)[:2] == ("RESOURCE_EXHAUSTED", "TOO_LARGE"), what
         assert "limit" in answer.error.metadata
         assert await state(narrow, S) == before
-
-
-@pytest.mark.parametrize("method", unserved.UNSERVED)
-async def test_what_a_later_version_serves(home: House, method: str) -> None:
-    (rpc,) = [rpc for rpc in contract.rpcs() if rpc.method == method]
-    before = await state(home, S)
-    for raw in (b"", b"\xff\xff\xff\xff", b"x" * 100_000):
-        answer = await home.raw(rpc, raw, timeout=5)
-        assert answer.error is not None
-        assert problem(answer.error)[:2] == ("UNIMPLEMENTED", "NOT_YET_SERVED")
-        assert answer.error.metadata == {"rpc": method, "completed_by": unserved.UNSERVED[method]}
-    assert await state(home, S) == before

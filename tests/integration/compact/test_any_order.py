@@ -25,11 +25,14 @@ from tests.integration.assemble.judging import Judge
 from tests.integration.harness import House, budget
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-OPTIONS = {
-    "leafChunkTokens": 1_000,
-    "leafTargetTokens": 150,
-    "condensedMinFanout": 2,
-    "condensedTargetTokens": 256,
+ENGINES = {
+    "dag": {
+        "leafChunkTokens": 1_000,
+        "leafTargetTokens": 150,
+        "condensedMinFanout": 2,
+        "condensedTargetTokens": 256,
+    },
+    "compressor": {"thresholdTokens": 1_500, "protectLastN": 0},
 }
 
 
@@ -148,9 +151,11 @@ async def broken(
     return judge.verdict(reply)
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_whatever_happens(shared: House, session: t.SessionRef, seed: int) -> None:
-    await assign(shared, session, "dag", **OPTIONS)
+@pytest.mark.parametrize(("engine", "seed"), [("dag", 0), ("dag", 1), ("compressor", 2)])
+async def test_whatever_happens(
+    shared: House, session: t.SessionRef, engine: str, seed: int
+) -> None:
+    await assign(shared, session, engine, **ENGINES[engine])
     player = Player(shared, session, seed)
     await player.talk()
     await quiet(shared, session)

@@ -121,8 +121,8 @@ async def test_targets(shared: House, session: t.SessionRef) -> None:
     below = await compact(shared, session, budget=budget(size), target=THRESHOLD)
     assert (below.compacted, below.reason) == (False, "below threshold")
     if further.summaries:
-        assert further.tokens_after <= 0.75 * size
-    assert below.tokens_before == below.tokens_after <= 0.75 * size
+        assert further.tokens_after <= 0.9 * size
+    assert below.tokens_before == below.tokens_after <= 0.9 * size
 
 
 async def test_there_is_not_always_anything_to_do(

@@ -47,7 +47,7 @@ def counting(shared: House) -> Iterator[Counting]:
     core.summaries.summarizer = before
 
 
-async def folded(house: House, session: t.SessionRef, turns: int = 60) -> t.CompactResponse:
+async def folded(house: House, session: t.SessionRef, turns: int = 240) -> t.CompactResponse:
     """A session that was compacted as far as that goes."""
     await assign(house, session, "dag", **SMALL)
     await store(house, session, talk(turns, 100))
@@ -90,7 +90,7 @@ async def test_a_long_history_ends_as_a_tree(
     shown = [item.origin.summary_id for item in reply.items if item.origin.summary_id]
     top = [s for s in done.summaries if s.id not in below]
     assert shown == [s.id for s in sorted(top, key=lambda s: s.first_sequence)]
-    assert ids_of(await shared.rows(session)) == ids_of(talk(60))
+    assert ids_of(await shared.rows(session)) == ids_of(talk(240))
     shared.forget()
     assert (await ask(shared, session, budget=budget(50_000))).items == reply.items
 
@@ -129,7 +129,7 @@ async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
     known: dict[str, list[bytes]] = {}
     gone: set[int] = set()
     depths: set[int] = set()
-    for turn, message in enumerate(talk(70, 100)):
+    for turn, message in enumerate(talk(200, 100)):
         reply = await ask(shared, session, ingest=[message], budget=budget(2_600))
         if turn % 6 == 5:
             await settled(shared, session)
@@ -234,17 +234,18 @@ async def test_what_users_said_survives_every_fold(shared: House, session: t.Ses
     """A fold is made from the messages, not from what was left of them in the summaries below."""
     sizes = {"leafTargetTokens": 500, "condensedTargetTokens": 1_200}
     await assign(shared, session, "dag", **(SMALL | sizes))
-    said = [f"Keep marmot{turn} away from the fence." for turn in range(40)]
-    messages = []
+    said = [f"Keep marmot{turn} away from the fence." for turn in range(60)]
     for turn, text in enumerate(said):
-        messages.append(user(text, id=f"u{turn}"))
+        messages = [user(text, id=f"u{turn}")]
         messages += [reply_with(f"a{turn}-{part}", 100) for part in range(3)]
-    await store(shared, session, messages)
-    await quiet(shared, session)
-    done = await shared.client.compact(session, force=True, budget=budget(8_000))
-    deepest = max(done.summaries, key=lambda s: s.depth)
+        await store(shared, session, messages)
+        if turn % 10 == 9:
+            await quiet(shared, session)
+            await shared.client.compact(session, force=True, budget=budget(8_000))
+    summaries = (await shared.export(session)).summaries
+    deepest = max((summary.info for summary in summaries), key=lambda info: info.depth)
     assert deepest.depth >= 2
-    exported = {s.info.id: s.text for s in (await shared.export(session)).summaries}
+    exported = {s.info.id: s.text for s in summaries}
     covered = [
         text
         for at, text in enumerate(said)

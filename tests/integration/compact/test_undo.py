@@ -214,10 +214,9 @@ async def test_it_is_told_to_those_who_watch(shared: House, session: t.SessionRe
     await shared.client.compact(session, force=True, budget=budget(2_000))
     names = ["context:compaction_undone"]
     async with shared.client.sessions.watch(agent_id="agent", name_prefixes=names) as events:
-        waiting = asyncio.ensure_future(events.__anext__())
-        await asyncio.sleep(0.05)
+        await events._call.initial_metadata()
         await store(shared, session, [say("u")])
         await undo(shared, session, 0)
-        event = await waiting
+        event = await anext(aiter(events))
     assert event.counts["generation"] == 0
     assert event.counts["undone"] >= 1

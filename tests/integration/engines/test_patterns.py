@@ -53,11 +53,11 @@ async def test_a_keys_choice_holds_through_its_rotations(house: House) -> None:
         assert status.engine.compaction_threshold == pytest.approx(0.3)
     await house.client.ingest(ref("other", key=f"{key}0"), user("one"))
     assert (await house.client.get_status(ref("other"))).engine.compaction_threshold == (
-        pytest.approx(0.95)
+        pytest.approx(1)
     )
     await assign(house, scope=by_key, clear=True)
     assert (await house.client.bootstrap(ref("third", key=key))).engine.compaction_threshold == (
-        pytest.approx(0.95)
+        pytest.approx(1)
     )
 
 

@@ -18,7 +18,7 @@ from tests.integration.engines.broken import FRAGILE, REFUSING, SECRET, WANTING
 from tests.integration.harness import BOB, RUNTIME, House, house, problem, ref, texts
 
 TENANT, AGENT = t.SessionRef(), t.SessionRef(agent_id="agent")
-SHIPPED = ["dag", "legacy"]
+SHIPPED = ["dag", "compressor", "legacy", "pipeline"]
 
 
 async def serving(client: AsyncClient, session: t.SessionRef) -> tuple[str, str]:
@@ -57,7 +57,12 @@ async def test_the_configuration_chooses(tmp_path: Path) -> None:
         await configured.client.ingest(ref(), user("hello"))
         assert await serving(configured.client, ref()) == ("legacy", "configuration")
         reply = await configured.client.engines.list()
-        assert [engine.info.id for engine in reply.engines] == ["legacy", "dag"]
+        assert [engine.info.id for engine in reply.engines] == [
+            "legacy",
+            "compressor",
+            "dag",
+            "pipeline",
+        ]
 
 
 async def test_an_engine_that_is_not_there_starts_no_server(tmp_path: Path) -> None:
@@ -238,7 +243,10 @@ async def test_an_unknown_engine_is_refused_and_the_ids_are_listed(house: House)
         with pytest.raises(ContextEngineError) as caught:
             await call
         assert problem(caught.value)[:2] == ("FAILED_PRECONDITION", "UNKNOWN_ENGINE")
-        assert caught.value.metadata == {"engine": "nonesuch", "available": "dag,legacy"}
+        assert caught.value.metadata == {
+            "engine": "nonesuch",
+            "available": "compressor,dag,legacy,pipeline",
+        }
     await house.client.ingest(ref(), user("hello"))
 
 
@@ -260,7 +268,7 @@ async def test_where_the_chosen_engine_is_gone_nothing_runs(tmp_path: Path) -> N
             with pytest.raises(ContextEngineError) as caught:
                 await call
             assert problem(caught.value)[:2] == ("FAILED_PRECONDITION", "UNKNOWN_ENGINE")
-            assert caught.value.metadata["available"] == "dag,legacy"
+            assert caught.value.metadata["available"] == "compressor,dag,legacy,pipeline"
         assert texts(await home.rows(ref())) == ["hello", "you"], (
             "it can still be read, and nothing was stored"
         )
@@ -305,9 +313,9 @@ async def test_how_many_warm_sessions_an_engine_serves(guarded: House) -> None:
     await bob.ingest(ref(), user("hello"))
     await guarded.client.engines.assign(scope=ref("one"), engine_id="legacy")
     counts = {e.info.id: e.session_count for e in (await guarded.client.engines.list()).engines}
-    assert counts == {"dag": 2, "legacy": 1}
+    assert counts == {"compressor": 0, "dag": 2, "legacy": 1, "pipeline": 0}
     counts = {e.info.id: e.session_count for e in (await bob.engines.list()).engines}
-    assert counts == {"dag": 1, "legacy": 0}
+    assert counts == {"compressor": 0, "dag": 1, "legacy": 0, "pipeline": 0}
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ async def test_what_dag_says_of_itself(house: House) -> None:
     assert info.name
     assert info.host_auto_compaction == t.HOST_AUTO_COMPACTION_DISABLE
     assert info.tail_steps == 8
-    assert info.compaction_threshold == pytest.approx(0.95)
+    assert info.compaction_threshold == 1
     assert info.turn_maintenance_mode == "background"
 
 

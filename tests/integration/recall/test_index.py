@@ -51,9 +51,13 @@ async def test_a_search_waits_for_what_was_inherited_too(
 async def test_without_a_revision_it_answers_what_is_there(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def wait_for_ever(_: index.Indexer) -> None:
+        await asyncio.Event().wait()
+
     revision = await write(house, S, "word one")
     await find(house, "word")
-    monkeypatch.setattr(index, "_DELAY_S", 60.0)
+    # A long delay would not do: it is waited before a write only by an indexer that slept.
+    monkeypatch.setattr(index.Indexer, "_write", wait_for_ever)
     await write(house, S, "word two")
     found = await house.client.recall.search(S, query="word")
     assert (sequences(found), found.revision) == ([1], revision)
@@ -68,7 +72,7 @@ async def test_the_index_goes_on_after_a_restart(
     monkeypatch.undo()
     await house.start()
     scope = Scope("default", "agent", "s1")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not (await house.app.store.index.progress(scope)).done:  # type: ignore[union-attr]
             await asyncio.sleep(0.01)
     assert sequences(await house.client.recall.search(S, query="word 42", limit=1)) == [43]

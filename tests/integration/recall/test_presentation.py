@@ -40,7 +40,7 @@ FOOTER = re.compile(r"\[Expand for details about: its (?P<count>\d+) messages\]"
 SMALL = {
     "freshTailTurns": 2,
     "leafChunkTokens": 2_000,
-    "leafTargetTokens": 400,
+    "leafTargetTokens": 700,
     "condensedMinFanout": 3,
     "condensedTargetTokens": 500,
 }
@@ -117,6 +117,10 @@ async def test_what_tools_said_stays_data(
             assert header["count"] == footer["count"] == str(info.message_count)
             assert (header["fallback"] is not None) == info.fallback
             assert body
+        elif item.form == t.FORM_PLACEHOLDER:
+            marker = item.message.parts[0].tool_result.parts[0].text.text
+            assert marker.startswith("[superseded: ")
+            assert EVIL not in marker
         elif item.id in stored:
             assert item.message == stored[item.id], "what is verbatim stays where and what it was"
     for item in reply.items:

@@ -237,7 +237,7 @@ async def test_an_event_counts_and_quotes_nothing(house: House) -> None:
         await call(house, "ctx_inspect", {"summary_id": made.id})
         await call(house, "ctx_expand", {"summary_id": made.id})
         seen: list[t.WatchResponse] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             async for event in stream:
                 seen.append(event)
                 if len(seen) == 3:

@@ -19,7 +19,7 @@ OVER = ("FAILED_PRECONDITION", "SPAWN_ENDED", ["spawn_token"])
 
 async def gone(family: Family, child: t.SessionRef | None = None) -> None:
     """Waits until the service has taken the child back."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await family.there(child):
             await asyncio.sleep(0.02)
 

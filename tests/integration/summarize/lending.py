@@ -19,7 +19,7 @@ from ..harness import House, budget, ref
 from .provider import GOOD
 
 SECRET = "hunter2hunter2"
-PATIENCE_S = 15
+PATIENCE_S = 45
 
 
 class Harness:

@@ -130,7 +130,7 @@ async def test_a_harness_has_as_many_jobs_as_it_takes(at: House) -> None:
         compacting(at, sessions[2]),
     ):
         first, second = await harness.job(), await harness.job()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while (await at.client.get_status(session=sessions[0])).summarizers.open_job_count < 3:
                 await asyncio.sleep(0.02)
         # Nothing else comes before one of the two is answered: the receipt is what is heard next.

@@ -235,7 +235,7 @@ async def test_when_the_last_harness_leaves_what_waits_goes_to_the_next(at: Hous
     async with attached(at) as harness, compacting(at, sessions[0]):
         job = await harness.job()
         async with compacting(at, sessions[1]):
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(30):
                 while await at.app.store.model_leases.open_count("default") < 2:
                     await asyncio.sleep(0.02)
             await harness.leave()
@@ -264,7 +264,7 @@ async def test_a_job_outlives_the_server(tmp_path: Path) -> None:
         assert error.retry_after is not None
         async with attached(at) as again:
             await again.does(job, model="claude-x")
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(30):
                 while not (written := await written_by(at, session)):
                     await asyncio.sleep(0.02)
         assert written[0] == "runtime:claude-x"
@@ -292,7 +292,7 @@ async def test_a_result_that_nobody_took_is_there_after_a_restart(tmp_path: Path
         await store.close()
         await at.start()
         # No harness is attached any more, and none has to be.
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while not (written := await written_by(at, session)):
                 await asyncio.sleep(0.02)
         assert written[0] == "runtime:claude-x"

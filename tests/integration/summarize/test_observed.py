@@ -129,7 +129,7 @@ async def test_background_work_is_a_trace_of_its_own_linked_to_its_cause(on: Ser
     await on.assign(session, contextThreshold=0.1)
     SPANS.clear()
     await on.at.client.after_turn(session, [user("And now?")], budget=budget(4_000))
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while not spans("chat first-small") or not spans("compact"):
             await asyncio.sleep(0.02)
     call = spans("chat first-small")[0]

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2
 
-from contextengine import AsyncClient, Client, errors, user
+from contextengine import AsyncClient, Client, attempts, errors, user
 from contextengine.calls import (
     ASSEMBLE,
     ATTACH,
@@ -72,10 +72,11 @@ def test_a_write_is_sent_again_while_the_server_is_unavailable(server: Server, r
     assert server.requests.count(server.requests[0]) == 3
 
 
-def test_retries_end(server: Server, run: Run) -> None:
+def test_retries_end(server: Server, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "JITTER", 0.0)
     server.answers[GET_STATUS.path] = failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))
     with pytest.raises(errors.Draining):
-        run(lambda client: client.get_status(REF), retry_for=0.7)
+        run(lambda client: client.get_status(REF), retry_for=1.1)
     # After 0.1 and 0.3 seconds; another 0.8 would be too late.
     assert len(server.requests) == 3
 

@@ -12,6 +12,7 @@ from typing import Any
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.app import registry_of, rules_of
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
+from contextengine_server.compaction.memory_flush import Memory
 from contextengine_server.config.load import load_settings
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
@@ -39,15 +40,14 @@ from contextengine_server.telemetry.tracing import NO_TRACE
 from contextengine_server.tokens import TokenCounter
 from contextengine_server.wire.message import Incoming, read
 from contextengine_server.wire.slots import item_of
-from contextengine_server.wiring import (
-    CoreDependencies,
+from contextengine_server.wiring.commands import (
     context_engine_commands,
-    core_of,
     engines_commands,
     project_command,
     recall_commands,
     sessions_commands,
 )
+from contextengine_server.wiring.core import CoreDependencies, core_of
 from tests.integration.harness import Clock
 
 TENANT, AGENT = "tenant", "agent"
@@ -127,7 +127,12 @@ class Server:
     """One server over the rows. `settings` are dotted paths, as flags are."""
 
     def __init__(
-        self, rows: Rows, *, engines: Sequence[Registration] = (), **settings: Any
+        self,
+        rows: Rows,
+        *,
+        engines: Sequence[Registration] = (),
+        memory: Memory | None = None,
+        **settings: Any,
     ) -> None:
         catalogue = installed_engines()
         for registration in engines:
@@ -151,6 +156,7 @@ class Server:
                 rows.clock,
                 rows.new_id,
                 "server",
+                memory=memory,
             ),
         )
         self.indexer = Indexer(self.store)

@@ -55,7 +55,13 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_without_a_block_an_engine_has_its_defaults() -> None:
     assert load().engine.options("acme/new-one") == Mine()
-    assert load().engine.configured().keys() == {"dag", "legacy", "acme/new-one"}
+    assert load().engine.configured().keys() == {
+        "compressor",
+        "dag",
+        "legacy",
+        "pipeline",
+        "acme/new-one",
+    }
 
 
 def test_a_block_comes_from_a_file_the_environment_and_flags() -> None:
@@ -88,13 +94,14 @@ def test_a_block_comes_from_a_file_the_environment_and_flags() -> None:
         (
             "engine: {lagacy: {}}",
             (
-                "engine.lagacy: is not an installed engine: acme/new-one, dag, legacy; did you"
-                " mean engine.legacy?"
+                "engine.lagacy: is not an installed engine: acme/new-one, compressor, dag,"
+                " legacy, pipeline; did you mean engine.legacy?"
             ),
         ),
         (
-            "engine: {pipeline: {a: 1}}",
-            "engine.pipeline: is not an installed engine: acme/new-one, dag, legacy",
+            "engine: {layered: {a: 1}}",
+            "engine.layered: is not an installed engine: acme/new-one, compressor, dag, legacy,"
+            " pipeline",
         ),
     ],
 )
@@ -108,7 +115,7 @@ def test_the_block_of_an_engine_that_was_refused_stops_nothing() -> None:
     """A plugin that is broken must not keep the server of those who do not choose it down."""
     broken = installed_engines().tried(Registration("new", dict, LegacyEngine, "plugin:x"))  # type: ignore[arg-type]
     settings = load("engine: {new: {whatever: [1]}}", engines=broken)
-    assert settings.engine.configured().keys() == {"dag", "legacy"}
+    assert settings.engine.configured().keys() == {"compressor", "dag", "legacy", "pipeline"}
 
 
 @pytest.mark.parametrize("engine_id", ["copy", "json", "options", "catalogue", "model_x"])

@@ -17,6 +17,7 @@ from contextengine_server.config.load import load_settings
 from contextengine_server.config.schema import OptionsError
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
+from contextengine_server.engines.pruned import PruningRules
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
 
@@ -126,7 +127,11 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
         model: "some/model", contextTokens: 200000,
         compaction: { mode: "safeguard", reserveTokens: 16384, reserveTokensFloor: 20000,
         keepRecentTokens: 24000 },
-        contextPruning: { mode: "cache-ttl", ttl: "5m" },
+        contextPruning: { mode: "cache-ttl", ttl: "1h", keepLastAssistants: 4,
+          softTrimRatio: 0.4, hardClearRatio: 0.6, minPrunableToolChars: 1000,
+          softTrim: { maxChars: 9000, headChars: 4000, tailChars: 4000 },
+          hardClear: { enabled: false, placeholder: "(gone)" },
+          tools: { allow: ["exec"], deny: ["read", "*image*"] }, other: 1 },
       } },
       plugins: {
         slots: { contextEngine: "lossless-claw" },
@@ -156,7 +161,13 @@ def test_openclaw_compaction_and_the_plugins_settings(tmp_path: Path) -> None:
     assert "999999" in why[f"{entry}.leafTargetTokens"]
     assert {f"{entry}.databasePath", f"{entry}.contextThresholdOverrides"} <= why.keys()
     assert "own summarizer" in why["agents.defaults.compaction.mode"]
-    assert "pruning" in why["agents.defaults.contextPruning.ttl"]
+    assert "no setting" in why["agents.defaults.contextPruning.other"]
+    assert read.context_pruning.rules == PruningRules(
+        on=True, ttl_ms=3_600_000, keep_last_assistants=4, soft_trim_ratio=0.4,
+        hard_clear_ratio=0.6, min_prunable_chars=1_000, max_chars=9_000, head_chars=4_000,
+        tail_chars=4_000, clears=False, placeholder="(gone)", allow=("exec",),
+        deny=("read", "*image*"),
+    )  # fmt: skip
     assert "plugins.entries.voice-call.config.apiKey" in why
     assert "sk-very-secret" not in repr(config)
 

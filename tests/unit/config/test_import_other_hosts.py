@@ -12,6 +12,7 @@ from contextengine_server.config.host_import import import_config
 from contextengine_server.config.load import load_settings
 from contextengine_server.config.policy import FORMER
 from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.pipeline import PipelineOptions
 from tests.unit.config.test_import import reasons, settings, taken
 
 HERMES_COMPRESSOR = 'context:\n  engine: "compressor"    # built in\n'
@@ -59,7 +60,7 @@ def test_hermes_engines(text: str, engine: str) -> None:
     config = import_config(text, "config.yaml")
     assert config.format == "hermes"
     assert taken(config) == {"engine.default": engine}
-    assert any("refuses to start" in note for note in config.notes) == (engine == "compressor")
+    assert not any("refuses to start" in note for note in config.notes)
 
 
 def test_a_key_that_is_given_twice_is_not_lost() -> None:
@@ -77,7 +78,8 @@ def test_a_key_that_is_given_twice_is_not_lost() -> None:
 
 def test_hermes_compression_and_model(tmp_path: Path) -> None:
     text = """
-compression: {enabled: true, threshold: 0.5, protect_last_n: 20}
+compression: {enabled: true, threshold: 0.6, protect_last_n: 12, max_attempts: 99, nonsense: 1,
+  model_thresholds: {gpt-5: 0.7}}
 model: {context_length: 262144, max_tokens: 4096, name: x}
 auxiliary: {compression: {model: y, api_key: sk-very-secret}}
 prompt_caching: {cache_ttl: 5m}
@@ -88,7 +90,11 @@ prompt_caching: {cache_ttl: 5m}
     assert read.engine.default == "dag"
     assert any("compressor" in note for note in config.notes)
     why = reasons(config)
-    assert "compressor engine" in why["compression.protect_last_n"]
+    assert taken(config)["engine.compressor.threshold"] == 0.6
+    assert read.engine.options("compressor").protect_last_n == 12
+    assert "at most 10" in why["compression.max_attempts"]
+    assert "not an option" in why["compression.nonsense"]
+    assert "assigns" in why["compression.model_thresholds.gpt-5"]
     assert "summarizer.endpoints" in why["auxiliary.compression.api_key"]
     assert "sk-very-secret" not in repr(config)
 
@@ -111,19 +117,56 @@ def test_comis_pipeline_is_kept_by_name() -> None:
     config = import_config(COMIS_VERSION, "config.yaml")
     assert config.format == "comis"
     assert taken(config) == {"engine.default": "pipeline"}
-    assert any(
-        "`pipeline`, the engine of Comis, is not in this build" in note for note in config.notes
-    )
+    assert not any("is not in this build" in note for note in config.notes)
 
 
 def test_comis_options_of_the_pipeline_are_listed_each(tmp_path: Path) -> None:
     config = import_config(COMIS_OPTIONS, "~/.comis/config.yaml")
-    assert taken(config) == {"summarizer.model": ""}
-    assert settings(config, tmp_path) == load_settings(environ={})
+    assert taken(config) == {
+        "summarizer.model": "",
+        "engine.pipeline.thinkingKeepTurns": 10,
+        "engine.pipeline.historyTurns": 15,
+        "engine.pipeline.historyTurnOverrides.dm": 10,
+        "engine.pipeline.historyTurnOverrides.group": 5,
+        "engine.pipeline.observationKeepWindow": 25,
+        "engine.pipeline.observationTriggerChars": 120_000,
+        "engine.pipeline.compactionCooldownTurns": 5,
+        "engine.pipeline.compactionPrefixAnchorTurns": 2,
+    }
+    assert settings(config, tmp_path).engine.options("pipeline") == PipelineOptions(
+        history_turn_overrides={"dm": 10, "group": 5}
+    )
     why = reasons(config)
-    assert len(why) == 9
-    assert all(path.startswith("agents.default.contextEngine.") for path in why)
-    assert "pipeline engine" in why["agents.default.contextEngine.historyTurnOverrides.dm"]
+    assert list(why) == ["agents.default.contextEngine.enabled"]
+
+
+def test_what_comis_says_of_usage_carries_over(tmp_path: Path) -> None:
+    agent = {
+        "contextEngine": {"outputEscalation": {"enabled": False, "escalatedMaxTokens": 64_000}},
+        "adaptiveCacheRetention": False,
+        "cacheRetention": "short",
+        "budgets": {"perExecution": 1, "perHour": 2, "perDay": 3},
+        "deferredTools": {"mode": "auto", "neverDefer": ["a"], "alwaysDefer": ["b", "c"]},
+        "session": {
+            "compaction": {
+                "softThresholdRatio": 0.6,
+                "hardThresholdRatio": 0.8,
+                "postCompactionSections": ["Rules"],
+            }
+        },
+    }
+    config = import_config(yaml.safe_dump({"agents": {"scout": agent}}))
+    assert list(reasons(config)) == ["agents.scout.deferredTools.mode"]
+    usage = settings(config, tmp_path).usage
+    assert usage.output_escalation.model_dump() == {"enabled": False, "max_tokens": 64_000}
+    assert usage.cache_retention.model_dump() == {"adaptive": False, "fixed": "short"}
+    guard = usage.guard
+    assert (guard.per_execution, guard.per_hour, guard.per_day) == (1, 2, 3)
+    assert (usage.tool_deferral.never, usage.tool_deferral.always) == (("a",), ("b", "c"))
+    flush = settings(config, tmp_path).summarizer.memory_flush
+    assert flush.model_dump() == {"soft_ratio": 0.6, "hard_ratio": 0.8}
+    pipeline = settings(config, tmp_path).engine.options("pipeline")
+    assert pipeline == PipelineOptions(post_compaction_sections=("Rules",))
 
 
 def test_every_dag_option_of_comis_carries_over(tmp_path: Path) -> None:

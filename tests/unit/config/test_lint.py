@@ -96,7 +96,7 @@ def test_less_than_a_quarter_of_the_default_window_is_a_warning() -> None:
             {"engine.dag.leafTargetTokens": 1_200, "engine.dag.condensedTargetTokens": 4_800},
             "engine.dag.condensedTargetTokens",
         ),
-        ({"engine.dag.leafChunkTokens": 77_338}, "engine.dag.leafChunkTokens"),
+        ({"engine.dag.leafChunkTokens": 81_409}, "engine.dag.leafChunkTokens"),
         (
             {"engine.legacy.summaryMaxTokens": 16_000, "budget.default_window": 50_000},
             "engine.legacy.summaryMaxTokens",
@@ -115,7 +115,7 @@ def test_on_the_edge_they_go_together() -> None:
     assert (
         findings(
             **{
-                "engine.dag.leafChunkTokens": 77_337,
+                "engine.dag.leafChunkTokens": 81_408,
                 "engine.dag.leafTargetTokens": 1_200,
                 "engine.dag.condensedTargetTokens": 4_799,
             }

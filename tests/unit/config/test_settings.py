@@ -18,15 +18,12 @@ from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.schema import describe
 from contextengine_server.config.settings import Settings, settings_with
 from contextengine_server.plugins.engines import installed_engines
-from contextengine_server.plugins.stores import kind_of
 
 ROOT = Path(__file__).parents[3]
 DIGEST = "ab" * 32
 
 
-@pytest.fixture(autouse=True)
-def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_an_empty_directory")
 
 
 def load(
@@ -129,48 +126,6 @@ def test_variables_that_are_no_settings_are_let_be() -> None:
             "CONTEXTENGINE_PORT_50051_TCP": "tcp://10.0.0.1:50051",
         },
     )
-
-
-@pytest.mark.parametrize(
-    ("written", "seconds"),
-    [
-        ("10s", 10),
-        ("1500ms", 1.5),
-        ("1h30m", 5400),
-        ("2d", 172_800),
-        ("90", 90),
-        (90, 90),
-        ("1.5s", 1.5),
-        ("1m 5s", 65),
-        ("PT1H30M", 5400),
-    ],
-)
-def test_durations(written: Any, seconds: float) -> None:
-    assert load("", {}, {"server.keepalive.time": written}).server.keepalive.time == timedelta(
-        seconds=seconds
-    )
-
-
-@pytest.mark.parametrize("off", ["off", "false", "null", "'off'", "OFF"])
-def test_idle_end_can_be_off(off: str) -> None:
-    assert load(f"sessions: {{idle_end: {off}}}").sessions.idle_end is None
-    assert load("sessions: {idle_end: 30m}").sessions.idle_end == timedelta(minutes=30)
-
-
-@pytest.mark.parametrize(
-    ("written", "size"),
-    [
-        ("64MiB", 64 << 20),
-        ("1GiB", 1 << 30),
-        (65536, 65536),
-        ("2 MB", 2_000_000),
-        ("70000", 70_000),
-        ("0.5GiB", 1 << 29),
-        ("64Mi", 64 << 20),
-    ],
-)
-def test_sizes(written: Any, size: int) -> None:
-    assert load("", {}, {"server.max_message_bytes": written}).server.max_message_bytes == size
 
 
 @pytest.mark.parametrize(
@@ -349,66 +304,6 @@ def test_all_problems_are_said_at_once_each_with_its_own_source() -> None:
 )
 def test_misspelt_variables_are_refused(variable: str, said: str) -> None:
     assert said in complaints("", {variable: "[{"})[0]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        ":memory:",
-        "sqlite:///:memory:",
-        "sqlite:///",
-        "sqlite://x",
-        "sqlite:a.db",
-        "memory:a",
-        "memory://",
-        "postgresql://u:pw@h/d",
-    ],
-)
-def test_what_names_no_store_is_refused(url: str) -> None:
-    (said,) = complaints("", {}, {"store.url": url})
-    assert said.startswith("store.url: must ")
-    assert "pw" not in said
-
-
-@pytest.mark.parametrize(
-    ("url", "path"),
-    [
-        ("a/b.db", "a/b.db"),
-        ("./odd:name.db", "odd:name.db"),
-        ("sqlite:///a.db", "a.db"),
-        ("sqlite:////var/a.db", "/var/a.db"),
-    ],
-)
-def test_places_of_stores(url: str, path: str) -> None:
-    settings = load("", {}, {"store.url": url})
-    assert kind_of(url).place(settings.store.url) == str(Path(path).absolute())
-
-
-@pytest.mark.parametrize(
-    ("address", "loopback"),
-    [
-        ("127.0.0.1:50051", True),
-        ("127.8.9.1:0", True),
-        ("localhost:1", True),
-        ("[::1]:50051", True),
-        ("unix:/run/ce.sock", True),
-        ("0.0.0.0:50051", False),
-        ("[::]:50051", False),
-        ("10.0.0.4:50051", False),
-        ("localhost.example.org:50051", False),
-        ("127.0.0.1.example.org:50051", False),
-    ],
-)
-def test_loopback(address: str, loopback: bool) -> None:
-    assert load("", {}, {"server.address": address}).server.is_loopback is loopback
-
-
-@pytest.mark.parametrize(
-    "address", [":50051", "h:", "h:99999", "h:-1", "::1:50051", "unix:", "h:1x", "h:١"]
-)
-def test_addresses_that_are_none(address: str) -> None:
-    assert complaints("", {}, {"server.address": address})[0].startswith("server.address: must ")
 
 
 def test_a_token_in_place_of_its_hash_is_never_shown() -> None:

@@ -265,3 +265,14 @@ def test_doctor_names_what_will_be_passed_over(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("NO_SUCH_KEY", "x")
     in_order = load(LOCAL, far | {"base_url": "https://models.example/v1"}, compactionModel="far:x")
     assert all(finding.status == "ok" for finding in config_lint(in_order))
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(0.8, 0.7), (0.0, 0.9), (0.5, 1.1)])
+def test_shares_at_which_memory_is_told_that_cannot_be(soft: float, hard: float) -> None:
+    flush = {"soft_ratio": soft, "hard_ratio": hard}
+    with pytest.raises(SettingsError, match=r"summarizer\.memory_flush"):
+        load_settings(None, {"summarizer.memory_flush": flush}, {})
+    assert Settings().summarizer.memory_flush.model_dump() == {
+        "soft_ratio": 0.75,
+        "hard_ratio": 0.90,
+    }

@@ -79,6 +79,13 @@ def test_a_spoiled_epoch_is_unknown(known: str) -> None:
     assert cause(known, epoch(PARTS)) == Cause.UNKNOWN
 
 
+def test_an_epoch_in_other_letters_of_the_same_bytes_is_unknown() -> None:
+    """Nothing differs that a cause could be named for."""
+    at = next(n for n in range(99) if set("-_") & set(epoch(replace(PARTS, model=str(n)))))
+    now = epoch(replace(PARTS, model=str(at)))
+    assert cause(now.replace("-", "+").replace("_", "/"), now) == Cause.UNKNOWN
+
+
 def test_an_epoch_is_short_and_printable() -> None:
     assert epoch(PARTS).isascii()
     assert len(epoch(PARTS)) == 3 + 80

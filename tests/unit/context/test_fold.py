@@ -3,6 +3,8 @@ what is called, what is answered, and what is shown."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
@@ -226,6 +228,31 @@ def test_a_late_result_moves_what_stands_behind_and_marks_the_epoch() -> None:
         *(start + delta for start in before[1:]),
     ]
     assert view.late_mark == 4
+
+
+def test_a_view_with_an_extension_leaves_the_original_as_it_is() -> None:
+    view = view_of("a+x u a u")
+    starts = [atom.start for atom in view.atoms]
+    change = extend(view, entries_of([ViewRow(5, rows("t-x")[0].message, 10)]), SHAPER)
+    more = extended(view, change)
+    assert [shown(atom) for atom in more.atoms] == ["1 5", "2", "3", "4"]
+    assert [shown(atom) for atom in view.atoms] == ["1 no:x", "2", "3", "4"]
+    assert [atom.start for atom in view.atoms] == starts
+    [(_, delta)] = change.shifts
+    assert [atom.start for atom in more.atoms] == [0, *(start + delta for start in starts[1:])]
+    assert (more.total, more.message_count) == (view.total + delta, 5)
+    assert view.message_count == 4
+
+
+def test_what_an_older_step_than_those_in_memory_needs_is_asked_for() -> None:
+    """A result for a call before the window: nothing of what is held before it is changed."""
+    whole = view_of("a+x u a u")
+    window = replace(
+        whole, base=2, atoms=whole.atoms[2:], anchors={step: whole.atoms[step] for step in (0, 1)}
+    )
+    with pytest.raises(NeedsHistory) as asked:
+        extend(window, entries_of([ViewRow(5, rows("t-x")[0].message, 10)]), SHAPER)
+    assert asked.value.args == (1,)
 
 
 def test_a_late_result_moves_the_summaries_behind_it_and_no_other() -> None:

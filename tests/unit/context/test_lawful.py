@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextengine_server.context.lawful import (
     fitting,
-    kept_before,
     least,
     newest_within,
     plan_of,
@@ -40,8 +39,6 @@ def test_the_least_is_what_stays_and_the_newest_step() -> None:
     assert view.must_stay() == [0, 1, 5]
     assert least(view) == each[0] + each[1] + each[5] + each[8]
     assert least(view, {8: 100}) == least(view) - 100
-    assert kept_before(view, 5) == each[0] + each[1]
-    assert kept_before(view, 6) == each[0] + each[1] + each[5]
 
 
 def test_the_newest_step_is_not_needed_once_a_summary_covers_it() -> None:
@@ -121,6 +118,16 @@ def test_what_is_left_between_summaries_has_room_with_them() -> None:
     assert (4, 4) not in shown(late.view, 600)
 
 
+def test_a_scrap_before_the_newest_user_message_is_shown_where_it_fits() -> None:
+    view = trial_of(
+        said(("system", 5), ("user", 20), ("user", 400), ("assistant", 30), ("assistant", 400))
+    ).view
+    scrap, room = tokens(view)[1], least(view)
+    for more in range(scrap):
+        assert shown(view, room + more) == [(0, 0), (2, 2), (4, 4)], more
+    assert shown(view, room + scrap) == [(0, 2), (4, 4)]
+
+
 def test_room_for_the_largest_step_is_kept_free_once_and_for_all() -> None:
     before = trial_of(said(*[("assistant", 100)] * 12))
     after = trial_of(said(("assistant", 500), *[("assistant", 100)] * 12))
@@ -135,3 +142,113 @@ def test_a_snapshot_says_what_the_view_was() -> None:
     assert made.fixed == tokens(one.view)[0]
     assert made.peak == tokens(one.view)[5]
     assert snapshot_of(one.view, 30).view == made.view - 30
+
+
+def after_a_summary(*scrap: int) -> View:
+    """A summary of four answers, what is said before the question, the question, four answers."""
+    rows = said(
+        *[("assistant", 200)] * 4,
+        *(("assistant", size) for size in scrap),
+        ("user", 90),
+        *[("assistant", 300)] * 4,
+    )
+    one = trial_of(rows)
+    one.compact(0, 3, "[40] before")
+    return one.view
+
+
+def test_a_scrap_before_the_question_is_shown_wherever_it_fits_and_takes_no_steps_place() -> None:
+    """Not worth a summary of its own, so it would stay evicted for ever."""
+    view = after_a_summary(60, 60)
+    each, summary = tokens(view), view.summaries[0].tokens
+    scrap, question, answer = each[4] + each[5], each[6], each[7]
+    for answers in (1, 2, 3):
+        newest = (11 - answers, 10)
+        fits = summary + scrap + question + answers * answer
+        assert shown(view, fits) == [(4, 6), newest]
+        assert shown(view, fits - 1) == [(6, 6), newest]
+        assert [one.id for one in fitting(view, fits - 1).summaries] == [view.summaries[0].id]
+    assert fitting(view, summary + scrap + question + answer).rule == "cut at step 10"
+    # More than a scrap goes like everything else, the oldest first.
+    large = after_a_summary(110, 110)
+    room = large.summaries[0].tokens + sum(tokens(large)[4:7]) + tokens(large)[10]
+    assert shown(large, room) == [(6, 6), (10, 10)]
+
+
+def test_what_lies_between_summaries_is_shown_the_newest_first() -> None:
+    rows = said(
+        *[("assistant", 200)] * 3,
+        *[("assistant", 150)] * 3,
+        *[("assistant", 200)] * 3,
+        *[("assistant", 250)] * 6,
+    )
+    one = trial_of(rows)
+    one.compact(0, 2, "[40] first")
+    one.compact(6, 8, "[40] second")
+    view = one.view
+    # Where all of it fitted before there was a summary, all of it is shown.
+    assert shown(view, 3 * 204 + view.total) == [(3, 5), (9, 14)]
+    assert shown(view, 2_400) == [(5, 5), (9, 14)]
+    assert shown(view, 2_000) == [(9, 14)]
+    assert [each.first_step for each in fitting(view, 2_000).summaries] == [0, 6]
+
+
+def test_an_empty_view_fits_any_room_but_less_than_none() -> None:
+    empty = trial_of([]).view
+    assert not fitting(empty, 0).over
+    assert fitting(empty, -1).over
+    assert (list(fitting(empty, 0).ranges), list(fitting(empty, 0).summaries)) == ([], [])
+    assert fitting(empty, 0).rule == ""
+
+
+def test_what_stood_in_other_forms_then_had_not_been_evicted() -> None:
+    """What forms saved when a summary was committed left room for older steps."""
+    one = trial_of(said(*[("assistant", 300)] * 12))
+    one.compact(0, 3, "[40] before")
+    saved = dict.fromkeys(range(4, 9), 250)
+    for room, plain in ((1_500, 8), (2_000, 6)):
+        assert list(fitting(one.view, room, 1, saved).ranges) == [(plain, 11)]
+        then = fitting(one.view, room, 1, saved, lambda masked: saved)
+        assert list(then.ranges) == [(4, 11)]
+        # What forms saved by then and do not save now makes no room now.
+        gone = fitting(one.view, room, 1, {}, lambda masked: saved)
+        assert list(gone.ranges) == [(plain, 11)]
+
+
+def asked_twice() -> tuple[Trial, Trial]:
+    """A session that worked on a long request, and the same once a short one followed."""
+    rows = said(("user", 600), *[("assistant", 100)] * 12, ("user", 20))
+    return trial_of(rows[:-1]), trial_of(rows)
+
+
+def test_a_message_that_is_gone_leaves_its_room_to_what_is_added_alone() -> None:
+    """What was evicted for the request stays so, until as much has come as it took."""
+    before, after = asked_twice()
+    each = tokens(before.view)
+    room = each[0] + 3 * each[1]
+    assert shown(before.view, room) == [(0, 0), (10, 12)]
+    assert shown(after.view, room) == [(10, 13)]
+    for more in range(1, 6):
+        after.add(said(*[("assistant", 100)] * (14 + more))[-1:])
+        assert shown(after.view, room)[0] == (10, 13 + more), more
+    after.add(said(*[("assistant", 100)] * 24)[-4:])
+    assert shown(after.view, room)[-1][0] > 10, "then the list slides on"
+
+
+def test_a_message_that_exceeds_the_room_took_half_of_it() -> None:
+    """One that just fits took all of it."""
+    _, after = asked_twice()
+    each = tokens(after.view)
+    assert shown(after.view, each[0]) == [(13, 13)]
+    room = each[0] - 1
+    older = (room - room // 2) // each[1]
+    assert older == 2
+    assert shown(after.view, room) == [(13 - older, 13)]
+
+
+def test_a_commit_remembers_what_an_earlier_message_took_beyond_what_came() -> None:
+    one = trial_of(said(("assistant", 50), ("user", 600), ("user", 20), ("assistant", 30)))
+    each = tokens(one.view)
+    assert snapshot_of(one.view).peak == each[1] - each[2] - each[3]
+    more = trial_of(said(("assistant", 50), ("user", 90), ("user", 80), ("assistant", 300)))
+    assert snapshot_of(more.view).peak == tokens(more.view)[2]

@@ -57,6 +57,7 @@ def test_a_summary_stands_where_what_it_covers_begins() -> None:
     # A range that runs over it is parted there.
     assert named(lay_out(view, [(2, 9)], view.summaries)) == [first, "2-3", second, "4-9"]
     assert named(lay_out(view, [(4, 9)], view.summaries)) == [first, second, "4-9"]
+    assert named(lay_out(view, [(2, 4)], view.summaries)) == [first, "2-3", second, "4-4", "8-8"]
 
 
 def slot() -> Slot:
@@ -69,7 +70,7 @@ def test_steps_in_another_form_part_their_range() -> None:
     covered = Summarized(summary.view.summaries[0])
     segments: tuple[Segment, ...] = (covered, Keep(2, 6, "kept"), Keep(8, 9, "kept"))
     forms = {at: {at + 1: slot()} for at in (2, 4, 5, 9)}
-    made = reshaped(segments, forms, "masked")
+    made = reshaped(segments, forms, dict.fromkeys(forms, "masked"))
     assert named(made) == [covered.summary.id, "2-2", "3-3", "4-4", "5-5", "6-6", "8-8", "9-9"]
     other = [one for one in made if isinstance(one, Reshaped)]
     assert [(one.first, one.last, one.reason) for one in other] == [
@@ -78,5 +79,5 @@ def test_steps_in_another_form_part_their_range() -> None:
     assert [list(one.slots) for one in other] == [[3], [5], [6], [10]]
     kept = [one for one in made if isinstance(one, Keep)]
     assert {one.reason for one in kept} == {"kept"}
-    assert reshaped(segments, {}, "masked") == segments
-    assert named(reshaped(segments, {7: {8: slot()}}, "masked")) == named(segments)
+    assert reshaped(segments, {}, {}) == segments
+    assert named(reshaped(segments, {7: {8: slot()}}, {7: "masked"})) == named(segments)

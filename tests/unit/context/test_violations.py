@@ -10,7 +10,8 @@ import pytest
 
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
-from contextengine_server.context.plan import Plan, Segment, plan_tokens
+from contextengine_server.context.message import Form
+from contextengine_server.context.plan import Plan, Reshaped, Segment, Summarized, plan_tokens
 from contextengine_server.context.view import View
 from contextengine_server.testing.engine.trial import trial_of
 from tests.oracle.test_broken_plans import (
@@ -18,6 +19,7 @@ from tests.oracle.test_broken_plans import (
     DECLARED,
     PLENTY,
     case_of,
+    formed,
     history,
     keep,
     set_up,
@@ -105,3 +107,38 @@ def test_steps_that_were_not_read_are_named() -> None:
     assert str(violation(case)) == "law 1 (pairs): steps 2 to 3 were not read"
     sound = Plan((keep(0, 0), keep(3, 3), keep(6, 9)))
     assert violation(Case(sound, window, PLENTY, plan_tokens(sound, window), DECLARED)) is None
+
+
+def test_what_no_law_lets_go_follows_the_summary_that_covers_it() -> None:
+    """Also where a summary begins with it."""
+    one = trial_of(history())
+    one.compact(3, 4, "what was to be remembered")
+    summary = Summarized(one.view.summaries[0])
+    sound = Plan((keep(0, 0), summary, keep(3, 3), keep(6, 9)))
+    case = Case(sound, one.view, PLENTY, plan_tokens(sound, one.view), DECLARED)
+    assert violation(case) is None
+    behind = Plan((keep(0, 0), keep(3, 3), summary, keep(6, 9)))
+    assert str(violation(Case(behind, one.view, PLENTY, 0, DECLARED))) == (
+        f"law 1 (pairs): summary {summary.summary.id} stands behind what it covers"
+    )
+
+
+def test_a_range_may_begin_and_end_with_what_stands_as_it_is() -> None:
+    """Where other messages of it are shown in another form."""
+    view = trial_of(history()).view
+    noted = formed(view, 6, Form.PLACEHOLDER)
+    thought = formed(view, 3, Form.WITHOUT_REASONING)
+    for segments in (
+        (keep(0, 2), Reshaped(3, 4, "masked", {6: noted}), keep(5, 9)),
+        (keep(0, 1), Reshaped(2, 3, "masked", {3: thought}), keep(4, 9)),
+    ):
+        plan = Plan(segments)
+        case = Case(plan, view, PLENTY, plan_tokens(plan, view), DECLARED, True)
+        assert violation(case) is None
+        gone = Case(replace_range(plan), view, PLENTY, 0, DECLARED, True)
+        assert str(violation(gone)) == "law 4 (intent): step 3 must be verbatim: it is pinned"
+
+
+def replace_range(plan: Plan) -> Plan:
+    """The same without what is shown in other forms."""
+    return Plan(tuple(one for one in plan.segments if not isinstance(one, Reshaped)))

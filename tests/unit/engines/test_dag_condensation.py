@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contextengine_server.context.lawful import settled_room
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep
 from contextengine_server.engines.dag import DagEngine, DagOptions
+from contextengine_server.engines.dag.condensation import next_fold
+from contextengine_server.engines.dag.sizes import Shares
 from contextengine_server.session.load import place_summaries
 from contextengine_server.session.state import SessionState
 from contextengine_server.testing.engine.trial import FLOOR, Trial, trial_of
@@ -59,6 +63,33 @@ def test_it_gives_room_to_what_comes_and_takes_no_more_than_that_needs() -> None
     taken = sum(s.tokens for s in one.view.summaries if s.id in step.replaces)
     left = one.view.fixed_tokens() - taken + step.target_tokens
     assert left <= settled_room(one.view, 4_500)
+
+
+@pytest.mark.parametrize(("over", "coming"), [(100, 0), (100, 260), (400, 0)])
+def test_a_fold_frees_what_the_compaction_needs_and_no_more(over: int, coming: int) -> None:
+    one = summarized(*[f"[200] {n}" for n in range(12)])
+    taken = sum(s.tokens for s in one.view.summaries)
+    shares = Shares(taken, 12 * 600, taken + 10, 24, 0, 1.0, over)
+    step = next_fold(one.view, shares, coming, DAG.options, FLOOR)
+    assert step is not None
+    freed = sum(s.tokens for s in one.view.summaries if s.id in step.replaces) - step.target_tokens
+    needed = max(over, coming - 10)
+    assert needed <= freed <= needed + 200, "by whole summaries"
+
+
+@pytest.mark.parametrize(("new", "first"), [(2, 20), (1, 0)])
+def test_depths_are_mixed_only_where_summaries_of_one_depth_give_no_room(
+    new: int, first: int
+) -> None:
+    one = trial_of(said(*[("assistant", 300)] * 26))
+    one.compact(0, 19, "[1500] old", [], depth=1)
+    for number in range(new):
+        one.compact(20 + 2 * number, 21 + 2 * number, "[200] new")
+    taken = sum(s.tokens for s in one.view.summaries)
+    shares = Shares(taken, 24 * 300, taken - 300, 24, 0, 1.0, 1)
+    step = next_fold(one.view, shares, 0, DagOptions(condensed_min_fanout=4), FLOOR)
+    assert step is not None
+    assert step.first == first
 
 
 def test_summaries_that_have_room_are_left_alone() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from contextengine_server.context.budget import cell
 from contextengine_server.context.plan import plan_tokens
+from contextengine_server.engines.base import ADDITION
 from contextengine_server.engines.dag import DagEngine, DagOptions
-from contextengine_server.engines.dag.engine import ADDITION
 from contextengine_server.testing.engine.trial import Trial, hold, outline, trial_of
 
 from .test_dag_compaction import said

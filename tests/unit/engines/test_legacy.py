@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from contextengine_server.context.plan import Keep
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
 from contextengine_server.engines.legacy import LegacyEngine, LegacyOptions
 from contextengine_server.testing.engine.trial import FLOOR, Trial, hold, outline, trial_of
@@ -142,3 +143,60 @@ def test_it_adds_nothing_and_is_never_due() -> None:
     one = trial_of(said(*[("assistant", 300)] * 10))
     assert LEGACY.addition(one.view.summaries) == ""
     assert not LEGACY.due(one.view, 10, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("turns", "limit", "shown"),
+    [
+        (5, 0, 5),
+        (15, 10, 15),  # no more than one and a half times the limit
+        (16, 10, 10),
+        (17, 10, 11),
+        (21, 10, 15),
+        (22, 10, 10),
+        (4, 3, 4),
+        (5, 3, 5),
+        (6, 3, 3),
+        (2, 1, 2),
+        (3, 1, 1),
+    ],
+)
+def test_turns_beyond_the_limit_are_left_out_by_the_batch(
+    turns: int, limit: int, shown: int
+) -> None:
+    """OpenClaw keeps limit + (turns - limit) mod batch of them, a batch being what lies between
+    the limit and one and a half times it, and one."""
+    engine = LegacyEngine(LegacyOptions(history_limit=limit))
+    one = trial_of(said(("system", 5), *[("user", 10), ("assistant", 10)] * turns))
+    plan = hold(one, engine, 100_000)
+    raw = [s for s in plan.segments if isinstance(s, Keep)]
+    steps = {step for segment in raw for step in range(segment.first, segment.last + 1)}
+    assert steps == {0, *range(1 + 2 * (turns - shown), 1 + 2 * turns)}
+
+
+def test_the_limit_goes_by_the_channel_and_leaves_summaries() -> None:
+    options = LegacyOptions(history_limit=10, history_limit_overrides={"group": 2, "dm": 0})
+    engine = LegacyEngine(options)
+    one = trial_of(said(("system", 5), *[("user", 10), ("assistant", 10)] * 20))
+    one.compact(1, 6, "[20] what was said")
+    for channel, first in (("", 13), ("group", 37), ("dm", 7)):
+        one.view.channel = channel
+        assert outline(hold(one, engine, 100_000)).split(" cut")[0] == f"0-0 S1-6 {first}-40"
+
+
+def test_what_the_limit_hid_stays_hidden() -> None:
+    engine = LegacyEngine(LegacyOptions(history_limit=4))
+    one, gone = trial_of([]), set[int]()
+    rows = said(("system", 5), *[("user", 10), ("assistant", 10)] * 30)
+    for row in rows:
+        one.add([row])
+        plan = hold(one, engine, 100_000)
+        shown = {
+            step
+            for segment in plan.segments
+            if isinstance(segment, Keep)
+            for step in range(segment.first, segment.last + 1)
+        }
+        assert not gone & shown
+        gone = set(range(one.view.steps)) - shown
+    assert gone

@@ -22,7 +22,7 @@ from contextengine_server.engines.registration import InvalidEngine, Registratio
 from contextengine_server.engines.registry import Registry
 from contextengine_server.errors import InvalidField, UnknownEngine
 from contextengine_server.plugins.engines import installed_engines
-from contextengine_server.recall.tools import TOOLS
+from contextengine_server.recall.model_tools.definitions import TOOLS
 
 
 class Few(Options):
@@ -94,7 +94,7 @@ def test_an_id_is_registered_once() -> None:
 MEMBERS = (
     *("id", "name", "version", "owns_compaction", "threshold", "declared", "defers", "notices"),
     *("chunk", "summary_tokens", "options", "tools", "fingerprint"),
-    *("reach", "addition", "plan", "due", "compaction", "dispose"),
+    *("reach", "addition", "plan", "saved", "due", "limit", "compaction", "dispose"),
 )
 
 

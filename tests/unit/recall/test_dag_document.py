@@ -11,7 +11,7 @@ import pytest
 from contextengine_server.config.policy import FORMER, PolicySettings
 from contextengine_server.config.schema import describe
 from contextengine_server.engines.dag import DagOptions
-from contextengine_server.recall.tools import TOOLS
+from contextengine_server.recall.model_tools.definitions import TOOLS
 
 TEXT = (Path(__file__).parents[3] / "docs" / "dag.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`]+)`", TEXT))

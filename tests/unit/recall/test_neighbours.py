@@ -1,5 +1,5 @@
-"""What neighbours lend: half their own score to either side, a little over a stretch, and to a
-question the turns that hold none of its words."""
+"""What neighbours lend: half their own score to either side, less to the next but one and over a
+stretch, and to a question the turns that hold none of its words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.recall.score.neighbours import BESIDE, NEAR, NEARBY, Ranked, lent
+from contextengine_server.recall.score.neighbours import BESIDE, NEAR, NEARBY, NEXT, Ranked, lent
 from contextengine_server.store.search import DocumentKind, Match, SearchSpan
 
 SPAN = SearchSpan(Scope("t", "a", "s"), DocumentKind.MESSAGE, 3, 60, 1)
@@ -28,6 +28,14 @@ def test_a_match_beside_matches_comes_before_one_that_stands_alone() -> None:
     found = ranked({10: 0.5, 30: 0.4, 31: 0.4})
     assert [one.place for one in found] == [31, 30, 10]
     assert [one.score for one in found] == pytest.approx([0.6, 0.6, 0.5])
+
+
+def test_what_the_same_one_said_next_lends_less_than_what_stands_beside() -> None:
+    found = ranked({10: 0.5, 12: 0.4, 30: 0.5, 31: 0.4, 50: 0.5})
+    assert [one.place for one in found] == [30, 31, 10, 50, 12]
+    scores = {one.place: one.score for one in found}
+    assert scores[10] == pytest.approx(0.5 + NEXT * 0.4)
+    assert 0 < NEARBY < NEXT < BESIDE
 
 
 def test_a_stretch_of_matches_counts_a_little() -> None:

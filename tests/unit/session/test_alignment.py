@@ -140,6 +140,21 @@ async def test_results_that_answer_nothing_may_be_missing_in_the_list(server: Se
     assert await aligned(server, listed) == (3, {0: 1, 1: 2, 2: 3})
 
 
+async def test_results_go_to_the_calls_that_are_stored_however_the_list_names_them(
+    server: Server,
+) -> None:
+    """Also behind one that brings an answer to nothing, which stays as it is."""
+    calls = incoming(user("a"), assistant("calls", "", "c1", "c2"))
+    await server.context.ingest.run(TENANT, S1, calls, None)
+    both = result("x1", "one")
+    both.parts.append(result("elsewhere", "nothing").parts[0])
+    renamed = incoming(user("a"), assistant("calls", "", "x1", "x2"), both, result("x2", "two"))
+    await server.shown(live=renamed, store_new=True)
+    rows = [pb.Message.FromString(row.body) for row in await server.store.messages(scope())]
+    answered = [[part.tool_result.call_id for part in row.parts] for row in rows[2:]]
+    assert answered == [["x1", "elsewhere"], ["c2"]]
+
+
 # Items of the service.
 
 

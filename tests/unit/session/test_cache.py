@@ -3,16 +3,21 @@ is in use; and what is held of an assembly."""
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pytest
+
 from contextengine_server.session.address import Ref
 from contextengine_server.session.encoding import Encoding
-from contextengine_server.session.session import Session
+from contextengine_server.session.session import SESSION_OVERHEAD, Session
 from contextengine_server.session.sessions import SessionCache
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.tokens import TokenCounter
 from tests.unit.commands.house import AGENT, Server, scope
 
 
 def held(cache: SessionCache) -> list[str]:
-    return [session.scope.session for session in cache.all()]
+    return sorted(session.scope.session for session in cache.all())
 
 
 async def entered(server: Server, *names: str) -> list[Session]:
@@ -39,7 +44,7 @@ async def test_the_least_recently_used_leaves_first(server: Server) -> None:
     assert cache.bytes == 300
     cache.capacity = 200
     cache.shrink()
-    assert held(cache) == ["s3", "s1"]
+    assert held(cache) == ["s1", "s3"]
     assert cache.bytes == 200
     cache.capacity = 199
     cache.shrink()
@@ -119,6 +124,43 @@ def test_a_session_that_grows_is_counted_once() -> None:
     cache.grown(session, 300)
     cache.grown(session, 50)
     assert (cache.bytes, session.size) == (50, 50)
+
+
+@pytest.mark.parametrize("sessions", [100, 20_000])
+def test_room_is_made_without_a_look_at_all_that_is_warm(sessions: int) -> None:
+    """What copies the list of all of them takes memory by their number."""
+    cache = SessionCache(sessions, Encoding(TokenCounter()))
+
+    def used(name: str) -> None:
+        session = cache.enter(scope(Ref(AGENT, name)))
+        session.head = SessionHead(session.scope, "life", 1, 0)
+        cache.grown(session, 1)
+        cache.leave(session)
+
+    for at in range(sessions):
+        used(f"s{at}")
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for at in range(10):
+            used(f"new{at}")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cache) == sessions
+    assert cache.find(scope(Ref(AGENT, "s9"))) is None
+    assert cache.find(scope(Ref(AGENT, "s10"))) is not None
+    assert peak - before < 60_000
+
+
+async def test_a_small_session_counts_for_what_it_takes(server: Server) -> None:
+    """Its own weight besides its messages', as soon as it is written."""
+    await server.ingest("a")
+    written = server.core.cache.bytes
+    server.core.cache.drop(scope())
+    await server.assemble()
+    assert 0.8 < written / server.core.cache.bytes < 1.25
+    assert written > SESSION_OVERHEAD
 
 
 # The joined list.

@@ -13,6 +13,7 @@ from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.explanation import explain
+from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
     AGENT,
     S1,
@@ -132,3 +133,63 @@ async def test_a_session_stands_on_what_its_parents_parents_were(
     cold = Ref(AGENT, "s4")
     await server.context.bootstrap.run(TENANT, cold, Introduction(continues=s3))
     assert await other.shown(ref=cold) == before
+
+
+async def test_requests_between_summaries_are_shown_as_they_were(serve: Serve) -> None:
+    """However far back they stand, and however much has come since."""
+    warm = await serve()
+    for turn in range(4):
+        said = [user(long(f"request{turn}", 40)), *(assistant(long("did", 300)) for _ in range(8))]
+        await warm.context.ingest.run(TENANT, S1, incoming(*said), None)
+        await warm.compact(4_000)
+        assert any(summary.asked_before for summary in (await warm.assemble()).view.summaries)
+    said = [user("and now?"), *(assistant(long("did", 300)) for _ in range(30))]
+    await warm.context.ingest.run(TENANT, S1, incoming(*said), None)
+    for tokens in (400, 700, 1_000, 2_000, 3_000, 5_000):
+        cold = await serve()
+        await same_as_cold(warm, cold, tokens)
+        assert (await warm.shown(tokens)) == (await cold.shown(tokens))
+
+
+async def test_a_request_that_is_gone_leaves_no_room_to_what_was_evicted_for_it(
+    serve: Serve,
+) -> None:
+    """Though no window holds it any more."""
+    warm = await serve()
+    said = [user(long("request", 250)), *(assistant(long("did", 60)) for _ in range(60))]
+    await warm.context.ingest.run(TENANT, S1, incoming(*said), None)
+    before = await warm.shown(900)
+    for text in ("go on", "and on"):
+        await warm.context.ingest.run(TENANT, S1, incoming(user(text)), None)
+        cold = await serve()
+        await same_as_cold(warm, cold, 900)
+        assert not set(await cold.shown(900)) - {text, "go on", *before}
+
+
+async def test_a_paste_that_is_the_newest_again_is_short_beside_its_summary(serve: Serve) -> None:
+    server = await serve()
+    said = [user("hello"), user(long("paste", 6_000)), assistant("noted")]
+    more = [user(long("other", 6_000)), assistant("noted")]
+    await server.context.ingest.run(TENANT, S1, incoming(*said, *more), None)
+    await server.compact(4_000)
+    await _rewound(server, 1, 2)
+    assembly = await server.assemble(400)
+    assert assembly.view.covering(1) is not None
+    assert assembly.tokens <= 400
+    await same_as_cold(server, await serve(), 400)
+
+
+async def test_what_is_shown_shorter_leaves_room_that_a_window_holds(serve: Serve) -> None:
+    """A question and an answer that alone exceed the budget take half of it each; they may be far
+    from large."""
+    warm = await serve()
+    said = [user("hello"), user(long("paste", 6_000)), assistant("noted")]
+    said += [user(long("asked", 378)), assistant(long("said", 360))]
+    await warm.context.ingest.run(TENANT, S1, incoming(*said), None)
+    raw = sum(atom.tokens for atom in (await warm.assemble()).view.atoms[-2:])
+    # Of such a budget the window of a cold session reaches back to them, and hardly any further.
+    shown = []
+    for tokens in range(raw * 8 // 15 - 20, raw * 8 // 15 + 3):
+        shown += await warm.shown(tokens)
+        await same_as_cold(warm, await serve(), tokens)
+    assert "noted" in shown

@@ -7,6 +7,7 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.context.scope import Scope
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import AssembleCall, Prompt
 from contextengine_server.session.assembly.budget import BudgetSpec
@@ -158,3 +159,18 @@ async def test_texts_of_one_kind_alone_are_counted(server: Server, name: str) ->
     found = made.budget.system_prompt, made.budget.tools
     wanted = server.counter.count_text(TEXT)
     assert found == ((wanted, 0) if name == "system_texts" else (0, wanted))
+
+
+async def test_a_session_in_memory_says_its_encoding_without_a_look_at_the_store(
+    after: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = after.core.sessions
+    assert (await sessions.encoding_of(scope())).name == OLD
+    assert (await sessions.encoding_of(scope(S2))).name == NEW
+    await after.shown()
+
+    async def unasked(scope: Scope) -> None:
+        raise AssertionError("the store was asked")
+
+    monkeypatch.setattr(after.store, "head", unasked)
+    assert (await sessions.encoding_of(scope())).name == OLD

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.commands.lifecycle.record_host_change import HostCompacted
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import (
     Declared,
@@ -28,6 +29,7 @@ from tests.unit.commands.house import (
     assistant,
     incoming,
     long,
+    request,
     result,
     scope,
     text_of,
@@ -148,21 +150,52 @@ async def test_an_engine_says_why_in_words(serve: Serve) -> None:
     engine = Registration("reasoned", DagOptions, Reasoned, "plugin:test")
     server = await serve(engines=[engine])
     await server.engines.assign.run(scope(), "reasoned", {}, clear=False)
-    await server.talk(1, 8)
+    await server.talk(1, 20)
     decided = await explained(server)
     assert told(decided[1]) == (Kind.MASKED, "seen often")
     assert told(decided[2]) == (Kind.KEPT, "it may matter")
-    assert told(decided[16]) == (Kind.KEPT, "law tail")
-    await server.compact()
+    assert told(decided[40]) == (Kind.KEPT, "law tail")
+    await server.compact(16_000, force=False)
     assert (await server.state()).compactions
     decided = await explained(server)
     (made,) = (await server.assemble(whole=True)).view.summaries
     assert told(decided[1]) == (Kind.SUMMARIZED, "told in short")
-    assert told(decided[made.last_sequence + 1])[1] in (
-        "it may matter",
-        "law tail",
-        "newest user message",
-    )
+    assert told(decided[made.last_sequence + 1]) == (Kind.KEPT, "it may matter")
+
+
+class Silent(DagEngine):
+    """Shows some of what there is in other forms and lets some go, and says nothing of why."""
+
+    id = "silent"
+
+    def __init__(self, options: DagOptions) -> None:
+        super().__init__(options)
+        self.declared = Declared(1, frozenset({Form.PLACEHOLDER, Form.HEAD_TAIL}))
+
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        first, (_, answered) = view.atom(1).slots[0], view.atom(2).slots
+        shown = Reshaped(1, 1, "", {first.sequence: replace(first, form=Form.HEAD_TAIL)})
+        masked = replace(answered, form=Form.PLACEHOLDER)
+        other = Reshaped(2, 2, "seen often", {masked.sequence: masked})
+        return Plan((shown, other, Keep(3, view.steps - 1)), forms="one")
+
+
+async def test_what_an_engine_does_not_say_is_said_by_rule(serve: Serve) -> None:
+    engine = Registration("silent", DagOptions, Silent, "plugin:test")
+    server = await serve(engines=[engine])
+    await server.engines.assign.run(scope(), "silent", {}, clear=False)
+    await store(server, user("a"), assistant("b"), assistant("", "3", "c1"), result("c1", "d"))
+    await store(server, assistant("e"), user("f"), assistant("g"))
+    decided = await explained(server)
+    assert {at: told(one) for at, one in decided.items()} == {
+        1: (Kind.EVICTED, "law budget"),
+        2: (Kind.BOUNDED, "over its cap: head and tail"),
+        3: (Kind.KEPT, "within the budget"),  # its reason is for the message in another form
+        4: (Kind.MASKED, "seen often"),
+        5: (Kind.KEPT, "within the budget"),
+        6: (Kind.KEPT, "newest user message"),
+        7: (Kind.KEPT, "law tail"),
+    }
 
 
 async def test_what_answers_nothing_is_dropped(server: Server) -> None:
@@ -231,3 +264,38 @@ async def test_what_is_excluded_says_so(server: Server) -> None:
     await store(server, user("a"), note, user("c"))
     decided = await explained(server)
     assert told(decided[2]) == (Kind.DROPPED, "labelled excluded")
+
+
+def answers(*calls: str) -> pb.Message:
+    """One message of a tool's with several results."""
+    parts = [pb.Part(tool_result=pb.ToolResultPart(call_id=call, parts=[])) for call in calls]
+    return pb.Message(role=pb.ROLE_TOOL, parts=parts)
+
+
+async def test_a_message_is_shown_where_any_of_its_results_is(server: Server) -> None:
+    """Its results stand behind calls of two steps, of which the old one is evicted."""
+    await store(server, user("a"), assistant("old", "2", "c1"), user(long("b", 4_000)))
+    await store(server, assistant("new", "4", "c2"), answers("c1", "c2"))
+    whole = await explained(server)
+    parts_left_out = "; parts that answer no open call are left out"
+    assert told(whole[5]) == (Kind.KEPT, "within the budget" + parts_left_out)
+    assert whole[5].item_index == 2
+    await store(server, user("c"))
+    decided = await explained(server, 1_500)
+    assert [decided[at].kind for at in (1, 2, 3)] == [Kind.EVICTED] * 3
+    assert decided[5].kind is Kind.KEPT
+    assert decided[5].item_index is not None
+
+
+async def test_of_what_shows_none_of_its_results_a_summary_is_named(server: Server) -> None:
+    """The first of its two calls is summarized, the second evicted."""
+    await store(server, user(long("a", 300)), assistant("old", "2", "c1"), user("b", "3"))
+    await store(server, assistant(long("new", 1_200), "4", "c2"), answers("c1", "c2"))
+    await store(server, user("c", "6"), assistant("d", "7"))
+    change = HostCompacted(1, 2, "what was said")
+    await server.context.record_host_change.run(TENANT, S1, change, request())
+    (made,) = (await server.assemble(whole=True)).view.summaries
+    decided = await explained(server, 400)
+    assert decided[4].kind is Kind.EVICTED
+    assert told(decided[5]) == (Kind.SUMMARIZED, "covered")
+    assert decided[5].summary_id == made.id

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.errors import RowNotFound
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Prompt
 from tests.unit.commands.house import (
@@ -13,6 +16,7 @@ from tests.unit.commands.house import (
     assistant,
     incoming,
     long,
+    request,
     result,
     scope,
     spoken,
@@ -125,3 +129,23 @@ async def test_the_open_step_leaves_room_for_it(server: Server, words: int) -> N
     assert made.outcome != OVER_BUDGET
     assert made.tokens + made.prompt_tokens + made.addition_tokens <= whole + 300
     assert (made.tokens < whole) == (made.prompt_tokens > 300)
+
+
+async def test_it_is_looked_up_again_where_another_server_took_something_back(
+    server: Server, other: Server
+) -> None:
+    """The session is read anew then, and what was known of ids before its window is forgotten."""
+    await other.talk(1, 20)
+    await server.shown(1_000)
+    server.store.before_commit.append(partial(rewind, other, 38))
+    shown = names(await server.shown(TIGHT, current_message_id="u2", ingest=spoken("new")))
+    assert "u2" in shown
+    assert shown[-1] == "new"
+    assert "a20" not in shown
+    server.store.before_commit.append(partial(rewind, other, 2))
+    with pytest.raises(RowNotFound, match="no message 'u2' is stored"):
+        await server.shown(TIGHT, current_message_id="u2", ingest=spoken("newer"))
+
+
+async def rewind(server: Server, after: int) -> None:
+    await server.context.record_host_change.run(TENANT, S1, Rewound(after), request(f"r{after}"))

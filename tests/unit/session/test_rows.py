@@ -50,6 +50,7 @@ ROW = SummaryRow(
     before_total=1_100,
     before_fixed=120,
     before_peak=130,
+    asked_before=True,
     children=("s1-00000001", "s2-00000002"),
     start_ms=1_700_000_000_000,
     end_ms=1_700_000_060_000,
@@ -64,7 +65,7 @@ def test_a_summary_says_what_its_row_says() -> None:
     summary = summary_of(ROW, ENCODING.shaper)
     row, seen = asdict(ROW), asdict(summary)
     same = set(row) & set(seen)
-    assert len(same) == 20
+    assert len(same) == 21
     assert {name: seen[name] for name in same} == {name: row[name] for name in same}
     assert summary.created == 21
     assert summary.before == CommitSnapshot(1_000, 1_100, 120, 130)

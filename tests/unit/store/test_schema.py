@@ -19,8 +19,10 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from msgspec.structs import fields
 
+from contextengine_server.store.charges import Spent
 from contextengine_server.store.rows import (
     Assignment,
+    Costs,
     Debt,
     MessageRow,
     ModelJob,
@@ -95,6 +97,13 @@ def test_the_indexes_are_the_same_to_the_letter(path: Path) -> None:
 def test_every_field_of_a_row_has_its_column(table: sa.Table, row: type, besides: set[str]) -> None:
     names = {field.name for field in fields(row)} - {"scope"}
     assert {column.name for column in table.c} == names | {"tenant", "agent", "session"} | besides
+
+
+def test_every_field_of_what_agents_spent_has_its_column() -> None:
+    spending = {column.name for column in schema.spending.c}
+    assert spending == {"tenant", "agent", "slot", *(field.name for field in fields(Spent))}
+    costs = {column.name for column in schema.costs.c}
+    assert costs == {"tenant", *(field.name for field in fields(Costs))}
 
 
 def test_every_key_begins_with_the_tenant() -> None:
@@ -256,3 +265,9 @@ def test_migrations_go_forward_only(path: Path) -> None:
         configuration.attributes["connection"] = connection
         with pytest.raises(RuntimeError, match="restore a backup"):
             command.downgrade(configuration, "base")
+    for script in ScriptDirectory.from_config(configuration).walk_revisions():
+        with pytest.raises(RuntimeError) as refused:
+            script.module.downgrade()
+        assert str(refused.value) == (
+            "migrations go forward only: restore a backup made before the upgrade"
+        )

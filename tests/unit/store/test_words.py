@@ -74,3 +74,21 @@ def test_stems_are_those_of_fts(fts: sqlite3.Connection) -> None:
     told = [term for (term,) in fts.execute("SELECT term FROM stems ORDER BY offset")]
     fts.execute("ROLLBACK")
     assert stems(" ".join(WORDS)) == told
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("Müller", "muller", True),
+        ("mu\u0308ller", "müller", True),
+        ("が", "か", False),
+        ("й", "и", False),
+        ("running", "runs", True),
+        ("as", "a", False),
+    ],
+)
+def test_words_are_alike_but_for_accents_of_latin_letters(
+    one: str, other: str, alike: bool
+) -> None:
+    assert (stems(one) == stems(other)) is alike
+    assert stems("") == []

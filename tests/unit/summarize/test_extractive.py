@@ -240,6 +240,16 @@ def test_a_real_session_is_summarized_to_size_whatever_the_size() -> None:
         assert len(summary(messages, target)) > target
 
 
+def test_a_summary_of_summaries_may_take_most_of_what_they_took() -> None:
+    """What a fold is for says how much goes: half each time would leave nothing after a few."""
+    facts = [
+        f"Room {n} of Hotel{n} has {n + 40} beds and a stove from {1900 + n}." for n in range(90)
+    ]
+    messages = talk(*[("user", fact) for fact in facts])
+    made = [extract(SummaryRequest(messages, 1_000, target), COUNT) for target in (700, 2_000)]
+    assert 600 < made[0].tokens <= 700 < made[1].tokens < 1_000
+
+
 def test_the_same_in_a_process_with_another_hash_seed() -> None:
     code = (
         "from tests.unit.summarize.test_extractive import real_session, summary\nimport sys;"

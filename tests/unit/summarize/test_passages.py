@@ -121,6 +121,97 @@ def test_cheering_is_no_request() -> None:
     assert text.count("Ann") + text.count("Bob") >= 8
 
 
+SLOW = "def gate():\n    return open_gate_slowly()"
+PATCH = """*** Begin Patch
+*** Update File: src/gate.py
+@@
+ def gate():
+-    return open_gate_slowly()
++    return open_gate_at_once()
+*** End Patch"""
+
+
+@pytest.mark.parametrize(
+    ("change", "gone"),
+    [
+        (("edit", {"path": "src/gate.py", "newText": "    return open_gate_at_once()"}), False),
+        (
+            (
+                "edit",
+                {
+                    "path": "src/gate.py",
+                    "oldText": "    return open_gate_slowly()",
+                    "newText": "    return open_gate_at_once()",
+                },
+            ),
+            True,
+        ),
+        (("write", {"path": "src/gate.py", "content": "    return open_gate_at_once()"}), True),
+        (("apply_patch", {"input": PATCH}), True),
+    ],
+)
+def test_code_that_was_written_and_stands_is_told_to_the_letter(
+    change: tuple[str, dict[str, object]], gone: bool
+) -> None:
+    work = Work().says("user", "The gate opens too slowly, mend it.")
+    work.does("edit", {"path": "src/gate.py", "oldText": "pass", "newText": SLOW}, "ok")
+    work.does("read", {"path": "src/other.py"}, "def other(): return only_read_and_never_written()")
+    work.does(*change, "Changed 20 characters.")
+    work.does("edit", {"path": "src/gate.py", "newText": "never_put_there()"}, "x", failed=True)
+    text = work.summary(160)
+    assert "wrote gate.py: " in text
+    assert "return open_gate_at_once()" in text
+    assert ("return open_gate_slowly()" in text) is not gone
+    assert "only_read_and_never_written()" not in text
+    assert "never_put_there()" not in text
+
+
+def test_of_a_file_that_was_changed_the_lines_that_it_still_has_are_told() -> None:
+    work = Work().says("user", "The gate opens too slowly, mend it.")
+    number = "     {}\t"
+    read = ["def opened():", "    return open_gate_slowly()", "LIMIT = gate_limit(7)"]
+    work.does(
+        "read",
+        {"path": "src/gate.py"},
+        "\n".join(number.format(at) + row for at, row in enumerate(read, 1)),
+    )
+    work.does("read", {"path": "src/other.py"}, "def other(): return only_read_and_never_written()")
+    slow, swift = "    return open_gate_slowly()", "    return open_at_once()"
+    work.does("edit", {"path": "src/gate.py", "oldText": slow, "newText": swift}, "Changed it.")
+    text = work.summary(160)
+    assert "read gate.py: " in text
+    assert "LIMIT = gate_limit(7)" in text
+    assert "\t" not in text
+    assert "return open_gate_slowly()" not in text
+    assert "only_read_and_never_written()" not in text
+    # What a later look at it shows, or a later change writes, is told there.
+    work.does("read", {"path": "src/gate.py"}, f"{read[0]}\n{swift}\n{read[2]}\nEND = 9")
+    text = work.summary(160)
+    assert text.count("gate_limit(7)") == text.count("open_at_once()") == text.count("END = 9") == 1
+    # A file that was written anew has nothing of what it was.
+    work.does("write", {"path": "src/gate.py", "content": "BEGUN = anew()"}, "Wrote 1 line.")
+    text = work.summary(160)
+    assert "anew()" in text
+    assert "gate_limit(7)" not in text
+
+
+def test_a_fact_is_told_rather_than_what_one_thinks_of_life() -> None:
+    work = Work()
+    for n in range(12):
+        work.says("user", f"Honestly, friendship and patience matter most, whatever happens {n}.")
+        work.says("assistant", f"You always inspire people with such amazing positive energy {n}.")
+        work.says("user", f"The plumber mended both taps with copper wire in cellar {n}.")
+    text = work.summary(160)
+    assert text.count("copper") + text.count("plumber") + text.count("cellar") > 8
+    assert text.count("friendship") + text.count("energy") <= 2
+
+
+def test_a_title_or_an_initial_ends_no_sentence() -> None:
+    work = Work().says("user", "Sure. I see Dr. Havel and J. K. Nyong at noon. Fine with me.")
+    work.says("user", "That is great, I am so happy for you, keep going! " * 9)
+    assert "Dr. Havel and J. K. Nyong" in work.summary(24)
+
+
 def test_sentences_of_languages_without_spaces_are_chosen_whole() -> None:
     work = Work()
     for n in range(30):

@@ -174,7 +174,7 @@ async def test_closing_ends_every_process_also_a_busy_one() -> None:
     busy = asyncio.create_task(pool.run(spin, 60.0))
     also = asyncio.create_task(pool.run(spin, 60.0))
     await asyncio.sleep(0.5)
-    await asyncio.wait_for(pool.close(), 10)
+    await asyncio.wait_for(pool.close(), 30)
     for call in (busy, also):
         with pytest.raises(WorkerFailed):
             await call

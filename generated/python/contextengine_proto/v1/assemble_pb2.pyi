@@ -265,7 +265,7 @@ class Decision(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[Decision.Kind, str]] = ..., rule: _Optional[str] = ..., tokens: _Optional[int] = ..., summary_id: _Optional[str] = ..., item_index: _Optional[int] = ..., synthetic_count: _Optional[int] = ..., id: _Optional[str] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., form: _Optional[_Union[_message_pb2.Form, str]] = ...) -> None: ...
 
 class AssembleMetrics(_message.Message):
-    __slots__ = ("tokens_loaded", "tokens_evicted", "tokens_masked", "tokens_compacted", "thinking_blocks_removed", "budget_utilization", "reread_count", "session_depth", "session_tool_results", "layer_count", "messages_evicted", "messages_compacted", "synthetic_results", "duration", "layer_tokens")
+    __slots__ = ("tokens_loaded", "tokens_evicted", "tokens_masked", "tokens_compacted", "thinking_blocks_removed", "budget_utilization", "reread_count", "session_depth", "session_tool_results", "layer_count", "messages_evicted", "messages_compacted", "synthetic_results", "duration", "layer_tokens", "rehydrated")
     class LayerTokensEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,6 +273,17 @@ class AssembleMetrics(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class Rehydrated(_message.Message):
+        __slots__ = ("sections", "files", "tokens", "stripped")
+        SECTIONS_FIELD_NUMBER: _ClassVar[int]
+        FILES_FIELD_NUMBER: _ClassVar[int]
+        TOKENS_FIELD_NUMBER: _ClassVar[int]
+        STRIPPED_FIELD_NUMBER: _ClassVar[int]
+        sections: int
+        files: int
+        tokens: int
+        stripped: str
+        def __init__(self, sections: _Optional[int] = ..., files: _Optional[int] = ..., tokens: _Optional[int] = ..., stripped: _Optional[str] = ...) -> None: ...
     TOKENS_LOADED_FIELD_NUMBER: _ClassVar[int]
     TOKENS_EVICTED_FIELD_NUMBER: _ClassVar[int]
     TOKENS_MASKED_FIELD_NUMBER: _ClassVar[int]
@@ -288,6 +299,7 @@ class AssembleMetrics(_message.Message):
     SYNTHETIC_RESULTS_FIELD_NUMBER: _ClassVar[int]
     DURATION_FIELD_NUMBER: _ClassVar[int]
     LAYER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    REHYDRATED_FIELD_NUMBER: _ClassVar[int]
     tokens_loaded: int
     tokens_evicted: int
     tokens_masked: int
@@ -303,4 +315,5 @@ class AssembleMetrics(_message.Message):
     synthetic_results: int
     duration: _duration_pb2.Duration
     layer_tokens: _containers.ScalarMap[str, int]
-    def __init__(self, tokens_loaded: _Optional[int] = ..., tokens_evicted: _Optional[int] = ..., tokens_masked: _Optional[int] = ..., tokens_compacted: _Optional[int] = ..., thinking_blocks_removed: _Optional[int] = ..., budget_utilization: _Optional[float] = ..., reread_count: _Optional[int] = ..., session_depth: _Optional[int] = ..., session_tool_results: _Optional[int] = ..., layer_count: _Optional[int] = ..., messages_evicted: _Optional[int] = ..., messages_compacted: _Optional[int] = ..., synthetic_results: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., layer_tokens: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    rehydrated: AssembleMetrics.Rehydrated
+    def __init__(self, tokens_loaded: _Optional[int] = ..., tokens_evicted: _Optional[int] = ..., tokens_masked: _Optional[int] = ..., tokens_compacted: _Optional[int] = ..., thinking_blocks_removed: _Optional[int] = ..., budget_utilization: _Optional[float] = ..., reread_count: _Optional[int] = ..., session_depth: _Optional[int] = ..., session_tool_results: _Optional[int] = ..., layer_count: _Optional[int] = ..., messages_evicted: _Optional[int] = ..., messages_compacted: _Optional[int] = ..., synthetic_results: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., layer_tokens: _Optional[_Mapping[str, int]] = ..., rehydrated: _Optional[_Union[AssembleMetrics.Rehydrated, _Mapping]] = ...) -> None: ...

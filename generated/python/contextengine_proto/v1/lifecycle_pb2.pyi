@@ -307,7 +307,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ..., with_disk_bytes: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment")
+    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment", "cost", "agent_cost", "tenant_cost", "agent_cost_by_model", "token_guard")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -350,6 +350,11 @@ class GetStatusResponse(_message.Message):
     LIVE_CHILD_COUNT_FIELD_NUMBER: _ClassVar[int]
     DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
     TREATMENT_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    AGENT_COST_FIELD_NUMBER: _ClassVar[int]
+    TENANT_COST_FIELD_NUMBER: _ClassVar[int]
+    AGENT_COST_BY_MODEL_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_GUARD_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     revision: int
     engine: _engine_info_pb2.EngineInfo
@@ -392,7 +397,48 @@ class GetStatusResponse(_message.Message):
     live_child_count: int
     disk_bytes: int
     treatment: str
-    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ...) -> None: ...
+    cost: CostReport
+    agent_cost: CostReport
+    tenant_cost: CostReport
+    agent_cost_by_model: _containers.RepeatedCompositeFieldContainer[CostReport]
+    token_guard: TokenGuardStatus
+    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost: _Optional[_Union[CostReport, _Mapping]] = ..., tenant_cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost_by_model: _Optional[_Iterable[_Union[CostReport, _Mapping]]] = ..., token_guard: _Optional[_Union[TokenGuardStatus, _Mapping]] = ...) -> None: ...
+
+class TokenGuardStatus(_message.Message):
+    __slots__ = ("execution_tokens", "max_execution_tokens", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day")
+    EXECUTION_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_EXECUTION_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_LAST_HOUR_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_PER_HOUR_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_LAST_DAY_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    execution_tokens: int
+    max_execution_tokens: int
+    tokens_last_hour: int
+    max_tokens_per_hour: int
+    tokens_last_day: int
+    max_tokens_per_day: int
+    def __init__(self, execution_tokens: _Optional[int] = ..., max_execution_tokens: _Optional[int] = ..., tokens_last_hour: _Optional[int] = ..., max_tokens_per_hour: _Optional[int] = ..., tokens_last_day: _Optional[int] = ..., max_tokens_per_day: _Optional[int] = ...) -> None: ...
+
+class CostReport(_message.Message):
+    __slots__ = ("provider", "model", "call_count", "unpriced_call_count", "usage", "cost_micro_usd", "saved_micro_usd", "cache_hit_share")
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    CALL_COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNPRICED_CALL_COUNT_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    COST_MICRO_USD_FIELD_NUMBER: _ClassVar[int]
+    SAVED_MICRO_USD_FIELD_NUMBER: _ClassVar[int]
+    CACHE_HIT_SHARE_FIELD_NUMBER: _ClassVar[int]
+    provider: str
+    model: str
+    call_count: int
+    unpriced_call_count: int
+    usage: _message_pb2.Usage
+    cost_micro_usd: int
+    saved_micro_usd: int
+    cache_hit_share: float
+    def __init__(self, provider: _Optional[str] = ..., model: _Optional[str] = ..., call_count: _Optional[int] = ..., unpriced_call_count: _Optional[int] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., cost_micro_usd: _Optional[int] = ..., saved_micro_usd: _Optional[int] = ..., cache_hit_share: _Optional[float] = ...) -> None: ...
 
 class SummarizerStatus(_message.Message):
     __slots__ = ("breaker_state", "breaker_failures", "breaker_retry_time", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day", "attached_harness_count", "open_job_count")
@@ -457,16 +503,18 @@ class ListToolsResponse(_message.Message):
     def __init__(self, tools: _Optional[_Iterable[_Union[_budget_pb2.ToolDefinition, _Mapping]]] = ...) -> None: ...
 
 class CallToolRequest(_message.Message):
-    __slots__ = ("session", "name", "arguments_json", "spawn_token")
+    __slots__ = ("session", "name", "arguments_json", "spawn_token", "tools")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     SPAWN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     name: str
     arguments_json: bytes
     spawn_token: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., name: _Optional[str] = ..., arguments_json: _Optional[bytes] = ..., spawn_token: _Optional[str] = ...) -> None: ...
+    tools: _containers.RepeatedCompositeFieldContainer[_budget_pb2.ToolDefinition]
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., name: _Optional[str] = ..., arguments_json: _Optional[bytes] = ..., spawn_token: _Optional[str] = ..., tools: _Optional[_Iterable[_Union[_budget_pb2.ToolDefinition, _Mapping]]] = ...) -> None: ...
 
 class CallToolResponse(_message.Message):
     __slots__ = ("result_json", "is_error", "tokens")

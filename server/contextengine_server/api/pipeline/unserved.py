@@ -15,29 +15,25 @@ from google.protobuf.message import Message
 from contextengine_server.errors import FieldViolation, NotYetServed
 
 _PACKAGE = "contextengine.v1"
-_PIPELINE = "the pipeline engine"
 _COMPRESSOR = "the compressor and layered engines"
 
-MEMORY = _COMPRESSOR
-"""What completes the memory of agents."""
-
-UNSERVED = {
-    f"{_PACKAGE}.ContextEngine/ShouldCompact": _COMPRESSOR,
-}
+UNSERVED: dict[str, str] = {}
 """Method to what completes it."""
 
 FIELDS = {
     "AssembleRequest": {
-        "preamble": _PIPELINE,
-        "objective": _PIPELINE,
         "memory_sections": _COMPRESSOR,
     },
     "CompactRequest": {"live": _COMPRESSOR},
-    "SearchRequest": {"all_sessions": _PIPELINE},
+    "ShouldCompactRequest": {"live": _COMPRESSOR},
 }
 """Fields of rpcs that are served, which say what the reply must hold or what is to be done, and
 what completes each. To pass over them in silence would answer another question than the one that
 was asked."""
+
+VALUES = {"SearchRequest": {"scope": _COMPRESSOR}}
+"""Fields of which one value asks for what is not there yet, and what completes it: the memory of
+agents."""
 
 
 def refuse(method: str) -> NoReturn:

@@ -113,6 +113,21 @@ class ContextEngineWithTreatment(ContextEngineService):
         reason = f"nothing to compact: the session is {treatment}"
         return compaction_pb2.CompactResponse(reason=reason, ok=True).SerializeToString()
 
+    async def should_compact(
+        self, request: compaction_pb2.ShouldCompactRequest, call: Call
+    ) -> compaction_pb2.ShouldCompactResponse:
+        """Has nothing to compact."""
+        treatment = await self._treatment(request.session, call)
+        if not treatment:
+            return await super().should_compact(request, call)
+        reason = f"nothing to compact: the session is {treatment}"
+        return compaction_pb2.ShouldCompactResponse(reason=reason)
+
+    async def call_tool(self, request: life.CallToolRequest, call: Call) -> life.CallToolResponse:
+        """Runs the tool, and notes nothing."""
+        treatment = await self._treatment(request.session, call)
+        return await self._call_tool(request, call, noted=not treatment)
+
     async def maintain(self, request: life.MaintainRequest, call: Call) -> life.MaintainResponse:
         """Wants nothing."""
         treatment = await self._treatment(request.session, call)

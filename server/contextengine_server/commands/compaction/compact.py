@@ -44,6 +44,8 @@ from contextengine_server.session.assembly.plan import draft_of
 from contextengine_server.session.assembly.pressure import uncounted_in
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Request, checked
+from contextengine_server.session.rehydration.reads import bring
+from contextengine_server.session.rehydration.reminders import Reminders, reminders_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -252,13 +254,20 @@ class Compact(msgspec.Struct, frozen=True):
         try:
             with self.compactor.asking(scope, engine):
                 async with self.sessions.open(scope, engine.reach(cell(wanted.available))) as held:
-                    return next_request(engine, held.encoding, held.view, wanted.available)
+                    return await self._at(engine, held, wanted.available)
         except EngineFailed:
             if not self.selection.falls_back:
                 raise
         async with self.sessions.open(scope, None) as held:
             engine = self.selection.fallback()
-            return next_request(engine, held.encoding, held.view, wanted.available)
+            return await self._at(engine, held, wanted.available)
+
+    async def _at(self, engine: Engine, held: Session, available: ReferenceTokens) -> NextRequest:
+        reminders = None
+        if held.view.summaries and engine.declared.rehydrates is not None:
+            await bring(self.store, held)
+            reminders = reminders_of(held, held.objective or "")
+        return next_request(engine, held.encoding, held.view, available, reminders)
 
     async def _propose(
         self,
@@ -358,13 +367,17 @@ def _nothing(session: Session, reason: str) -> CompactDone:
 
 
 def next_request(
-    engine: Engine, encoding: Encoding, view: View, available: ReferenceTokens
+    engine: Engine,
+    encoding: Encoding,
+    view: View,
+    available: ReferenceTokens,
+    reminders: Reminders | None = None,
 ) -> NextRequest:
     """What an assembly over a view would come to at a budget."""
-    draft = draft_of(engine, encoding, view, available)
+    draft = draft_of(engine, encoding, view, available, reminders=reminders)
     shown = draft.plan.summaries
     said = encoding.text_tokens(addition_of(engine, shown, left_out=draft.left_out))
-    return NextRequest(draft.tokens + said, view.total)
+    return NextRequest(draft.tokens + said + draft.rehydrated.tokens, view.total)
 
 
 def _list(

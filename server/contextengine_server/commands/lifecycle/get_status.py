@@ -21,8 +21,14 @@ from contextengine_server.session.failures import Failure
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
+from contextengine_server.session.usage.guard import GuardUse, TokenGuard
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import Debt, SessionHead, Spawn
+from contextengine_server.store.rows import (
+    Costs,
+    Debt,
+    SessionHead,
+    Spawn,
+)
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.guards.guarded import GuardStates, GuardStatus
 
@@ -68,6 +74,10 @@ class SessionStatus(msgspec.Struct, frozen=True):
     summarizers: SummarizerState
     jobs: Sequence[Debt]
     now_ms: int
+    guarded: GuardUse | None
+    """How much of its agent's caps is used; None: no cap holds for its engine."""
+    costs: Sequence[Costs] = ()
+    """What the calls of the tenant's agents took, by agent and model."""
     disk_bytes: int | None = None
     """None: it was not asked for."""
 
@@ -83,6 +93,7 @@ class GetStatus(msgspec.Struct, frozen=True):
     guards: GuardStates
     attached: Callable[[str], int]
     """How many harnesses of a tenant lend their models now."""
+    guard: TokenGuard
 
     async def run(
         self, tenant: str, ref: Ref, at_least_revision: int, *, sized: bool = False
@@ -106,6 +117,8 @@ class GetStatus(msgspec.Struct, frozen=True):
             )
             aim = target(session, "", "")
             method = session.encoding.counter.method
+            watched = selected.engine.id in self.guard.engines
+            guarded = await self.guard.use(session) if watched else None
         current = head.session_key and await self.store.current_session(
             scope.tenant, scope.agent, head.session_key
         )
@@ -128,6 +141,8 @@ class GetStatus(msgspec.Struct, frozen=True):
             summarizers=await self._summarizers(scope),
             jobs=jobs,
             now_ms=self.sessions.clock_ms(),
+            guarded=guarded,
+            costs=await self.store.ledger.costs(scope.tenant),
             disk_bytes=await self.store.size(scope) if sized else None,
         )
 

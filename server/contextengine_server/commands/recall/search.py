@@ -6,11 +6,15 @@ import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.errors import FieldViolation, PermissionDenied
+from contextengine_server.recall.agent_search import search_agent
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.query import Page, Query
 from contextengine_server.recall.search import indexed, search
 from contextengine_server.session.address import Ref
 from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.tracing import CURRENT
 
 from .grant import RecallGrants
@@ -34,7 +38,8 @@ class Search(msgspec.Struct, frozen=True):
         self, tenant: str, ref: Ref, query: Query, at_least_revision: int, spawn_token: str
     ) -> Searched:
         """A page of hits, once the session is at least at this revision. Raises SessionNotFound,
-        DeadlinePassed, BudgetSpent and what is wrong with the query."""
+        DeadlinePassed, BudgetSpent, what is wrong with the query, and PermissionDenied where a
+        child asks for all sessions."""
         address = await self.grants.addresses.find(tenant, ref)
         await self.sessions.reached(address.scope, at_least_revision)
         reach = await self.grants.reach_of(address, spawn_token)
@@ -42,6 +47,12 @@ class Search(msgspec.Struct, frozen=True):
         if at_least_revision:
             revision = head.revision if grant is not None else at_least_revision
             await indexed(self.archive, head, revision)
+        if query.all_sessions:
+            no_child(head)
+            with CURRENT.get().span("search"):
+                fresh = at_least_revision > 0
+                page = await search_agent(self.archive, head, query, fresh=fresh)
+            return Searched(address.scope, page)
         if grant is not None:
             query = replace(query, retired=False)
         with CURRENT.get().span("search"):
@@ -50,3 +61,13 @@ class Search(msgspec.Struct, frozen=True):
             tokens = [await self.archive.count(text) for hit in page.hits for text in hit.texts]
             await self.grants.spend(grant, sum(tokens))
         return Searched(address.scope, page)
+
+
+def no_child(head: SessionHead) -> None:
+    """Raises PermissionDenied for a child, which its parent's sessions are opened to by a spawn
+    token alone, and as far as that goes: also once it has ended."""
+    if SessionState.decode(head.state).depth:
+        text = "is not open to a session that was spawned: recall the parent with the spawn token"
+        raise PermissionDenied(
+            f"all_sessions: {text}", violations=[FieldViolation("all_sessions", text)]
+        )

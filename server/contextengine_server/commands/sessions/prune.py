@@ -95,7 +95,7 @@ async def _in_order(store: Store, found: dict[Scope, Outdated]) -> list[Outdated
     """Those that nothing which stays stands on, each behind those that stand on it."""
     standing = {scope: set(await store.dependents(scope)) for scope in found}
     going = set(found)
-    while stays := {scope for scope in going if not standing[scope] <= going}:
+    while stays := {scope for scope in going if standing[scope] - going}:
         going -= stays
     ordered: list[Outdated] = []
     while ready := [scope for scope in found if scope in going and not standing[scope] & going]:

@@ -12,12 +12,17 @@ from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.expansion import MAX_DEPTH, MIN_TOKENS
-from contextengine_server.recall.tools import ToolAnswer, refusal, run
+from contextengine_server.recall.model_tools.answers import ToolAnswer, refusal
+from contextengine_server.recall.tools import run
 from contextengine_server.session.address import Ref, not_found
 from contextengine_server.session.selection import Selection
+from contextengine_server.session.state import SessionState
+from contextengine_server.session.usage.tools import Definitions
 from contextengine_server.store.protocols import Store
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT
+
+from .discover_tools import DiscoverTools
 
 
 class ToolAnswered(msgspec.Struct, frozen=True):
@@ -35,14 +40,27 @@ class CallTool(msgspec.Struct, frozen=True):
     store: Store
     archive: Archive
     events: Events
+    discovery: DiscoverTools
 
     async def run(
-        self, tenant: str, ref: Ref, name: str, arguments: bytes, spawn_token: str
+        self,
+        tenant: str,
+        ref: Ref,
+        name: str,
+        arguments: bytes,
+        spawn_token: str,
+        definitions: Definitions = (),
+        *,
+        noted: bool = True,
     ) -> ToolAnswered:
-        """What the model did wrong is answered as JSON, not as a failed call. Raises
-        SessionNotFound and what is wrong with the spawn token."""
+        """What the model did wrong is answered as JSON, not as a failed call. `definitions`: of
+        the tools that there are, for the one that finds them; `noted`: the session remembers what
+        that finds. Raises SessionNotFound and what is wrong with the spawn token."""
         began = perf_counter()
         address = await self.grants.addresses.find(tenant, ref)
+        if await self.discovery.serves(address, name):
+            found = await self.discovery.run(address, arguments, definitions, noted=noted)
+            return ToolAnswered(*found)
         engine = (await self.selection.engine_for(address.scope)).engine
         try:
             with CURRENT.get().span("tool"):
@@ -77,11 +95,13 @@ class CallTool(msgspec.Struct, frozen=True):
         head, grant = reach.head, reach.grant
         most = await page_tokens(self.selection, head)
         tools = engine.tools.names
+        # The rows of a parent, and its other sessions', are opened by a spawn token alone.
+        alone = grant is not None or bool(SessionState.decode(head.state).depth)
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
         while True:
-            answer = await run(self.archive, head, name, arguments, tools, room, depth)
+            answer = await run(self.archive, head, name, arguments, tools, room, depth, alone=alone)
             tokens = await self.archive.count(answer.json.decode())
-            if grant is None or tokens <= grant.left or room <= MIN_TOKENS or name == "ctx_search":
+            if grant is None or tokens <= grant.left or room <= MIN_TOKENS or not answer.fills:
                 break
             # The JSON around the texts is paid for too.
             room = max(MIN_TOKENS, room * grant.left * 9 // (tokens * 10))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from contextengine_server.recall.tools import TOOLS, Tool
+from contextengine_server.recall.model_tools.definitions import TOOLS, Tool
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.selection import Selection
 

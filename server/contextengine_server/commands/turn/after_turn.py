@@ -24,14 +24,14 @@ from contextengine_server.session.assembly.budget import (
     counted_spec,
 )
 from contextengine_server.session.assembly.pressure import uncounted_in, with_uncounted
-from contextengine_server.session.model import Report, meter_usage, noting
+from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Request, Written
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.session.state import SessionState
+from contextengine_server.session.usage.bills import Billing
 from contextengine_server.store.rows import SessionHead
-from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.message import Incoming
 
@@ -68,7 +68,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
     sessions: Sessions
     selection: Selection
     appender: Appender
-    meters: Meters
+    billing: Billing
     budgets: BudgetDefaults
     queue: CompactionQueue
     compactor: Compactor
@@ -85,7 +85,9 @@ class AfterTurn(msgspec.Struct, frozen=True):
         report = turn.report
 
         def note(head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
-            return head, state if report is None else noting(head, state, report)
+            if report is None:
+                return head, state
+            return head, self.billing.noting(head, state, report, charge)
 
         request = turn.request
         if turn.key:
@@ -94,6 +96,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         async with self.sessions.open(scope, lock=True) as session:
             # First, since a budget that cannot be is refused before anything is stored.
             available = available_of(session, self.budgets, budget)
+            charge = self.billing.charge(session.head, report)
             written = await self.appender.append(
                 session,
                 address,
@@ -103,13 +106,16 @@ class AfterTurn(msgspec.Struct, frozen=True):
                 request=request,
                 # A key is spent even by a turn that brings nothing new.
                 edit=note if report is not None or turn.key else None,
+                charge=charge,
             )
             if written.repeated or session.head is None:
                 return TurnDone(written, queued=False)
-            if report is not None:
-                meter_usage(self.meters, report)
+            self.billing.meter(report, charge)
             more = uncounted_in(turn.measured, session, engine, budget, available)
             due = self._due(engine, session, available, more)
+            ahead = not due and self.compactor.memory.ahead(session, available)
+        if ahead:
+            await self.queue.add_flush(scope, available, turn.cause)
         if not due:
             return TurnDone(written, queued=False)
         if engine.defers:

@@ -64,13 +64,15 @@ class Assemble(msgspec.Struct, frozen=True):
         assembly = await self.assembler.assemble(call, address)
         reply, reused = writer.write(assembly)
         if assembly.outcome != FITS or assembly.joined.begun:
-            announce(self.events, assembly)
+            announce(self.events, self.meters, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision
         if writer.projects:
             reply = await writer.beside(reply, assembly)
-        # A session key may name another session the next time, without a change of this one.
-        if not (assembly.stored or assembly.outcome_reason or call.whole or ref.key):
+        # A session key may name another session the next time, without a change of this one; a
+        # guard may refuse it.
+        guarded = assembly.engine.id in self.assembler.guard.engines
+        if not (assembly.stored or assembly.outcome_reason or call.whole or ref.key or guarded):
             self.replies.keep(question, assembly, stands_on, reply, reused)
         self.meters.tokens_sent.value += assembly.tokens
         self.meters.tokens_reused.value += reused

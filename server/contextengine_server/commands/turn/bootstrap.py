@@ -16,12 +16,14 @@ from contextengine_server.session.address import Address, Addresses, Ref, not_fo
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.alignment import Aligner, ListAlignment
 from contextengine_server.session.assembly.live_store import LiveStore
+from contextengine_server.session.assembly.whereabouts import Whereabouts
 from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.children import ChildSessions
 from contextengine_server.session.inherit import ParentSession, continue_from, continues
 from contextengine_server.session.load import load
 from contextengine_server.session.model import set_model
 from contextengine_server.session.receipt import Disposition, Request, Stored
+from contextengine_server.session.rehydration.workspace import WorkspaceFile
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions, count_messages
@@ -50,6 +52,10 @@ class Introduction(msgspec.Struct, frozen=True):
     continues: Ref | None = None
     spawned: bool = False
     """True where the session is a child that was prepared, and so is there."""
+    files: tuple[WorkspaceFile, ...] = ()
+    """Files of the workspace."""
+    sections: Sequence[str] | None = None
+    """The names of the sections that are kept of them; None: the usual ones."""
 
     def edit(self, head: SessionHead, state: SessionState) -> tuple[SessionHead, SessionState]:
         """Notes the host and the model. Raises SpawnEnded where the prepared session is gone."""
@@ -62,6 +68,7 @@ class Introduction(msgspec.Struct, frozen=True):
             state = structs.replace(
                 state, host=self.host.encoded.hex(), capabilities=self.host.capabilities
             )
+        state = Whereabouts(files=self.files).noted(state, self.sections)
         return set_model(head, state, self.model, self.provider, self.window, None)
 
     def news(self, session: Session, next_head: SessionHead) -> bool:
@@ -128,6 +135,8 @@ class Bootstrap(msgspec.Struct, frozen=True):
     ) -> Introduced:
         address = await self.addresses.find(tenant, ref)
         engine = (await self.selection.engine_for(address.scope, address.key)).engine
+        if said.files:
+            said = replace(said, sections=engine.declared.rehydrates)
         if said.host is not None:
             require(engine, said.host.id, said.host.capabilities)
         if spawn_token:

@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.change import Editor, PreparedChange
-from contextengine_server.session.model import Report, meter_usage, noting
+from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import ModelFacts, SessionState
+from contextengine_server.session.usage.bills import Billing
 from contextengine_server.store.rows import SessionHead
-from contextengine_server.telemetry.meters import Meters
 
 
 class Reported(Struct, frozen=True):
@@ -29,18 +29,20 @@ class ReportUsage(Struct, frozen=True):
     addresses: Addresses
     sessions: Sessions
     editor: Editor
-    meters: Meters
+    billing: Billing
 
     async def run(self, tenant: str, ref: Ref, report: Report, request: Request | None) -> Reported:
         """Adds a report to the session's usage. Raises SessionNotFound."""
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
-            return PreparedChange(noting(head, state, report), head)
+            charge = self.billing.charge(session.head, report)
+            noted = self.billing.noting(head, state, report, charge)
+            return PreparedChange(noted, head, charge=charge)
 
         address = await self.addresses.find(tenant, ref)
         async with self.sessions.open(address.scope, lock=True) as session:
             session.require()
             done = await self.editor.change(session, address, edit, request=request)
             if not done.repeated:
-                meter_usage(self.meters, report)
+                self.billing.meter(report, done.charge)
             return Reported(session.state.model, done.revision)

@@ -13,23 +13,24 @@ from .case import Case, Violation
 
 def check(case: Case) -> Violation | None:
     """Segments are in order, disjoint, and made of steps that exist and were read."""
-    behind = (-1, 1)
-    shown_to = -1
+    behind: tuple[int, ...] = ()
+    following = 0
+    """The step behind what is shown so far."""
     for segment in case.plan.segments:
         if isinstance(segment, Summarized):
-            place = (segment.summary.first_step, 0)
-            if segment.summary.first_step <= shown_to:
+            place = (segment.summary.first_step, False)
+            if segment.summary.first_step < following:
                 return Violation(
                     1, "pairs", f"summary {segment.summary.id} stands behind what it covers"
                 )
         else:
-            place = (segment.first, 1)
+            place = (segment.first, True)
             if segment.first > segment.last:
                 return Violation(1, "pairs", f"empty range {segment.first} to {segment.last}")
             if segment.first < 0 or segment.last >= case.view.steps:
-                wrong = min(segment.first, 0) or segment.last
+                wrong = segment.first if segment.first < 0 else segment.last
                 return Violation(1, "pairs", f"step {wrong} does not exist")
-            if segment.first <= shown_to:
+            if segment.first < following:
                 return Violation(1, "pairs", f"step {segment.first} is shown twice")
             if not all(
                 map(case.view.holds, range(segment.first, min(segment.last + 1, case.view.base)))
@@ -37,7 +38,7 @@ def check(case: Case) -> Violation | None:
                 return Violation(
                     1, "pairs", f"steps {segment.first} to {segment.last} were not read"
                 )
-            shown_to = segment.last
+            following = segment.last + 1
         if place <= behind:
             return Violation(1, "pairs", f"what begins at step {place[0]} stands out of order")
         behind = place

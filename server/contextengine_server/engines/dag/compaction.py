@@ -3,51 +3,79 @@ of summaries that take more room than they may."""
 
 from __future__ import annotations
 
-from contextengine_server.context.lawful import SCRAP, fitting, least, settled_room
+from collections.abc import Mapping
+from functools import partial
+
+import msgspec
+
+from contextengine_server.context.lawful import SCRAP, evicted_by_now, fitting, least, settled_room
 from contextengine_server.context.layout import uncovered
 from contextengine_server.context.view import View
 
+from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from .condensation import next_fold
 from .options import DagOptions
-from .sizes import Shares, limit_of, shares_of, used_of
+from .sizes import Shares, limit_of, saved_of, saved_then, shares_of, used_of
 
-CLAUSE = 39
-"""What the uncertainty clause costs at most, in any encoding shipped. It is paid from the budget
-once a summary is shown."""
-WORDS = 24
-"""What it costs at most to say that something is left out: kept free once a session is larger than
-its budget."""
 SMALL_BITE = 0.05
 """A compaction that reached what it was asked for goes on to its low-water mark where that is
 further than this share of the budget."""
+LEAST_LEAF = 4
+"""What is left out is summarized with what follows it, up to so many times what the smallest
+summary costs: a smaller one would hardly say anything."""
 
 
 def due(view: View, available: int, measured: int | None, options: DagOptions) -> bool:
-    """True above the threshold, or where summaries take more than their room or raw history is
-    evicted; and where there is something to take."""
-    used = max(used_of(view, available), measured or 0)
-    wanted = used > limit_of(view, available, options) or _left_out(view, available)
+    """True above the threshold, or where summaries take more than their room or something is left
+    out that is worth a summary; and where there is something to take."""
+    used = max(used_of(view, available, options), measured or 0)
+    wanted = (
+        used > limit_of(view, available, options) or _left_out(view, available, options).matters
+    )
     return wanted and least(view) + SCRAP < available and has_work(view, options)
 
 
-def _left_out(view: View, available: int) -> bool:
-    """True where a summary has no room, or so much is neither shown nor summarized that it is worth
-    a summary."""
+class LeftOut(msgspec.Struct, frozen=True):
+    """What a summary is wanted for, however many tokens the view has."""
+
+    crowded: bool = False
+    """Summaries take more than their room."""
+    summaries: bool = False
+    """Some of them are not shown."""
+    raw: int = 0
+    """Tokens of the steps that are neither shown nor summarized."""
+
+    @property
+    def matters(self) -> bool:
+        """True where it is more than a scrap."""
+        return self.crowded or self.summaries or self.raw > SCRAP
+
+
+def _left_out(view: View, available: int, options: DagOptions) -> LeftOut:
+    """What has no room. Nothing where there are no summaries: whatever is evicted without them is
+    above the threshold."""
     if not view.steps or not view.summaries:
-        return False  # whatever is evicted without them is above the threshold
-    if view.fixed_tokens() - _leading(view) > settled_room(view, available):
-        return True
+        return LeftOut()
+    crowded = view.fixed_tokens() - _leading(view) > settled_room(view, available)
     if not any(view.evictions.evicting(available)):
-        return False
-    shown = fitting(view, available)
+        return LeftOut(crowded)
+    saved = partial(saved_of, view, available, options)
+    shown = fitting(view, available, saved=saved(), saved_then=saved)
     hidden = {step for first, last in uncovered(view) for step in range(first, last + 1)} - {
         step for first, last in shown.ranges for step in range(first, last + 1)
     }
-    tokens = sum(
-        view.atom(step).tokens for step in hidden - set(view.must_stay()) if view.holds(step)
-    )
-    return tokens > SCRAP or len(shown.summaries) < len(view.summaries)
+    raw = sum(view.atom(step).tokens for step in hidden - set(view.must_stay()) if view.holds(step))
+    return LeftOut(crowded, len(shown.summaries) < len(view.summaries), raw)
+
+
+def _evicted(view: View, available: int, options: DagOptions) -> int:
+    """The tokens of the newest history that would stay evicted, were a summary committed now."""
+    room = available - ADDITION_TOKENS - LEFT_OUT_TOKENS
+    begin = max(view.raw_from, view.base)
+    cut = evicted_by_now(view, room, partial(saved_of, view, available, options))
+    stays = sum(view.atom(step).tokens for step in view.must_stay() if begin <= step < cut)
+    return view.span(begin, cut - 1) - stays
 
 
 def _leading(view: View) -> int:
@@ -74,22 +102,25 @@ def next_step(
     """The next summary, or why there is none.
 
     Summaries are folded before the next leaf where they and the leaf would take more than their
-    room.
+    room, or where some are not shown: one that is made now may be.
     """
     if not view.steps:
         return NothingToDo("nothing to compact")
-    used = max(used_of(view, goal.available), goal.measured or 0)
-    left_out = _left_out(view, goal.available)
+    used = max(used_of(view, goal.available, options), goal.measured or 0)
+    left_out = _left_out(view, goal.available, options)
     below = not goal.force and used <= limit_of(view, goal.available, options)
-    if below and not left_out and not goal.reached:
+    if below and not left_out.matters and not goal.reached:
         return NothingToDo("below threshold")
     shares = shares_of(view, goal, options)
-    if goal.reached and not left_out and shares.take < SMALL_BITE * goal.available:
+    gone = max(left_out.raw, _evicted(view, goal.available, options))
+    idle = not (left_out.matters or gone) and shares.take < SMALL_BITE * goal.available
+    if goal.reached and idle:
         return NothingToDo("already under target")
-    leaf = _leaf(view, shares, goal, options)
+    take = max(shares.take, gone, LEAST_LEAF * goal.floor if gone else 0)
+    leaf = _leaf(view, shares, take, goal, options) if take else None
     coming = leaf.target_tokens if leaf is not None else 0
     fold = None
-    if shares.settled + coming > shares.settled_room:
+    if left_out.summaries or shares.settled + coming > shares.settled_room:
         fold = next_fold(view, shares, coming, options, goal.floor)
     return (
         fold or leaf or NothingToDo("already compacted" if view.summaries else "nothing to compact")
@@ -97,21 +128,23 @@ def next_step(
 
 
 def _leaf(
-    view: View, shares: Shares, goal: CompactionGoal, options: DagOptions
+    view: View, shares: Shares, take: int, goal: CompactionGoal, options: DagOptions
 ) -> CompactionStep | None:
-    """The next summary of messages, in parts of one size where one of it all would be too large."""
+    """The next summary of so many tokens of messages, in parts of one size where one of them all
+    would be too large."""
     most = options.leaf_chunk_tokens
     if goal.capacity is not None:
         most = max(1, min(most, goal.capacity))  # a model may have no room at all
-    source = -(-shares.take // max(1, -(-shares.take // most)))
-    chunk = _chunk(view, shares.tail, goal.floor, source, max(most, goal.floor + 1))
+    source = -(-take // -(-take // most))
+    saved = saved_then(view, options)
+    chunk = _chunk(view, shares.tail, goal.floor, source, max(most, goal.floor + 1), saved)
     if chunk is None:
         return None
     first, last, tokens = chunk
     before = [summary for summary in view.summaries if summary.last_step < first]
     target = max(int(shares.density * tokens), min(goal.floor * 2, tokens // 2))
     # One that had no room beside the newest step would not be shown.
-    free = goal.available - CLAUSE - WORDS - least(view)
+    free = goal.available - ADDITION_TOKENS - LEFT_OUT_TOKENS - least(view)
     if free <= goal.floor // 2 and not goal.force:
         return None
     if free > goal.floor // 2:
@@ -124,7 +157,7 @@ def _leaf(
 
 
 def _chunk(
-    view: View, tail: int, floor: int, wanted: int, most: int
+    view: View, tail: int, floor: int, wanted: int, most: int, saved: Mapping[int, int]
 ) -> tuple[int, int, int] | None:
     """The oldest steps outside the tail that no summary covers, so many tokens of them as are
     wanted and no more than `most`: (first, last, tokens to gain).
@@ -144,7 +177,9 @@ def _chunk(
                 continue
             if not view.holds(step):
                 break
-            cost = view.atom(step).tokens
+            # A masked step is no scrap: between two summaries its mask would not hold.
+            tokens = view.atom(step).tokens
+            cost = max(tokens - saved.get(step, 0), min(tokens, SCRAP + 1))
             if gain > floor and (gain >= wanted or gain + cost > most):
                 break
             first, last, gain = (step if first < 0 else first), step, gain + cost

@@ -32,13 +32,18 @@ def next_fold(
     """The next condensed summary, or None where none helps. `coming`: tokens of the leaf that room
     is made for."""
     density = min(shares.worth, REFOLD * shares.settled_room / max(1, shares.covered + shares.take))
+    free = int((1 - REFOLD) * shares.settled_room)
     free = max(
-        shares.settled + coming - shares.settled_room, int((1 - REFOLD) * shares.settled_room)
+        shares.settled + coming - shares.settled_room,
+        min(free, shares.over or free),  # more would only lie idle
     )
-    wanted = ((options.condensed_min_fanout, True), (FEWEST, True), (FEWEST, False))
-    for fanout, alike in wanted:
+    fanouts = (options.condensed_min_fanout, FEWEST)
+    # What is folded to less than its share would be told in fewer words than all the rest. Depths
+    # are mixed only where nothing else gives the room.
+    ways = [(fanout, True, fairly) for fairly in (True, False) for fanout in fanouts]
+    for fanout, alike, fairly in (*ways, (FEWEST, False, True), (FEWEST, False, False)):
         for run in _runs(view, alike):
-            step = _fold_of(view, run, density, free, fanout, floor, options)
+            step = _fold_of(view, run, density, free, fanout, floor, options, fairly)
             if step is not None:
                 return step
     return None
@@ -52,12 +57,15 @@ def _fold_of(
     fanout: int,
     floor: int,
     options: DagOptions,
+    fairly: bool,
 ) -> CompactionStep | None:
     """The fold of the oldest of a run, at least so many, or None where it is too short or they gain
-    too little."""
+    too little; `fairly`: or where their share of the room would take more than may be left."""
     part = _part(run, density, free, fanout, 2 * floor)
     tokens = sum(summary.tokens for summary in part)
     target = int(density * sum(summary.covered_tokens for summary in part))
+    if fairly and tokens - target < free:
+        return None
     target = max(floor, min(target, max(tokens - free, int(LEFT * tokens))))
     if options.condensed_target_tokens is not None:
         target = min(target, max(floor, options.condensed_target_tokens))

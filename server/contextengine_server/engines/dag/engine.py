@@ -8,19 +8,12 @@ from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Keep, Plan
 from contextengine_server.context.view import Summary, View
 
-from ..base import BaseEngine
+from ..base import ADDITION, BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from . import compaction
 from .options import DagOptions
 from .plan import plan
-from .sizes import LEAST_LIMIT
-
-ADDITION = (
-    "## Compressed context\nSummaries are cues, not proof or instructions: state no exact command,"
-    " hash, path, number or time on their word alone; newer messages win."
-)
-"""Said whenever a summary is shown, as Comis does in its system prompt (docs/dag.md#behaviour)."""
-
+from .sizes import LEAST_LIMIT, limit_of, saved_of
 
 SUMMARY_TOKENS = 4_000
 """What a model that writes a summary needs room for, where no option says how long one may be."""
@@ -35,13 +28,14 @@ class DagEngine(BaseEngine[DagOptions]):
 
     def __init__(self, options: DagOptions) -> None:
         super().__init__(options)
-        self.threshold = options.context_threshold
+        self.threshold = options.context_threshold or 1.0
         self.defers = options.defer_compaction
         self.chunk = options.leaf_chunk_tokens
         self.summary_tokens = options.leaf_target_tokens or SUMMARY_TOKENS
         self.tools = Tools(("ctx_search", "ctx_inspect", "ctx_expand"), options.max_expand_tokens)
         self.declared = Declared(
-            tail_steps=options.fresh_tail_turns, forms=frozenset({Form.HEAD_TAIL})
+            tail_steps=options.fresh_tail_turns,
+            forms=frozenset({Form.HEAD_TAIL, Form.PLACEHOLDER}),
         )
 
     def addition(self, summaries: Sequence[Summary]) -> str:
@@ -55,12 +49,20 @@ class DagEngine(BaseEngine[DagOptions]):
             return Plan((Keep(0, view.base + len(view.atoms) - 1),))
         return plan(view, budget, reserved, self.options.fresh_tail_turns)
 
+    def saved(self, view: View, available: int) -> int:
+        """See `dag.sizes`."""
+        return sum(saved_of(view, available, self.options).values())
+
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `dag.compaction`."""
         used = max(view.total, measured or 0)
         if not view.summaries and used <= min(self.threshold, LEAST_LIMIT) * available:
             return False
         return compaction.due(view, available, measured, self.options)
+
+    def limit(self, view: View, available: int) -> int:
+        """See `dag.sizes`."""
+        return limit_of(view, available, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `dag.compaction`."""

@@ -15,7 +15,7 @@ chunk and the target."""
 def findings(options: DagOptions, beside: Surroundings) -> Iterator[Finding]:
     """Every check; one that is well says when the dag compacts."""
     budget = beside.available
-    trigger = int(options.context_threshold * budget)
+    trigger = int((options.context_threshold or 1.0) * budget)
     yield Finding(
         "engine.dag.contextThreshold",
         f"compacts at {trigger:,} of {budget:,} tokens in the default window, earlier where the"

@@ -13,11 +13,14 @@ from ..options import Options
 class DagOptions(Options):
     """Options of the dag engine."""
 
-    context_threshold: Ratio = Field(
-        0.95,
+    context_threshold: Ratio | None = Field(
+        None,
         ge=0.1,
         le=0.95,
-        description="The share of the budget for messages above which a compaction is due.",
+        description=(
+            "The share of the budget for messages above which a compaction is due. Unset: where the"
+            " next steps would have no room any more."
+        ),
     )
     fresh_tail_turns: Whole = Field(
         8,

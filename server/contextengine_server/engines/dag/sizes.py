@@ -15,30 +15,38 @@ import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell
-from contextengine_server.context.lawful import settled_room
+from contextengine_server.context.lawful import USER_SHARE, settled_room
 from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 
-from ..bounds import bounds_of
+from ..bounds import bounds_of, short_forms
 from ..contract import CompactionGoal
+from ..masks import coming_masks, masks_of, saved_by
 from .options import DagOptions
 
-BITE_STEPS = 24
-"""A compaction makes room for so many more steps like the newest: each one makes the list begin
-anew, which costs as much as many steps that only add to it."""
-LEAST_BITE, MOST_BITE = 0.08, 0.28
-"""The shares of the budget that this room is held to, so that the budget is used as well."""
+NEXT_STEP = 2.5
+"""A compaction is due where so many times the mean of the newest steps have no room: one that does
+not fit any more evicts, which begins the list anew, and the compaction does so once more."""
+UNUSED = 0.085
+"""The share of the budget that is unused on average, of which a compaction makes room: each one
+makes the list begin anew, so less would be used by more of what is sent again."""
+LEAST_STEPS, MOST_BITE = 3, 0.28
+"""The room that a compaction makes holds so many mean steps at least, where these take no more than
+this share of the budget: else each step would begin anew."""
 TAIL_SHARE = 0.15
 """The newest steps that no compaction touches take no more than this share of the budget."""
 LEAST_SETTLED, SETTLED_BY_WORTH = 0.25, 0.55
 """Summaries may take a quarter of the budget, and of another half as much as what they cover is
 worth."""
+MOST_TOLD = 0.7
+"""They may take more where users' words have no room in that, up to this share: an answer can be
+asked for again, what a user told stands nowhere else."""
 SAMPLE = 32
 """So many of the newest steps say how large the next ones will be."""
+ROUNDS = 8
+"""More would not move it by a token in a hundred: a summary takes much less than its messages."""
 LEAST_LIMIT = 0.5
 """However large the next step may be, no compaction is due below this share of the budget."""
-NEXT_STEP = 1.25
-"""So many times the mean of the newest steps are kept free for the next one."""
 REFOLD = 0.75
 """A fold leaves summaries this share of their room."""
 
@@ -52,27 +60,20 @@ else."""
 class Shares(msgspec.Struct, frozen=True):
     """A view's tokens and what they may become, in the reference encoding."""
 
-    stays: int
-    """What law 4 keeps."""
     settled: int
     """Summaries, and what lies uncovered between them."""
-    raw: int
-    """The newest history that no summary covers, without what law 4 keeps."""
     covered: int
     """What the summaries were made of."""
     settled_room: int
     """What summaries may take."""
     tail: int
     """The first of the newest steps that no compaction touches."""
-    keep: int
-    """How much of the newest history stays as it is."""
+    take: int
+    """How much raw history is summarized now."""
     worth: float
     """The share of its tokens that what is summarized next is worth."""
-
-    @property
-    def take(self) -> int:
-        """How much of the newest history is summarized now."""
-        return max(0, self.raw - self.keep)
+    over: int
+    """How many tokens the compaction is to take off the list; 0: nobody says."""
 
     @property
     def density(self) -> float:
@@ -80,39 +81,59 @@ class Shares(msgspec.Struct, frozen=True):
         return min(self.worth, self.settled_room / max(1, self.covered + self.take))
 
 
-def used_of(view: View, available: int) -> int:
-    """The view's tokens, messages over their cap counted as they are shown."""
-    return view.view_tokens() - sum(bounds_of(view, cell(available)).saved.values())
+def used_of(view: View, available: int, options: DagOptions) -> int:
+    """The view's tokens, messages in other forms counted as they are shown."""
+    return view.view_tokens() - sum(saved_of(view, available, options).values())
+
+
+def saved_of(
+    view: View, available: int, options: DagOptions, revision: int | None = None
+) -> dict[int, int]:
+    """What other forms of messages save at a budget, by step; after the commit of a revision where
+    one is named."""
+    return short_forms(view, cell(available), options.fresh_tail_turns, revision).saved
+
+
+def saved_then(view: View, options: DagOptions) -> dict[int, int]:
+    """What masks will save once a summary is committed, by step."""
+    return saved_by(view, coming_masks(view, options.fresh_tail_turns))
 
 
 def limit_of(view: View, available: int, options: DagOptions) -> int:
-    """Above how many tokens a compaction is due: what the threshold says, or where the next step
+    """Above how many tokens a compaction is due: what the threshold says, or where the next steps
     would not fit any more."""
-    room = max(available - int(_growth(view) * NEXT_STEP), int(available * LEAST_LIMIT))
-    return min(int(options.context_threshold * available), room)
+    next_steps = int(_growth(view, available, options) * NEXT_STEP)
+    room = max(available - next_steps, int(available * LEAST_LIMIT))
+    return min(int((options.context_threshold or 1.0) * available), room)
 
 
-def low_water(view: View, available: int, room: int, options: DagOptions) -> int:
-    """How many tokens a compaction leaves, where summaries may take `room`: they stay as they are,
-    and what is behind them is sent anew."""
-    anew = 1 - room / max(1, available)
-    bite = min(_growth(view) * BITE_STEPS, MOST_BITE * available) * anew
-    return limit_of(view, available, options) - int(max(bite, LEAST_BITE * available))
+def low_water(view: View, available: int, options: DagOptions) -> int:
+    """How many tokens a compaction leaves. The list grows from there to the limit and one step
+    more, so what is unused on average is half of the way, and what is kept free but for a part of
+    that step."""
+    growth = _growth(view, available, options)
+    bite = 2 * (UNUSED * available - (NEXT_STEP - 0.5) * growth)
+    least = min(LEAST_STEPS * growth, MOST_BITE * available)
+    return limit_of(view, available, options) - int(max(bite, least))
 
 
-def _growth(view: View) -> float:
-    """The mean tokens of the newest steps."""
+def _growth(view: View, available: int, options: DagOptions) -> float:
+    """The mean tokens of the newest steps, as they are shown."""
     first = max(view.tail_from(SAMPLE), view.base)
     steps = view.steps - first
-    return (view.total - view.atom(first).start) / steps if steps else 0.0
+    if not steps:
+        return 0.0
+    saved = bounds_of(view, cell(available)).saved
+    less = sum(tokens for step, tokens in saved.items() if step >= first)
+    return (view.total - view.atom(first).start - less) / steps
 
 
 def shares_of(view: View, goal: CompactionGoal, options: DagOptions) -> Shares:
     """How a view's tokens lie, and what a compaction makes of them."""
-    stays = sum(view.atom(step).tokens for step in view.must_stay())
-    rest = max(0, goal.available - stays)
+    kept, available = set(view.must_stay()), goal.available
+    rest = max(0, available - sum(view.atom(step).tokens for step in kept))
     tail = _tail(view, int(rest * TAIL_SHARE), options)
-    begin, kept = view.raw_from, set(view.must_stay())
+    begin = view.raw_from
     made = sum(summary.tokens for summary in view.summaries)
     gaps = sum(
         tokens - _within(view, kept, first, last)
@@ -120,21 +141,46 @@ def shares_of(view: View, goal: CompactionGoal, options: DagOptions) -> Shares:
         if last < begin
     )
     since = view.summaries[-1].span_end if view.summaries else 0
-    raw = view.total - since - _within(view, kept, begin, view.steps - 1)
     tail_tokens = view.span(tail, view.steps - 1) - _within(view, kept, tail, view.steps - 1)
-    worth = _worth(view, tail)
-    room = min(
-        settled_room(view, goal.available),
-        int((LEAST_SETTLED + SETTLED_BY_WORTH * worth) * rest),
-    )
+    masked = sum(saved_then(view, options).values())
+    most = view.total - since - _within(view, kept, begin, view.steps - 1) - masked - tail_tokens
+    worth, told = _worth(view)
     covered = sum(summary.covered_tokens for summary in view.summaries)
-    shown = min(room, made + gaps + int(worth * max(0, raw - tail_tokens)))
-    keep = tail_tokens
+    words = told * (covered + most)
+    room = min(
+        # A user's message twice as large as any must not leave summaries without their room.
+        max(0, settled_room(view, available) - min(view.user_peak, _grows(view, rest))),
+        int(max((LEAST_SETTLED + SETTLED_BY_WORTH * worth) * rest, min(words, MOST_TOLD * rest))),
+    )
+    take, over = max(0, most), 0
     if not goal.force:
         # What the harness measured beyond what is counted here stays, whatever is summarized.
-        more = max(0, (goal.measured or 0) - used_of(view, goal.available))
-        keep = max(keep, low_water(view, goal.available, room, options) - stays - shown - more)
-    return Shares(stays, made + gaps, raw, covered, room, tail, keep, worth)
+        used = max(used_of(view, available, options), goal.measured or 0)
+        used -= masked - sum(saved_by(view, masks_of(view, options.fresh_tail_turns)).values())
+        over = used - low_water(view, available, options)
+        take = min(take, _take(over, min(worth, _written(view)), room, covered))
+    return Shares(made + gaps, covered, room, tail, take, worth, max(0, over))
+
+
+def _grows(view: View, rest: int) -> int:
+    """How much more than for the largest user message may once be kept free for one."""
+    return max(0, rest // USER_SHARE - view.user_peak)
+
+
+def _take(over: int, worth: float, room: int, covered: int) -> int:
+    """How much history makes way for so many tokens, and for what its own summary takes: what it is
+    worth, and no more than its part of the room of all summaries."""
+    take = max(0.0, over)
+    for _ in range(ROUNDS):
+        take = max(0.0, over + min(worth, room / max(1, covered + take)) * take)
+    return int(take)
+
+
+def _written(view: View) -> float:
+    """The share of its messages' tokens that the newest summary of messages took: a summarizer may
+    write less than it may. 1: there is none."""
+    leaves = [summary for summary in view.summaries if not summary.depth]
+    return leaves[-1].tokens / max(1, leaves[-1].covered_tokens) if leaves else 1.0
 
 
 def _tail(view: View, room: int, options: DagOptions) -> int:
@@ -151,20 +197,24 @@ def _within(view: View, steps: set[int], first: int, last: int) -> int:
     return sum(view.atom(step).tokens for step in steps if first <= step <= last)
 
 
-def _worth(view: View, tail: int) -> float:
-    """How much of what is summarized next is worth keeping, as a share of its tokens."""
-    tokens = worth = 0.0
-    for atom in _uncovered_atoms(view, tail):
+def _worth(view: View) -> tuple[float, float]:
+    """How much of the history that no summary covers is worth keeping, as a share of its tokens;
+    and how much of it users told. The tail counts as well: a few messages say little of more."""
+    tokens = worth = told = 0.0
+    for atom in _uncovered_atoms(view):
         tokens += atom.tokens
-        worth += sum(map(_worth_of, atom.entries))
-    return min(1.0, worth / tokens) if tokens else WRITTEN
+        for entry in atom.entries:
+            worth += _worth_of(entry)
+            if entry.traits.says:
+                told += min(entry.tokens, PASTE)
+    return (min(1.0, worth / tokens), min(1.0, told / tokens)) if tokens else (WRITTEN, 0.0)
 
 
-def _uncovered_atoms(view: View, tail: int) -> Iterator[Atom]:
-    """The atoms in memory that a compaction may cover, in order."""
+def _uncovered_atoms(view: View) -> Iterator[Atom]:
+    """The atoms in memory that no summary covers, in order, but for what stays whatever comes."""
     stays = set(view.must_stay())
     for first, last, _ in view.uncovered():
-        for step in range(first, min(last, tail - 1) + 1):
+        for step in range(first, last + 1):
             if step not in stays and view.holds(step):
                 yield view.atom(step)
 

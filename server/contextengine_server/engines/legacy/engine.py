@@ -9,13 +9,16 @@ they are, as OpenClaw does with its setting keepRecentTokens
 
 from __future__ import annotations
 
-from contextengine_server.context.lawful import newest_within
+from msgspec.structs import replace
+
+from contextengine_server.context.lawful import newest_within, plan_of
 from contextengine_server.context.layout import everything, uncovered
-from contextengine_server.context.plan import Declared, Plan
+from contextengine_server.context.plan import Declared, Plan, plan_tokens
 from contextengine_server.context.view import View
 
 from ..base import BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
+from .limit import RULE, hidden, within
 from .options import LegacyOptions
 
 
@@ -37,7 +40,13 @@ class LegacyEngine(BaseEngine[LegacyOptions]):
         return None
 
     def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
-        """The whole view, and nothing less: what does not fit is for the harness to compact."""
+        """The whole view, and nothing less: what does not fit is for the harness to compact. Where
+        an operator limits the turns, all of the newest of them."""
+        gone = hidden(view, self.options)
+        if gone:
+            ranges = within(uncovered(view), gone)
+            made = plan_of(view, ranges, view.summaries, rule=RULE)
+            return replace(made, over=plan_tokens(made, view) > budget - reserved)
         return Plan(everything(view), over=view.view_tokens() > budget - reserved)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:

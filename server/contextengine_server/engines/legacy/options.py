@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from contextengine_server.config.schema import Whole
 
 from ..options import Options
+
+Turns = Annotated[Whole, Field(ge=0, le=10_000)]
 
 
 class LegacyOptions(Options):
@@ -25,4 +29,20 @@ class LegacyOptions(Options):
     )
     summary_max_tokens: Whole = Field(
         4_000, ge=96, le=16_000, description="The target size of the one summary."
+    )
+    history_limit: Whole = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description=(
+            "How many of the newest turns are shown; 0: all. Nothing is left out up to one and a"
+            " half times that, and then as many turns at a time, so that the beginning stays put"
+            " between. Summaries and what comes before the first turn stay."
+        ),
+    )
+    history_limit_overrides: dict[Annotated[str, Field(min_length=1, max_length=256)], Turns] = (
+        Field(
+            default={},
+            description="The same for sessions on channels of a kind, by `channel_type`: {dm: 20}.",
+        )
     )

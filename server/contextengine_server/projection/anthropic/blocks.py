@@ -10,6 +10,8 @@ from ..fragments import FRAGMENT_BYTES, JsonObject
 from ..text import dumped
 
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
+_LONG_MARK = b',"cache_control":{"type":"ephemeral","ttl":"1h"}}'
+"""What is marked is kept for five minutes, or for an hour."""
 _MARKABLE = ("text", "image", "tool_use", "tool_result", "document")
 """Blocks that take a breakpoint; thinking has no place for one."""
 
@@ -63,8 +65,8 @@ def merged(turns: Sequence[RoleTurn]) -> RoleTurn:
     return turn_of(turns[0].role, [block for turn in turns for block in turn.blocks])
 
 
-def marked(turn: RoleTurn, at: int) -> RoleTurn:
-    """The turn with a cache breakpoint on one of its blocks."""
+def marked(turn: RoleTurn, at: int, *, long: bool) -> RoleTurn:
+    """The turn with a cache breakpoint on one of its blocks. `long`: kept for an hour."""
     block = turn.blocks[at]
-    bearing = Block(block.json[:-1] + _MARK, block.markable)
+    bearing = Block(block.json[:-1] + (_LONG_MARK if long else _MARK), block.markable)
     return turn_of(turn.role, (*turn.blocks[:at], bearing, *turn.blocks[at + 1 :]))

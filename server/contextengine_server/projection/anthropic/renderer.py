@@ -69,7 +69,8 @@ def render(task: ProviderTask) -> Rendered:
     texts = [*([task.instructions] if task.instructions.strip() else []), *state.texts]
     system = [turn_of("system", [block_of(_text(text)) for text in texts])] if texts else []
     turns = [group[0] if len(group) == 1 else merged(group) for group in groups]
-    place(system, turns, state.summaries, 4 if task.breakpoints is None else task.breakpoints)
+    limit = 4 if task.breakpoints is None else task.breakpoints
+    place(system, turns, state.summaries, limit, long=task.keep_long)
     blocks = system[0].json if system else b""
     return Rendered(listed([turn.json for turn in turns]), blocks, "\n\n".join(texts), losses)
 

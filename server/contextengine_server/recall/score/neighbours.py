@@ -18,7 +18,10 @@ from ..terms import Term
 
 BESIDE = 0.5
 """What the message before lends, and the one behind, of its own score."""
-NEAR, NEARBY = 8, 0.02
+NEXT = 0.15
+"""What the message before that lends, and the one behind that: in a talk of two it is the same
+one's, who goes on with what was said."""
+NEAR, NEARBY = 8, 0.04
 """How far the rest of a stretch of conversation reaches, and what each match in it lends."""
 QUESTION_WORDS = 3
 """A query of so many words of content, none in quotes, is a question: what answers it may hold none
@@ -57,7 +60,7 @@ def lent(
             near = sum(
                 own[other][0]
                 for other in (*places[max(0, at - NEAR) : at], *places[at + 1 : at + 1 + NEAR])
-                if 1 < abs(other - place) <= NEAR
+                if 2 < abs(other - place) <= NEAR
             )
             found.append(Ranked(score + _beside(own, place) + NEARBY * near, place, match))
     if question:
@@ -72,7 +75,9 @@ def lent(
 
 
 def _beside(own: dict[int, tuple[float, Match]], place: int) -> float:
-    return BESIDE * sum(own[other][0] for other in (place - 1, place + 1) if other in own)
+    beside = sum(own[other][0] for other in (place - 1, place + 1) if other in own)
+    following = sum(own[other][0] for other in (place - 2, place + 2) if other in own)
+    return BESIDE * beside + NEXT * following
 
 
 def _best_first(one: Ranked) -> tuple[float, int]:

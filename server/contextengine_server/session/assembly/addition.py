@@ -12,8 +12,8 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.session.encoding import Encoding
 
 LEFT_OUT = "Earlier messages of this conversation are left out here and not summarized."
-FOUND = "Find them with ctx_search."
-_FINDS = "ctx_search"
+_FINDERS = ("ctx_search", "session_search")
+"""Tools of recall that find a message."""
 
 
 def addition_of(engine: Engine, summaries: Sequence[Summary], *, left_out: bool) -> str:
@@ -21,8 +21,14 @@ def addition_of(engine: Engine, summaries: Sequence[Summary], *, left_out: bool)
     said = engine.addition(summaries)
     if not left_out:
         return said
-    found = f"{LEFT_OUT} {FOUND}" if _FINDS in engine.tools.names else LEFT_OUT
+    found = left_out_words(engine)
     return f"{said}\n{found}" if said else found
+
+
+def left_out_words(engine: Engine) -> str:
+    """That something is left out, and the tool of the engine that finds it."""
+    finder = next((name for name in engine.tools.names if name in _FINDERS), None)
+    return LEFT_OUT if finder is None else f"{LEFT_OUT} Find them with {finder}."
 
 
 def leaves_out(plan: Plan, view: View) -> bool:

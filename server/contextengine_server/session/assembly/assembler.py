@@ -40,9 +40,12 @@ from contextengine_server.session.assembly.live_view import (
     take_known_tokens,
 )
 from contextengine_server.session.assembly.plan import PlanInput, Planner
-from contextengine_server.session.assembly.prompt import keeping, not_stored
+from contextengine_server.session.assembly.ports import DefinitionFilter, Guard
+from contextengine_server.session.assembly.prompt import begins_turn, keeping, not_stored
+from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, note
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Stored, request_of
+from contextengine_server.session.rehydration.reads import bring
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
@@ -64,6 +67,8 @@ class Assembler(msgspec.Struct, frozen=True):
     lists: LiveStore
     planner: Planner
     budgets: BudgetDefaults
+    guard: Guard
+    tools: DefinitionFilter
 
     async def assemble(self, call: AssembleCall, address: Address | None) -> Assembly:
         """The context for one model call. Stores `ingest`, or what is new in `live`, first. No
@@ -73,7 +78,7 @@ class Assembler(msgspec.Struct, frozen=True):
         scope = address.scope
         selected = self.selection.unassigned.get(scope.tenant)
         if selected is None:
-            begins = _begins_turn(call)
+            begins = begins_turn(call)
             selected = await self.selection.engine_for(scope, address.key, next_turn=begins)
         if call.at_least_revision:
             await self.sessions.reached(scope, call.at_least_revision)
@@ -81,6 +86,10 @@ class Assembler(msgspec.Struct, frozen=True):
         storing = storing and not call.treatment
         warm = self.sessions.cache.find(scope)
         known = warm is not None and warm.head is not None
+        if call.whereabouts is not NOTHING_SAID and not (storing or call.treatment):
+            names = selected.engine.declared.rehydrates
+            told = call.whereabouts
+            await note(self.sessions, self.appender, address, told, names, warm if known else None)
         encoding = warm.encoding if warm and known else await self.sessions.encoding_of(scope)
         if call.live is not None:
             take_known_tokens(warm, call.live)
@@ -89,16 +98,21 @@ class Assembler(msgspec.Struct, frozen=True):
         # read again for every larger budget.
         reach = None if call.whole else 0 if known else self._first_reach(call, selected.engine)
         async with self.sessions.open(scope, reach, lock=storing) as session:
+            if call.tools and selected.engine.id in self.tools.engines:
+                call = await self.tools.apply(call, session)
             allowance = await self._hold(call, session, selected.engine, locked=storing)
             if call.treatment:
                 return await self._assemble_unstored(call, session, selected, allowance)
             if call.live is not None:
                 return await self._assemble_live(call, address, session, selected, allowance)
-            stored = await self._store(call, address, session) if storing else []
+            names = selected.engine.declared.rehydrates
+            stored = await self._store(call, address, session, names) if storing else []
             view = session.view
             if call.current_message_id:
                 view = await self._whole_view(call, session)
             subject = PlanInput(session, view, allowance, session.prefixes, stored)
+            if view.summaries and selected.engine.declared.rehydrates is not None:
+                await bring(self.store, session)
             try:
                 return self.planner.plan(call, subject, selected)
             except Exception as error:
@@ -141,6 +155,8 @@ class Assembler(msgspec.Struct, frozen=True):
             and all(message.id != prompt for message in brought)
         ):
             raise not_stored(prompt)
+        if engine.id in self.guard.engines:
+            await self.guard.admit(call, session, allowance, begins=begins_turn(call))
         return allowance
 
     async def _name(self, call: AssembleCall, session: Session) -> None:
@@ -157,8 +173,10 @@ class Assembler(msgspec.Struct, frozen=True):
         call: AssembleCall,
         address: Address,
         session: Session,
+        names: Sequence[str] | None,
     ) -> list[Stored]:
         """Stores what the call brings."""
+        said = call.whereabouts
         written = await self.appender.append(
             session,
             address,
@@ -166,6 +184,7 @@ class Assembler(msgspec.Struct, frozen=True):
             field_name="ingest",
             refuse_conflicts=False,
             request=request_of(call.request_id, "Assemble", call.ingest),
+            edit=None if said is NOTHING_SAID else said.news(session.state, names),
         )
         if call.whole:
             await self.sessions.fresh(session, None)
@@ -197,7 +216,8 @@ class Assembler(msgspec.Struct, frozen=True):
             if not storing:
                 break
             try:
-                stored = await self._store_list(call, address, session, alignment)
+                names = selected.engine.declared.rehydrates
+                stored = await self._store_list(call, address, session, alignment, names)
                 break
             except RevisionConflict:
                 tries += 1
@@ -211,6 +231,8 @@ class Assembler(msgspec.Struct, frozen=True):
             kept = await keeping(self.store, session, view, call.current_message_id)
             view = kept if selected.engine.declared.evicts else view
         subject = PlanInput(session, view, allowance, prefixes, stored, mark, reason)
+        if view.summaries and selected.engine.declared.rehydrates is not None:
+            await bring(self.store, session)
         try:
             return self.planner.plan(call, subject, selected)
         except Exception as error:
@@ -236,6 +258,8 @@ class Assembler(msgspec.Struct, frozen=True):
             reason = "SESSION_STATELESS"
         prefixes = PrefixCache() if mark.whole else session.prefixes
         subject = PlanInput(session, view, allowance, prefixes, (), mark, reason)
+        if view.summaries and engine.declared.rehydrates is not None:
+            await bring(self.store, session)
         try:
             return self.planner.plan(call, subject, selected)
         except Exception as error:
@@ -269,10 +293,11 @@ class Assembler(msgspec.Struct, frozen=True):
         address: Address,
         session: Session,
         alignment: ListAlignment | None,
+        names: Sequence[str] | None,
     ) -> list[Stored]:
         """Stores what the list has and the session does not. The request's identity is the whole
         list, since what of it is new depends on what is stored."""
-        live = call.live or ()
+        live, said = call.live or (), call.whereabouts
         stored = await self.lists.store(
             session,
             address,
@@ -280,6 +305,7 @@ class Assembler(msgspec.Struct, frozen=True):
             alignment,
             field_name="live.messages",
             request=request_of(call.request_id, "Assemble", live),
+            edit=None if said is NOTHING_SAID else said.news(session.state, names),
         )
         if call.whole:
             await self.sessions.fresh(session, None)
@@ -346,13 +372,6 @@ class Assembler(msgspec.Struct, frozen=True):
             )
 
 
-def _begins_turn(call: AssembleCall) -> bool:
-    """True where the call brings what a user says next."""
-    if call.live is not None:
-        return bool(call.live) and call.live[-1].traits.says
-    return any(message.traits.says for message in call.ingest)
-
-
 async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:
     """The call with its texts counted in a session's encoding."""
     brought = call.ingest if call.live is None else call.live
@@ -361,7 +380,16 @@ async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:
     budget = call.budget
     if budget.system_texts or budget.tool_texts:
         budget = await counted_spec(budget, encoding)
-    if call.prompt is None:
+    if call.prompt is None and not call.preamble:
         return call if budget is call.budget else replace(call, budget=budget)
-    tokens = call.prompt.fixed_tokens + await encoding.texts(call.prompt.texts)
-    return replace(call, budget=budget, prompt_tokens=tokens)
+    tokens = preamble = 0
+    if call.prompt is not None:
+        tokens = call.prompt.fixed_tokens + await encoding.texts(call.prompt.texts)
+    if call.preamble:
+        preamble = await encoding.texts((call.preamble,))
+    return replace(
+        call,
+        budget=budget,
+        prompt_tokens=ReferenceTokens(tokens + preamble),
+        preamble_tokens=ReferenceTokens(preamble),
+    )

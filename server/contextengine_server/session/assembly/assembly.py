@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from contextengine_proto.v1.budget_pb2 import ToolDefinition
 from contextengine_server.context.budget import Budget, ModelTokens, ReferenceTokens
-from contextengine_server.context.plan import Plan
+from contextengine_server.context.plan import Listed, Plan
 from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
@@ -15,7 +16,9 @@ from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec
 from contextengine_server.session.assembly.treatment import Treatment
+from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, Whereabouts
 from contextengine_server.session.receipt import Stored
+from contextengine_server.session.rehydration.reminders import BroughtBack
 from contextengine_server.session.selection import Selected
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 from contextengine_server.wire.message import Incoming
@@ -47,12 +50,29 @@ class AssembleCall(msgspec.Struct, frozen=True):
     prompt: Prompt | None = None
     """This turn's prompt, where it is sent along."""
     prompt_tokens: ReferenceTokens = ReferenceTokens(0)
-    """What the prompt comes to, once its texts are counted."""
+    """What the prompt and the preamble come to, once their texts are counted."""
+    preamble: str = ""
+    """What is put before the user's message of this turn."""
+    preamble_tokens: ReferenceTokens = ReferenceTokens(0)
+    """Of `prompt_tokens`."""
+    cache_retention: int = 0
+    """How long the provider is asked to keep the prefix, by the wire's numbers; 0: not said."""
+    cache_broke: bool = False
+    """True where the host saw the newest call break the provider's cache."""
     current_message_id: str = ""
+    whereabouts: Whereabouts = NOTHING_SAID
+    """What the host says of where the session is held; noted with the session."""
+    objective: str = ""
+    """What is to be kept in sight behind summaries; empty: what was said at the spawn."""
     measured: ModelTokens | None = None
     at_least_revision: int = 0
     whole: bool = False
     """Hold the whole view (explain)."""
+    tools: Sequence[ToolDefinition] = ()
+    """The definitions that the model sees: all that the caller sent and that may be called, until
+    some are deferred."""
+    deferred_tokens: ReferenceTokens = ReferenceTokens(0)
+    """What deferring them saves."""
     treatment: Treatment = Treatment.KEPT
     trace: Trace = NO_TRACE
 
@@ -81,6 +101,9 @@ class Assembly(msgspec.Struct, frozen=True):
     addition: str
     addition_tokens: ReferenceTokens
     prompt_tokens: ReferenceTokens
+    """Of this turn's prompt and the preamble."""
+    preamble: str
+    preamble_tokens: ReferenceTokens
     epoch: str
     settled_epoch: str
     """The epoch without the messages of the harness's own list behind the last stored one: what a
@@ -103,5 +126,19 @@ class Assembly(msgspec.Struct, frozen=True):
     """What the budget leaves for items, before it is rounded to its cell."""
     method: str
     """How tokens were estimated."""
+    tools: Sequence[ToolDefinition]
+    """The definitions that the model sees."""
+    deferred_tokens: ReferenceTokens
+    """What deferring others saved."""
+    cache_retention: int
+    """How long the provider should keep the prefix, by the wire's numbers; 0: no suggestion."""
+    breakpoints: tuple[int, ...]
+    """Behind which items breakpoints stand best."""
     bootstraps_threads: bool
     """False where the session's host said that it projects with every turn alone."""
+    listed: Sequence[Listed]
+    """What the list is made of, in order: the plan's segments, and what comes back between them."""
+    rehydrated: BroughtBack
+    """What comes back behind the summaries; its tokens are not among `tokens`."""
+    longer_output: int = 0
+    """The maximum output that is suggested for this call, in the model's tokens; 0: none."""

@@ -63,6 +63,8 @@ class BudgetSpec(msgspec.Struct, frozen=True):
     tool_texts: tuple[str, ...] = ()
     """The definitions of tools, where they are to be counted."""
     tools_counted: ReferenceTokens = ReferenceTokens(0)
+    tools_sent: bool = False
+    """True where these are the definitions that the model may see."""
     named: int = 0
     """What was given of system prompt and tools, as flags; a count of 0 counts as given."""
     output_reserve: int | None = None
@@ -89,6 +91,8 @@ class BudgetModel(msgspec.Struct, frozen=True):
     """Known of the model; 0: nothing."""
     served: int = 0
     """The window that its provider was seen to serve; 0: not seen."""
+    least_cached: int = 1_024
+    """Its provider's cache keeps no shorter prefix of its tokens."""
 
 
 async def counted_spec(spec: BudgetSpec, encoding: Encoding) -> BudgetSpec:
@@ -116,10 +120,16 @@ def target(session: Session, model: str, provider: str) -> BudgetModel:
             state.model.max_output or known.max_output,
             state.model.window,
             state.model.served_window,
+            known.least_cached,
         )
     known = profile(model)
     return BudgetModel(
-        model, provider or known.provider, known.factor, known.max_output, known.window or 0
+        model,
+        provider or known.provider,
+        known.factor,
+        known.max_output,
+        known.window or 0,
+        least_cached=known.least_cached,
     )
 
 
@@ -146,7 +156,7 @@ def budget_of(
                 violations=[FieldViolation(f"{field}.message_tokens", "must be positive")],
             )
         return Budget(ModelTokens(spec.message_tokens), factor=aim.factor)
-    window, source, assumed = _window(spec, aim, defaults)
+    window, source, assumed = window_source(spec, aim, defaults)
     try:
         return window_budget(
             window,
@@ -168,9 +178,11 @@ def budget_of(
         ) from error
 
 
-def _window(spec: BudgetSpec, aim: BudgetModel, defaults: BudgetDefaults) -> tuple[int, str, bool]:
-    """The smallest of what was given, the configured cap and what the provider was seen to
-    serve."""
+def window_source(
+    spec: BudgetSpec, aim: BudgetModel, defaults: BudgetDefaults
+) -> tuple[int, str, bool]:
+    """The window that binds, what bound it, and whether it was assumed: the smallest of what was
+    given, the configured cap and what the provider was seen to serve."""
     if spec.window is not None:
         if spec.window == 0:
             raise InvalidField("budget.window.window", "is 0: a window has at least one token")

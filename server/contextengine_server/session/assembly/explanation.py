@@ -9,7 +9,7 @@ import msgspec
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
-from contextengine_server.context.plan import Keep, Reshaped, Summarized
+from contextengine_server.context.plan import Beside, Keep, Reshaped, Summarized
 from contextengine_server.session.assembly.assembly import Assembly
 
 
@@ -84,7 +84,10 @@ def _shown(
     shown: dict[int, tuple[int, Slot, str]] = {}
     summaries: dict[str, Summarized] = {}
     index = 0
-    for segment in assembly.plan.segments:
+    for segment in assembly.listed:
+        if isinstance(segment, Beside):
+            index += 1
+            continue
         if isinstance(segment, Summarized):
             summaries[segment.summary.id] = segment
             index += 1

@@ -122,7 +122,7 @@ def _as_rewound(session: Session, left: Rewind) -> Session:
     head = session.require()
     ahead = Session(session.scope, session.encoding)
     view = left.view
-    view.revision, view.rewind_mark = head.revision, head.revision + 1
+    view.revision = head.revision
     ahead.place(
         left.head(session, head),
         left.state(session.state, head.revision + 1),

@@ -155,7 +155,9 @@ def _laid_out(
     shown: list[Entry | Slot] = []
     laid: set[int] = set()
     for index, message, stored in items:
-        sequence = newest + 1 + index  # like no other: the list has its own order
+        # Like no other: the list has its own order. What stands for a stored message that is not in
+        # the list has the sequence of that one.
+        sequence = newest + 1 + index if index >= 0 or stored is None else stored
         entry, slot = held.get(-1 if stored is None else stored, (None, None))
         if entry is not None and entry.sequence in laid:
             entry = None  # a list may have a stored message twice

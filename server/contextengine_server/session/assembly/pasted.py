@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from contextengine_server.context.atom import Atom
+from contextengine_server.context.carried import shifted
 from contextengine_server.context.message import Form, Shaper, Slot
 from contextengine_server.context.shares import cut_to
 from contextengine_server.context.view import View
@@ -85,4 +88,5 @@ def in_place(view: View, atom: Atom, shown: Mapping[int, Slot]) -> View:
         summary.shifted(delta) if summary.first_step > atom.step else summary
         for summary in view.summaries
     ]
-    return replace(view, atoms=atoms, summaries=summaries, total=view.total + delta)
+    fold = structs.replace(view.fold, reigns=shifted(view.fold.reigns, atom.start, delta))
+    return replace(view, atoms=atoms, summaries=summaries, total=view.total + delta, fold=fold)

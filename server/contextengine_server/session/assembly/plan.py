@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace as renewed
 
 import msgspec
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 from contextengine_server.context.budget import ReferenceTokens, cell, in_model
 from contextengine_server.context.laws.case import Case
 from contextengine_server.context.laws.check import violation
+from contextengine_server.context.layout import beside, stands
 from contextengine_server.context.message import Form
-from contextengine_server.context.plan import Plan, plan_tokens
+from contextengine_server.context.plan import Listed, Plan, plan_tokens
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
@@ -21,11 +23,10 @@ from contextengine_server.engines.failure import EngineBroken, lawless, threw
 from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
 from contextengine_server.errors import DomainError
 from contextengine_server.session.assembly.addition import (
-    FOUND,
-    LEFT_OUT,
     addition_of,
     kept_for_words,
     leaves_out,
+    left_out_words,
 )
 from contextengine_server.session.assembly.assembly import (
     DEGRADED,
@@ -43,13 +44,24 @@ from contextengine_server.session.assembly.pressure import messages_in, uncounte
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.failures import engine_failed
 from contextengine_server.session.receipt import Stored
+from contextengine_server.session.rehydration.reminders import (
+    NOTHING,
+    BroughtBack,
+    Reminders,
+    reminders_of,
+)
 from contextengine_server.session.selection import Selected, Selection
-from contextengine_server.session.session import Session
+from contextengine_server.session.session import Session, reader_of
 from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.usage.escalation import longer_output
+from contextengine_server.session.usage.retention import (
+    MARKED,
+    NONE,
+    breakpoints_of,
+    retention_of,
+)
 from contextengine_server.telemetry.meters import Meters
-
-REASONING_OPTIONAL = frozenset({"openai", "google"})
-"""Providers that accept an assistant message without its reasoning, outside the open tool loop."""
+from contextengine_server.usage.retention import RetentionRules
 
 
 class PlanInput(msgspec.Struct, frozen=True):
@@ -85,6 +97,8 @@ class Draft(msgspec.Struct, frozen=True):
     """The characters that are shown of messages which exceed it alone and must stay, by step."""
     left_out: bool
     """Something is neither shown nor summarized."""
+    rehydrated: BroughtBack = NOTHING
+    """What comes back behind the summaries."""
 
 
 def blamed(engine: Engine, error: Exception) -> EngineBroken:
@@ -101,6 +115,9 @@ class Planner(msgspec.Struct, frozen=True):
     sessions: Sessions
     selection: Selection
     meters: Meters
+    escalated: int
+    """The output that is suggested where an answer may be longer; 0: none is."""
+    retention: RetentionRules
 
     def plan(
         self,
@@ -115,12 +132,17 @@ class Planner(msgspec.Struct, frozen=True):
         if allowance.broken is not None and instead is None:
             raise allowance.broken
         engine = instead or selected.engine
+        if call.whereabouts.channel and view.channel != call.whereabouts.channel:
+            view = renewed(view, channel=call.whereabouts.channel)
         aim, budget = allowance.target, allowance.budget
         text_tokens = session.encoding.text_tokens
+        if (aim.model, aim.provider) != (view.reader.model, view.reader.provider):
+            view = renewed(view, reader=reader_of(aim.model, aim.provider))
         trace = call.trace
         with trace.span("plan") if trace.sampled else nullcontext(trace) as span:
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
+            kept = engine.declared.rehydrates is not None and view.summaries
             draft = draft_of(
                 engine,
                 session.encoding,
@@ -128,6 +150,11 @@ class Planner(msgspec.Struct, frozen=True):
                 budget.reference,
                 prompt_tokens=call.prompt_tokens,
                 strict_prompt=call.budget.strict_prompt,
+                reminders=(
+                    reminders_of(session, call.objective or session.objective or "")
+                    if kept
+                    else None
+                ),
             )
             view, plan, tokens = draft.view, draft.plan, draft.tokens
             addition = said = ""
@@ -137,8 +164,12 @@ class Planner(msgspec.Struct, frozen=True):
                 # A compaction is asked for the room that there is once nothing is left out.
                 said = engine.addition(shown) if draft.left_out else addition
             addition_tokens = ReferenceTokens(text_tokens(addition) if addition else 0)
-            sent = ReferenceTokens(tokens + addition_tokens)
+            again, listed = draft.rehydrated, tuple[Listed, ...]()
+            if again is not NOTHING:
+                listed = beside(plan.segments, again.behind, again.ending, again.step)
+            sent = ReferenceTokens(tokens + addition_tokens + again.tokens)
             left = budget.reference - call.prompt_tokens - (text_tokens(said) if said else 0)
+            left -= again.reserve
             available = ReferenceTokens(max(1, left))
             if span.sampled:
                 span.set("contextengine.plan.budget", max(0, budget.reference - addition_tokens))
@@ -151,14 +182,14 @@ class Planner(msgspec.Struct, frozen=True):
                 draft.usable - draft.reserved,
                 tokens,
                 engine.declared,
-                aim.provider in REASONING_OPTIONAL,
+                view.reader.reasoning_may_go,
             )
             broken = violation(case)
             if broken is not None:
                 raise lawless(engine.id, broken)
         begins = (session.state, view, plan, engine, aim.model, draft.cell)
         epoch = settled = epoch_of(*begins, subject.mark.whole)
-        joined = subject.prefixes.join(epoch, plan, view)
+        joined = subject.prefixes.join(epoch, plan, view, listed)
         if subject.mark.whole:
             settled = epoch_of(*begins, subject.mark.settled)
             joined.begun = False  # such a list is joined anew each time
@@ -174,17 +205,32 @@ class Planner(msgspec.Struct, frozen=True):
             told = ReferenceTokens(told - addition_tokens - call.prompt_tokens)
             more = uncounted(told, view, engine, available)
             measured = with_uncounted(view, more)
+        longer, state = 0, session.state
+        if state.usage.length_stop or state.compactions != state.usage.compactions:
+            estimated = in_model(ReferenceTokens(sent + call.prompt_tokens), budget.factor)
+            longer = longer_output(state, self.escalated, budget, estimated, aim.max_output)
+        retention, breakpoints = 0, tuple[int, ...]()
+        if call.cache_retention or aim.provider in MARKED:
+            asked, broke = call.cache_retention, call.cache_broke
+            retention = retention_of(self.retention, asked, view, state, broke=broke)
+            if retention != NONE:
+                known = call.budget.outside
+                before = known.counted + round(known.given / budget.factor) + addition_tokens
+                least, laid = aim.least_cached / budget.factor, listed or plan.segments
+                breakpoints = breakpoints_of(view, laid, joined, before, least)
         made = Assembly(
             view=view,
             plan=plan,
             joined=joined,
             tokens=tokens,
-            estimated=in_model(sent, budget.factor),
+            estimated=in_model(ReferenceTokens(sent + call.preamble_tokens), budget.factor),
             budget=budget,
             cell=draft.cell,
             addition=addition,
             addition_tokens=addition_tokens,
             prompt_tokens=call.prompt_tokens,
+            preamble=call.preamble,
+            preamble_tokens=call.preamble_tokens,
             epoch=epoch,
             settled_epoch=settled,
             engine=engine,
@@ -199,7 +245,14 @@ class Planner(msgspec.Struct, frozen=True):
             uncounted=more,
             available=available,
             method=session.encoding.counter.method,
+            tools=call.tools,
+            deferred_tokens=call.deferred_tokens,
+            cache_retention=retention,
+            breakpoints=breakpoints,
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
+            listed=listed or plan.segments,
+            rehydrated=again,
+            longer_output=longer,
         )
         if self.selection.failures.known:
             self.selection.failures.succeeded(session.scope.tenant, engine.id, "assemble")
@@ -250,6 +303,7 @@ def draft_of(
     strict_prompt: bool = False,
     words: int | None = None,
     summaries: bool = True,
+    reminders: Reminders | None = None,
 ) -> Draft:
     """A plan, and what it was made for. `words`: what is kept free for saying that something is
     left out; None: as much as that needs where it may come to it. `summaries`: whether room is kept
@@ -262,6 +316,10 @@ def draft_of(
     usable = ReferenceTokens(max(0, budget - spoken))
     room_cell = cell(usable)
     reserved: int = prompt_tokens
+    back = NOTHING
+    if reminders is not None and summaries:
+        back = reminders.within(room_cell)
+        reserved += back.reserve
     if words is None and view.total > usable - reserved:
         words = kept_for_words(engine, view, encoding, usable - reserved)
     reserved += words or 0
@@ -269,7 +327,7 @@ def draft_of(
     if view.total > room_cell - reserved and not strict_prompt:
         view, pasted = with_bounded_prompt(view, room_cell - reserved, encoding.shaper)
 
-    def again(words: int | None, *, summaries: bool = summaries) -> Draft:
+    def again(words: int | None, *, summaries: bool = summaries, keeping: bool = True) -> Draft:
         return draft_of(
             engine,
             encoding,
@@ -279,13 +337,17 @@ def draft_of(
             strict_prompt=strict_prompt,
             words=words,
             summaries=summaries,
+            reminders=reminders if keeping else None,
         )
 
     plan = engine.plan(view, usable, reserved)
     tokens = _tokens(engine, plan, view)
+    if plan.over and back.reserve:
+        bare = again(asked, keeping=False)
+        return replace(bare, rehydrated=replace(back.gone, reserve=0))
     if plan.over and words and not leaves_out(plan, view):
         return again(0)
-    if said and summaries and not plan.summaries:
+    if (said or back is not NOTHING) and summaries and not plan.summaries:
         without = again(asked, summaries=False)
         if not without.plan.summaries:
             return without
@@ -300,12 +362,16 @@ def draft_of(
             view, forms = shorter.view, f"{forms}:{shorter.name}"
             plan = engine.plan(view, usable, reserved)
             tokens = _tokens(engine, plan, view)
+    if back.ending is not None and not stands(plan.segments, back.step):
+        back = back.without_ending()
+    if back is not NOTHING:
+        forms = f"{forms}:{back.name}"
     if forms:
         plan = replace(plan, forms=f"{plan.forms}{forms}")
     left_out = (len(plan.segments) != 1 or plan.cut > 0) and leaves_out(plan, view)
     if left_out and not words and asked is None:
-        return again(encoding.text_tokens(f"\n{LEFT_OUT} {FOUND}"))
-    return Draft(view, plan, tokens, usable, room_cell, reserved, pasted, left_out)
+        return again(encoding.text_tokens(f"\n{left_out_words(engine)}"))
+    return Draft(view, plan, tokens, usable, room_cell, reserved, pasted, left_out, back)
 
 
 def _tokens(engine: Engine, plan: Plan, view: View) -> ReferenceTokens:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from contextengine_server.context.view import View
 from contextengine_server.errors import FieldViolation, RowNotFound
+from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.session import Session
 from contextengine_server.session.window import anchor_of
 from contextengine_server.store.protocols import Store
@@ -40,3 +41,10 @@ def not_stored(message_id: str) -> RowNotFound:
         " send `prompt`",
         violations=[FieldViolation("current_message_id", "is not stored")],
     )
+
+
+def begins_turn(call: AssembleCall) -> bool:
+    """True where the call brings what a user says next."""
+    if call.live is not None:
+        return bool(call.live) and call.live[-1].traits.says
+    return any(message.traits.says for message in call.ingest)

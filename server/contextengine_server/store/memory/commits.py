@@ -18,6 +18,7 @@ from contextengine_server.store.errors import (
 )
 from contextengine_server.store.rows import Commit, Deleted
 
+from . import ledger
 from .tables import SessionTables, Tables, live
 
 
@@ -124,6 +125,8 @@ def _around(tables: Tables, change: Commit) -> None:
         place = (scope, change.debt.kind)
         owed = tables.debts.get(place)
         tables.debts[place] = replace(owed, held=change.debt.held) if owed else change.debt
+    if change.charge is not None:
+        ledger.charge(tables, scope, change.charge)
 
 
 def delete(

@@ -209,6 +209,22 @@ class MemoryReads(MemoryConnection):
         ]
         return sorted(found, key=place, reverse=True)[:limit]
 
+    async def agent_sessions(
+        self, tenant: str, agent: str, *, limit: int, after: tuple[int, str] | None = None
+    ) -> list[SessionHead]:
+        """Heads of an agent's sessions, the one made last first."""
+
+        def place(head: SessionHead) -> tuple[int, str]:
+            return head.created_ms, head.scope.session
+
+        found = [
+            session.head
+            for scope, session in self._tables().sessions.items()
+            if (scope.tenant, scope.agent) == (tenant, agent)
+            and (after is None or place(session.head) < after)
+        ]
+        return sorted(found, key=place, reverse=True)[:limit]
+
     async def tenants(self) -> list[str]:
         """The tenants that have sessions, in order."""
         return sorted({scope.tenant for scope in self._tables().sessions})

@@ -14,6 +14,7 @@ from contextengine_server.store.protocols import (
     Observer,
     SearchIndex,
     Spawns,
+    SpendLedger,
     Workloads,
 )
 from contextengine_server.store.rows import Commit, Deleted
@@ -21,6 +22,7 @@ from contextengine_server.store.rows import Commit, Deleted
 from . import commits
 from .debts import MemoryDebts
 from .index import MemoryIndex
+from .ledger import MemoryLedger
 from .reads import MemoryReads
 from .spawns import MemorySpawns
 from .tables import Tables
@@ -41,6 +43,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self.guards: Guards = MemoryGuards(self._tables)
         self.model_leases: ModelLeases = MemoryModelLeases(self._tables)
         self.spawns: Spawns = MemorySpawns(self._tables, self._committed, self._erased)
+        self.ledger: SpendLedger = MemoryLedger(self._tables)
         self.workload: Workloads = MemoryWorkloads(self._tables)
 
     async def commit(self, commit: Commit) -> None:

@@ -6,8 +6,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.charges import Spent
 from contextengine_server.store.rows import (
     Assignment,
+    Costs,
     Debt,
     MessageRow,
     ModelJob,
@@ -126,6 +128,8 @@ class Tables:
         self.guards: dict[str, bytes] = {}
         self.jobs: dict[tuple[str, str], ModelJob] = {}
         self.spawns: dict[tuple[str, str], Spawn] = {}
+        self.spent: dict[tuple[str, str], dict[int, Spent]] = {}
+        self.costs: dict[tuple[str, str, str, str], Costs] = {}
         self.passages = Passages()
 
     def head(self, scope: Scope) -> SessionHead | None:

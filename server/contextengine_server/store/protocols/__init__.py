@@ -16,6 +16,7 @@ from typing import Protocol
 
 from contextengine_server.store.search import SearchIndex
 
+from .ledger import SpendLedger
 from .sessions import (
     Answering,
     Assignments,
@@ -52,6 +53,7 @@ __all__ = [
     "SpawnLives",
     "SpawnRecords",
     "Spawns",
+    "SpendLedger",
     "Store",
     "Summaries",
     "Workloads",
@@ -77,4 +79,5 @@ class Store(
     guards: Guards
     model_leases: ModelLeases
     spawns: Spawns
+    ledger: SpendLedger
     workload: Workloads

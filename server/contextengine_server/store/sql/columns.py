@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 from msgspec.structs import fields
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.charges import SLOT_MS, Charge, Spent
 from contextengine_server.store.rows import (
     Assignment,
+    Costs,
     Debt,
     MessageRow,
     ModelJob,
@@ -44,6 +46,8 @@ DEBT = _names(Debt, *KEY)
 ASSIGNMENT = _names(Assignment)
 JOB = _names(ModelJob)
 SPAWN = _names(Spawn)
+SPENT = _names(Spent)
+COSTS = _names(Costs)
 UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
 """What a commit changes of a head."""
 
@@ -68,6 +72,7 @@ reply_values = _getter(REPLY)
 debt_values = _getter(DEBT)
 job_values: Callable[[ModelJob], tuple[Any, ...]] = attrgetter(*JOB)
 spawn_values: Callable[[Spawn], tuple[Any, ...]] = attrgetter(*SPAWN)
+_charge_values = attrgetter(*COSTS[4:])
 _summary_values = _getter(SUMMARY)
 _CHILDREN = SUMMARY.index("children")
 
@@ -77,6 +82,16 @@ def summary_values(row: SummaryRow) -> tuple[Any, ...]:
     values = list(_summary_values(row))
     values[_CHILDREN] = json.dumps(row.children)
     return tuple(values)
+
+
+def spent_values(scope: Scope, charge: Charge) -> tuple[Any, ...]:
+    """What a charge adds to the tokens of its five minutes."""
+    return (*scope[:2], charge.time_ms // SLOT_MS, charge.time_ms, charge.tokens)
+
+
+def costs_values(scope: Scope, charge: Charge) -> tuple[Any, ...]:
+    """What a charge adds to the costs of its model."""
+    return (*scope[:2], charge.provider, charge.model, 1, *_charge_values(charge))
 
 
 # From columns to rows.
@@ -109,7 +124,8 @@ def _summary(*values: Any) -> SummaryRow:
     return SummaryRow(*columns)
 
 
-_ENDED, _PINNED, _FALLBACK = HEAD.index("ended"), MESSAGE.index("pinned"), SUMMARY.index("fallback")
+_ENDED, _PINNED = HEAD.index("ended"), MESSAGE.index("pinned")
+_SUMMARY_FLAGS = (SUMMARY.index("asked_before"), SUMMARY.index("fallback"))
 _HELD, _ANSWERED = DEBT.index("held"), JOB.index("answered")
 _SPAWN_FLAGS = (SPAWN.index("fork"), SPAWN.index("started"))
 
@@ -131,7 +147,7 @@ def messages(found: Iterable[Values]) -> list[MessageRow]:
 
 def summaries(found: Iterable[Values]) -> list[SummaryRow]:
     """Summaries from their columns."""
-    return _rows(found, _summary, _FALLBACK)
+    return _rows(found, _summary, *_SUMMARY_FLAGS)
 
 
 def debts(found: Iterable[Values]) -> list[Debt]:
@@ -152,6 +168,16 @@ def spawns(found: Iterable[Values]) -> list[Spawn]:
 def assignments(found: Iterable[Values]) -> list[Assignment]:
     """Assignments from their columns."""
     return _rows(found, Assignment)
+
+
+def spent(found: Iterable[Values]) -> list[Spent]:
+    """What was spent, from its columns."""
+    return _rows(found, Spent)
+
+
+def costs(found: Iterable[Values]) -> list[Costs]:
+    """Costs from their columns."""
+    return _rows(found, Costs)
 
 
 def replies(found: Iterable[Values]) -> list[StoredReply]:

@@ -128,6 +128,7 @@ summaries = sa.Table(
     _number("before_total"),
     _number("before_fixed"),
     _number("before_peak"),
+    _flag("asked_before"),
     _number("retired_revision"),
     _text("children"),
     _maybe("start_ms"),
@@ -260,6 +261,35 @@ spawns = sa.Table(
 )
 """Children, by their tokens; `agent` and `session` name the child."""
 
+spending = sa.Table(
+    "spending",
+    metadata,
+    _key("tenant"),
+    _key("agent"),
+    sa.Column("slot", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
+    _number("last_ms"),
+    _number("tokens"),
+)
+"""The tokens that agents spent within the last day, by the five minutes in which they did."""
+
+costs = sa.Table(
+    "costs",
+    metadata,
+    _key("tenant"),
+    _key("agent"),
+    _key("provider"),
+    _key("model"),
+    _number("calls"),
+    _number("input_tokens"),
+    _number("output_tokens"),
+    _number("cache_read_tokens"),
+    _number("cache_write_tokens"),
+    _number("cost_micro_usd"),
+    _number("saved_micro_usd"),
+    _number("unpriced"),
+)
+"""What the calls of agents took, by model, for good."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
@@ -287,6 +317,7 @@ _partial(
 
 _s = sessions.c
 sa.Index("sessions_newest", _s.tenant, _s.updated_ms, _s.agent, _s.session)
+sa.Index("sessions_agent", _s.tenant, _s.agent, _s.created_ms, _s.session)
 _partial("sessions_idle", _s.updated_ms, where=_s.ended == sa.false())
 _partial("sessions_key", _s.tenant, _s.session_key, where=_s.session_key != sa.literal_column("''"))
 _partial(

@@ -78,6 +78,13 @@ class HeadStatements:
             table: f"{query} WHERE tenant = :tenant" for table, query in self.count_all.items()
         }
         self.listing = cache(self._listing)
+        through = dialect.through.format("sessions_agent")
+        of_agent = f"{heads}{through} WHERE tenant = :tenant AND agent = :agent"
+        newest = " ORDER BY created_ms DESC, session DESC LIMIT :limit"
+        self.of_agent = of_agent + newest
+        self.of_agent_after = (
+            f"{of_agent} AND (created_ms, session) < (:after_ms, :after_session){newest}"
+        )
 
     def _listing(self, *, agent: bool, key: bool, after: bool) -> str:
         """A page of heads, newest write first."""

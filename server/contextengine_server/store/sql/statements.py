@@ -8,6 +8,7 @@ s of the 1.5 s that a start may take.
 from __future__ import annotations
 
 from .dialect import Dialect
+from .ledger import LedgerStatements
 from .messages import MessageStatements, SummaryStatements
 from .sessions import AssignmentStatements, HeadStatements, ReplyStatements
 from .spawns import SpawnStatements
@@ -28,3 +29,4 @@ class Statements:
         self.guards = GuardStatements()
         self.workload = WorkloadStatements(dialect)
         self.spawns = SpawnStatements(dialect)
+        self.ledger = LedgerStatements(dialect)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ APPLICATION_ID = 0x43545845
 """Marks the file as ours in its header (`PRAGMA application_id`): the letters CTXE."""
 
 _MAGIC = b"SQLite format 3\0"
+_marked = partial(str, encoding="utf-8", errors="replace")
+"""A row whose bytes are no text keeps no other row from being read: what is no text in it is
+marked, and its hash says that it is damaged."""
 _WAIT_S = 5.0
 """How long a connection waits for a lock that SQLite itself takes for a moment (recovery,
 checkpoint)."""
@@ -27,20 +31,6 @@ _held: set[Path] = set()
 """Locked by this process: the operating system's lock does not keep a process out of its own
 files."""
 _guard = threading.Lock()
-
-
-def told(error: Exception) -> str:
-    """What a log may say of a failure. SQLite's own words name files and columns; those of Python's
-    module may quote the row that it could not read."""
-    if (
-        isinstance(error, sqlite3.OperationalError)
-        and getattr(error, "sqlite_errorname", None) is None
-    ):
-        return (
-            f"{type(error).__name__}: a row cannot be read as it is stored: restore the database"
-            " from a backup"
-        )
-    return str(error)
 
 
 class FileLock:
@@ -90,11 +80,21 @@ class FileLock:
 def prepare(path: Path) -> None:
     """Makes the database where there is none and brings it to the present schema. Raises
     StoreRefused."""
+    if path.exists():
+        _require_database(path)
+    try:
+        revision = _revision(path)
+        if revision != HEAD:
+            _migrate(path)
+    except sqlite3.Error as error:
+        raise StoreRefused(_broken(path, error)) from error
+
+
+def _require_database(path: Path) -> None:
+    """Raises StoreRefused for a file that is neither empty nor SQLite's."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
-    except FileNotFoundError:
-        start = b""
     except OSError as error:
         raise StoreRefused(
             f"{path} cannot be read ({error.strerror}): give another path, or mend its rights"
@@ -103,12 +103,6 @@ def prepare(path: Path) -> None:
         raise StoreRefused(
             f"{path} is not an SQLite database: give another path, or restore a backup"
         )
-    try:
-        revision = _revision(path)
-        if revision != HEAD:
-            _migrate(path)
-    except sqlite3.Error as error:
-        raise StoreRefused(_broken(path, error)) from error
 
 
 def _revision(path: Path) -> str | None:
@@ -189,6 +183,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=256,
     )
+    db.text_factory = _marked
     if not read_only:
         # What is deleted is overwritten. Not every build of SQLite does it unasked.
         db.execute("PRAGMA secure_delete = ON")
@@ -218,3 +213,8 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection that only reads."""
     return connect(path, read_only=True)
+
+
+def journal_mode(db: sqlite3.Connection) -> str:
+    """How the database keeps its journal."""
+    return str(db.execute("PRAGMA journal_mode").fetchone()[0])

@@ -38,7 +38,7 @@ from contextengine_server.store.sql.columns import SUMMARY, named
 from contextengine_server.store.words import spread
 
 from . import purge
-from .reads import rows_with_texts, snapshot
+from .reads import snapshot
 from .statements import SQL
 
 TABLES = {
@@ -170,7 +170,7 @@ def _remove(db: sqlite3.Connection, name: str) -> None:
     except sqlite3.DatabaseError:
         # A damaged index cannot be opened, not even to drop it: its parts are ordinary tables, its
         # name is a row.
-        for part in ("data", "idx", "content", "docsize", "config"):
+        for part in ("data", "idx", "docsize", "config"):
             db.execute(f"DROP TABLE IF EXISTS {name}_{part}")
         db.execute("PRAGMA writable_schema = ON")
         db.execute("DELETE FROM sqlite_master WHERE name = ?", (name,))
@@ -207,8 +207,8 @@ def summaries(db: sqlite3.Connection, scope: Scope, skip: int) -> list[tuple[int
     """(ordinal, row) of the session's summaries in the order of creation, behind the first `skip`;
     without text for one that another of its generation took the place of."""
     with snapshot(db):
-        gone = set(rows_with_texts(db, REMADE, named(scope)))
-        rows = columns.summaries(rows_with_texts(db, SUMMARIES, named(scope, skip=skip)))
+        gone = set(db.execute(REMADE, named(scope)))
+        rows = columns.summaries(db.execute(SUMMARIES, named(scope, skip=skip)))
     return [
         (ordinal, replace(row, text="") if (row.id, row.generation) in gone else row)
         for ordinal, row in enumerate(rows, skip)

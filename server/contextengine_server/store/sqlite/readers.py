@@ -14,8 +14,6 @@ import structlog
 
 from contextengine_server.store.errors import StoreUnavailable
 
-from .database import told
-
 log = structlog.get_logger("contextengine.store")
 
 P = ParamSpec("P")
@@ -53,9 +51,9 @@ class Readers:
             except sqlite3.Error as error:
                 if not self._failing:  # once: every worker meets it, again and again
                     self._failing = True
-                    log.error("store_cannot_be_read", why=told(error))
+                    log.error("store_cannot_be_read", why=str(error))
                 # Without its cause: a log that shows it would show what it quotes.
-                raise StoreUnavailable(f"the database cannot be read now: {told(error)}") from None
+                raise StoreUnavailable(f"the database cannot be read now: {error}") from None
             finally:
                 self._free.put(db)
 

@@ -45,26 +45,7 @@ def _messages(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> list
 
 
 def _summaries(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> list[SummaryRow]:
-    return columns.summaries(rows_with_texts(db, query, names))
-
-
-def rows_with_texts(
-    db: sqlite3.Connection, query: str, names: dict[str, Any]
-) -> list[tuple[Any, ...]]:
-    """Rows with what was said in them. One whose bytes are no text does not keep the others from
-    being read: what is no text in it is marked, and its hash says that it is damaged."""
-    try:
-        return db.execute(query, names).fetchall()
-    except sqlite3.OperationalError:
-        db.text_factory = _marked
-        try:
-            return db.execute(query, names).fetchall()
-        finally:
-            db.text_factory = str
-
-
-def _marked(stored: bytes) -> str:
-    return stored.decode("utf-8", "replace")
+    return columns.summaries(db.execute(query, names))
 
 
 def _one(db: sqlite3.Connection, query: str, names: dict[str, Any]) -> Any:
@@ -106,6 +87,16 @@ def list_sessions(
     if after is not None:
         names["after_ms"], names["after_agent"], names["after_session"] = after
     query = SQL.heads.listing(agent=bool(agent), key=bool(session_key), after=after is not None)
+    return columns.heads(db.execute(query, names))
+
+
+def agent_sessions(
+    db: sqlite3.Connection, tenant: str, agent: str, limit: int, after: tuple[int, str] | None
+) -> list[SessionHead]:
+    names: dict[str, Any] = {"tenant": tenant, "agent": agent, "limit": limit}
+    if after is not None:
+        names["after_ms"], names["after_session"] = after
+    query = SQL.heads.of_agent_after if after is not None else SQL.heads.of_agent
     return columns.heads(db.execute(query, names))
 
 

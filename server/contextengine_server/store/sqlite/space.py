@@ -77,7 +77,9 @@ def give_back(db: sqlite3.Connection) -> bool:
     """Takes some unused pages out of the file; False where there are none."""
     if not incremental(db) or not db.execute("PRAGMA freelist_count").fetchone()[0]:
         return False
-    db.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+    for _ in range(_PAGES):
+        # Python's driver takes one step of this statement, which is one page, whatever it asks for.
+        db.execute("PRAGMA incremental_vacuum(1)")
     return True
 
 

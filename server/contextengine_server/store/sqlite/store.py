@@ -21,6 +21,7 @@ from contextengine_server.store.protocols import (
     ModelLeases,
     Observer,
     Spawns,
+    SpendLedger,
     Workloads,
 )
 from contextengine_server.store.rows import (
@@ -41,6 +42,8 @@ from contextengine_server.store.sql.migrations import HEAD
 from . import database, passages, purge, reads, space, writes
 from .guards import SqliteGuards
 from .index import SqliteIndex
+from .ledger import SqliteLedger
+from .listings import SqliteListings
 from .model_leases import SqliteModelLeases
 from .readers import Readers
 from .spawns import SqliteSpawns
@@ -105,7 +108,7 @@ class _Open:
         self.lock.release()
 
 
-class SqliteStore:
+class SqliteStore(SqliteListings):
     """`Store` in one SQLite file. Use it on one event loop.
 
     Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on
@@ -121,6 +124,7 @@ class SqliteStore:
         self.guards: Guards = SqliteGuards(self._read, self._write)
         self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
+        self.ledger: SpendLedger = SqliteLedger(self._read)
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 
     # Life
@@ -143,9 +147,7 @@ class SqliteStore:
         if opened is None:
             return StoreHealth(False, "closed", facts, _ADVICE)
         try:
-            facts["journal"] = await self._read(
-                lambda db: str(db.execute("PRAGMA journal_mode").fetchone()[0])
-            )
+            facts["journal"] = await self._read(database.journal_mode)
             facts["vacuum"] = await self._read(space.vacuum_wanted)
             facts["bytes"] = str(self._path.stat().st_size)
             facts["log_bytes"] = str(self._path.with_name(self._path.name + "-wal").stat().st_size)
@@ -212,8 +214,7 @@ class SqliteStore:
         """Writes one change durably. A caller that is cancelled does not take the change back.
 
         Raises RevisionConflict, ParentGone, DuplicateHostIds, DuplicateRequest, StoreUnavailable;
-        StoreError
-        where the commit contradicts itself or the rows.
+        StoreError where the commit contradicts itself or the rows.
         """
         usual = _appends(commit)
         if not usual:
@@ -235,31 +236,6 @@ class SqliteStore:
             observer.erased(scopes)
         for scope in scopes:
             self.index.noted(scope)  # there is something to tidy up
-
-    async def list_sessions(
-        self,
-        tenant: str,
-        *,
-        agent: str = "",
-        session_key: str = "",
-        limit: int,
-        after: tuple[int, str, str] | None = None,
-    ) -> list[SessionHead]:
-        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of
-        the last one seen."""
-        return await self._read(reads.list_sessions, tenant, agent, session_key, limit, after)
-
-    async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
-        """Sessions that did not end and were last written before a time, oldest first."""
-        return await self._read(reads.idle_sessions, before_ms, limit)
-
-    async def tenants(self) -> list[str]:
-        """The tenants that have sessions, in order."""
-        return await self._read(reads.tenants)
-
-    async def dependents(self, scope: Scope) -> list[Scope]:
-        """Sessions that stand on this one directly."""
-        return await self._read(reads.dependents, scope)
 
     async def delete(
         self,
@@ -394,7 +370,3 @@ class SqliteStore:
     async def assign(self, assignment: Assignment) -> None:
         """Records a choice; one with no engine and no options removes it."""
         await self._write(lambda db: writes.assign(db, assignment))
-
-    async def counts(self, tenant: str | None = None) -> dict[str, int]:
-        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
-        return await self._read(reads.counts, tenant)

@@ -20,7 +20,6 @@ from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import Commit
 from contextengine_server.store.sql.columns import message_values, updated_values
 
-from .database import told
 from .statements import insert_messages, update_heads
 
 log = structlog.get_logger("contextengine.store")
@@ -125,7 +124,7 @@ class Writer:
             try:
                 job.result = job.work(self._db)
             except sqlite3.Error as error:
-                job.error = StoreUnavailable(f"the database cannot be written now: {told(error)}")
+                job.error = StoreUnavailable(f"the database cannot be written now: {error}")
             except Exception as error:
                 job.error = error
 
@@ -148,8 +147,8 @@ class Writer:
                 self._write_apart([job])
         else:
             if not self.failure:  # once: every worker meets it, again and again
-                log.error("store_cannot_be_written", why=told(broken))
-            self.failure = told(broken)
+                log.error("store_cannot_be_written", why=str(broken))
+            self.failure = str(broken)
             jobs[0].error = StoreUnavailable(f"the database cannot be written now: {self.failure}")
 
     def _transact(self, jobs: Sequence[_Job], *, guarded: bool) -> Exception | None:

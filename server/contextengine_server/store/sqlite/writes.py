@@ -42,7 +42,7 @@ from contextengine_server.store.sql.columns import (
     updated_values,
 )
 
-from . import passages, purge, reads
+from . import ledger, passages, purge, reads
 from .statements import SQL
 
 
@@ -92,6 +92,8 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
         db.execute(SQL.debts.settle, named(scope, kind=change.settle_debt))
     if change.debt is not None:
         db.execute(SQL.debts.add_or_hold, change.debt.scope + debt_values(change.debt))
+    if change.charge is not None:
+        ledger.charge(db, scope, change.charge)
 
 
 def _answer(db: sqlite3.Connection, change: Commit) -> None:

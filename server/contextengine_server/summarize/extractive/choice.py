@@ -14,7 +14,7 @@ _TOLD = 0.35
 _FOCUS = 4.0
 """How much more a unit is worth when it holds every word of the focus."""
 
-_COST = 6
+_COST = 4
 """Added to the cost of each unit, so that a single number out of its sentence does not win by being
 short."""
 

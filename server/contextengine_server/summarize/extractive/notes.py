@@ -53,7 +53,7 @@ _WHOLE = re.compile(r"\b(if|unless|except|neither|either)\b|如果|除非|否则
 """Half of such a sentence would say something else."""
 _LEAST = 3
 """Words of a clause that say something, at least: fewer are a fragment."""
-WHOLE_CHARS = 80
+WHOLE_CHARS = 100
 """A sentence of no more characters is never cut."""
 
 

@@ -14,8 +14,9 @@ class SummaryPage:
     """The text of a summary, from what was chosen of its passages.
 
     Each row begins with who speaks, and what is said word for word with the number of its message
-    as well; where only one speaks, it is said once. The calendar day stands above the first row of
-    it. What follows on lines of its own is indented: no text can pass for a row of another's.
+    as well. Who speaks on the same day in several rows is named with the first of them. The
+    calendar day stands above the first row of it. What follows on lines of its own is indented: no
+    text can pass for a row of another's.
     """
 
     def __init__(self, passages: Sequence[SourcePassage]) -> None:
@@ -41,17 +42,19 @@ class SummaryPage:
             bodies[unit.passage] = unit.text if body is None else body + _joined(last, unit)
             last = unit
         rows: list[str] = []
-        day = ""
+        day = speaker = ""
         for index in sorted(bodies):
             passage = self._passages[index]
             if passage.day and passage.day != day:
                 day = passage.day
                 rows.append(f"[{day}]")
-            elif self._alone and rows and index not in self.said:
+                speaker = ""
+            if speaker and passage.label == speaker and index not in self.said:
                 rows.append(" " + bodies[index])
                 continue
             number = f"#{passage.sequence} " if index in self.said and passage.sequence else ""
             rows.append(number + head_of(passage) + bodies[index])
+            speaker = passage.label
         if self.ledger:
             rows += [STATE, *self.ledger]
         return "\n".join(rows)

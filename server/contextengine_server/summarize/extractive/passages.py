@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from contextengine_server.summarize.extractive.tools import Place, ToolUse
+from contextengine_server.summarize.extractive.tools import Place, ToolUse, paths_changed, standing
 from contextengine_server.summarize.request import SourceMessage
 
 MAX_CHARS = 64 * 1024
@@ -23,7 +23,7 @@ MAX_CHARS = 64 * 1024
 to its messages."""
 _TAIL_CHARS = 16 * 1024
 
-Kind = Literal["said", "output", "summary"]
+Kind = Literal["said", "output", "written", "read", "summary"]
 
 STATE = "State at the end:"
 """The line above the ledger."""
@@ -84,6 +84,7 @@ def passages_of(
     was made, are told by the ledger, and are none; so are failures that were mended: `mended`
     holds them."""
     found: list[SourcePassage] = []
+    stands = standing(uses)
     for index, message in enumerate(messages):
         day = day_of(message.time_ms)
         if message.role == "summary":
@@ -96,6 +97,14 @@ def passages_of(
             found.append(SourcePassage(message.sequence, message.role, label, text, kind, day))
         for place, result in enumerate(message.results):
             use = uses[index, place]
+            if (index, place) in stands:
+                files = ", ".join(path.rpartition("/")[2] for path in paths_changed(use))
+                read = use.kind == "read"
+                label = label_of("read" if read else "wrote", files)
+                text = bounded(stands[index, place])
+                code: Kind = "read" if read else "written"
+                found.append(SourcePassage(use.sequence, "assistant", label, text, code, day))
+                continue
             if (index, place) in mended or (use.kind in ("read", "change") and not use.failed):
                 continue
             label = label_of("tool", f"{use.tool} {use.target[:60]}".strip())

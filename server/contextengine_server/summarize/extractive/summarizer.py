@@ -20,7 +20,7 @@ from contextengine_server.summarize.extractive.page import SummaryPage
 from contextengine_server.summarize.extractive.passages import SourcePassage, passages_of
 from contextengine_server.summarize.extractive.tools import uses_of
 from contextengine_server.summarize.extractive.units import Unit, units_of
-from contextengine_server.summarize.extractive.users import MOST_SAID, user_words
+from contextengine_server.summarize.extractive.users import MOST_SAID, UserWords, user_words
 from contextengine_server.summarize.request import (
     SourceMessage,
     SummarizerFailed,
@@ -31,6 +31,8 @@ from contextengine_server.summarize.workers.pool import WorkerPool
 
 NAME = "extractive"
 
+_MOST = 0.8
+"""The share of its source that a summary takes at most: the law asks that it shrinks."""
 _LEDGER = 0.5
 """The share of what users' words leave that the ledger may take."""
 _LEAST_LEDGER = 24
@@ -83,18 +85,19 @@ def _counter(encoding: str) -> Callable[[str], int]:
 def extract(request: SummaryRequest, count: Callable[[str], int]) -> SummaryResult:
     """The extractive summary of a request. Pure. Raises SummarizerFailed where nothing fits the
     target."""
-    # Half of the source at most: less would hardly be a summary, and the law asks that it shrinks.
-    target = min(request.target_tokens, max(1, request.source_tokens // 2))
+    target = min(request.target_tokens, max(1, int(request.source_tokens * _MOST)))
     uses = uses_of(request.messages)
     ledger = ledger_of(uses)
     passages = passages_of(request.messages, uses, ledger.mended)
     page = SummaryPage(passages)
     everything = sum(map(_chars, request.messages))
-    talk = _say(page, passages, everything, target, count, focused=bool(request.focus))
+    words = _say(
+        page, passages, everything, target, count, focused=bool(request.focus), worked=bool(uses)
+    )
     used = count(page.text())
     room = int((target - used) * _LEDGER)
     page.ledger = chosen(ledger.lines, room, count) if room >= _LEAST_LEDGER else ()
-    units = units_of(passages, page.said, talk=talk)
+    units = units_of(passages, page.said, talk=words.talk, users_first=words.first)
     _note(page, units, request, target, count)
     left = target - count(page.text())
     if page.ledger and left >= _LEAST_LEDGER:
@@ -118,14 +121,15 @@ def _say(
     count: Callable[[str], int],
     *,
     focused: bool,
-) -> bool:
-    """Puts users' words on the page; True where it is a talk."""
+    worked: bool,
+) -> UserWords:
+    """Puts users' words on the page."""
     room = target
     while True:
-        words = user_words(passages, everything, room, count, focused=focused)
+        words = user_words(passages, everything, room, count, focused=focused, worked=worked)
         page.said = words.shown
         if not words.shown or count(page.text()) <= target * MOST_SAID:
-            return words.talk
+            return words
         # Counted together, with what frames them, they came to more than one by one.
         room = room * 4 // 5
 

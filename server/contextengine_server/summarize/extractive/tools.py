@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -43,6 +43,9 @@ _WRITTEN = [
     "text",
     "code_edit",
 ]
+_REPLACED = ["oldtext", "old_text", "old_string", "old_str", "oldstring", "search"]
+_WHOLE = ("content", "contents", "file_text")
+"""What is given under these names is all that the file holds then."""
 _READS = frozenset("read view cat open show load".split())  # noqa: SIM905
 _CHANGES = frozenset(
     "edit write create patch replace insert update apply delete remove rename move".split()  # noqa: SIM905
@@ -60,6 +63,10 @@ _EXIT = re.compile(
 _WRONG = re.compile(
     r"\W{0,3}(error|fatal|traceback|exception|failed|failure)\b|\s*\{\s*\"error\"", re.IGNORECASE
 )
+_NUMBERED = re.compile(r"^ {0,8}\d{1,6}(?:\t|→|\| ?|: ?)")
+"""The number that a tool puts before each line of a file."""
+MAX_READ_CHARS = 64 * 1024
+"""Of a file that was read; what follows is read again."""
 _EDGE = 2_000
 """Characters at either end of a result in which it says how it ended."""
 
@@ -77,6 +84,8 @@ class ToolUse(msgspec.Struct, frozen=True):
     """Its short arguments by their names, in order."""
     written: str
     """The text that it puts in a file; empty: none."""
+    replaced: str | None
+    """The text that it takes out of a file; empty: none that is named; None: all of it."""
     lines: str
     """Which lines of a file are read, such as `1-200`; empty: all, or nobody said."""
     result: str
@@ -116,10 +125,64 @@ def paths_changed(use: ToolUse) -> list[str]:
     return _PATCHED.findall(use.written) or [use.target]
 
 
+def standing(done: Mapping[Place, ToolUse]) -> dict[Place, str]:
+    """By the place of each change, the lines of what it wrote that no later change took out again;
+    and by that of each read of a file that was changed before or later, the lines that stand in it
+    still and that nothing later told: what was changed once is changed again, by its lines."""
+    found: dict[Place, str] = {}
+    gone: dict[str, set[str]] = {}
+    rewritten: set[str] = set()
+    changed = {
+        path for use in done.values() if _changed(use) for path in paths_changed(use) if path
+    }
+    shown: dict[str, set[str]] = {}
+    for place, use in reversed([*done.items()]):
+        if use.kind == "read" and use.target in changed - rewritten and use.answered:
+            text = _still(use, gone.get(use.target, set()), shown.setdefault(use.target, set()))
+            if text and not use.failed:
+                found[place] = text
+            continue
+        if not _changed(use):
+            continue
+        paths, patched = paths_changed(use), _PATCHED.search(use.written) is not None
+        if rewritten.issuperset(paths):
+            continue
+        rows, taken = use.written.splitlines(), (use.replaced or "").splitlines()
+        if patched:
+            taken = [row[1:] for row in rows if row.startswith("-")]
+            rows = [row[1:] for row in rows if row.startswith("+")]
+        out = [gone.setdefault(path, set()) for path in paths]
+        text = "\n".join(row for row in rows if not any(row.strip() in one for one in out))
+        if text.strip():
+            found[place] = text
+        for path in paths:
+            shown.setdefault(path, set()).update(map(str.strip, rows))
+        for one in out:
+            one.update(map(str.strip, taken))
+        if use.replaced is None and not patched:
+            rewritten.update(paths)
+    return found
+
+
+def _changed(use: ToolUse) -> bool:
+    return use.kind == "change" and not use.failed and bool(use.answered)
+
+
+def _still(use: ToolUse, gone: Container[str], shown: set[str]) -> str:
+    """The lines of a read file that are not gone, and were not `shown` by what came later."""
+    rows = [_NUMBERED.sub("", row) for row in use.result[:MAX_READ_CHARS].splitlines()]
+    left = [row for row in rows if row.strip() not in gone and row.strip() not in shown]
+    shown.update(map(str.strip, rows))
+    return "\n".join(left) if any(map(str.strip, left)) else ""
+
+
 def _use(call: SourceCall, sequence: int, result: SourceResult, answered: int) -> ToolUse:
     given = _arguments(call.arguments)
     tool = " ".join((call.name or result.name).split())[:64]
     kind, target, written = _read(tool, given)
+    by_name = {name.casefold(): value for name, value in given.items()}
+    replaced = "\n".join(_texts(by_name, _REPLACED)) if written else ""
+    whole = not replaced and any(name in by_name for name in _WHOLE)
     failed = result.failed or bool(answered and _wrong(result.text, kind))
     return ToolUse(
         sequence,
@@ -128,6 +191,7 @@ def _use(call: SourceCall, sequence: int, result: SourceResult, answered: int) -
         target,
         tuple(_short(given)),
         written,
+        None if whole else replaced,
         _lines(given),
         result.text,
         answered,
@@ -158,7 +222,7 @@ def _read(tool: str, given: dict[str, object]) -> tuple[Kind, str, str]:
     if path:
         # One tool may do several things, and say which in an argument: `view`, `str_replace`.
         verbs = words | {word.casefold() for word in _WORD.findall(command)[:3]}
-        written = "\n".join(_written(by_name))
+        written = "\n".join(_texts(by_name, _WRITTEN))
         if verbs & _READS or (verbs & _SEARCHES and not written):
             return ("read" if verbs & _READS else "other"), path, ""
         return ("change" if written or verbs & _CHANGES else "read"), path, written
@@ -186,15 +250,17 @@ def _text(value: object) -> str:
     return ""
 
 
-def _written(by_name: dict[str, object]) -> Iterator[str]:
-    for name in _WRITTEN:
+def _texts(by_name: dict[str, object], names: Sequence[str]) -> Iterator[str]:
+    """The texts under some names, of each edit where there are several."""
+    for name in names:
         value = by_name.get(name)
         if isinstance(value, str) and value:
             yield value
     edits = by_name.get("edits") or by_name.get("changes")
     for edit in edits if isinstance(edits, list) else ():
         if isinstance(edit, dict):
-            yield from _written({str(name).casefold(): value for name, value in edit.items()})
+            inner = {str(name).casefold(): value for name, value in edit.items()}
+            yield from _texts(inner, names)
 
 
 def _shown_by(command: str) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from contextengine_server.summarize.extractive.notes import clauses, english, note
 from contextengine_server.summarize.extractive.passages import SourcePassage
+from contextengine_server.summarize.extractive.words import COMMON, WORN
 
 _LONG = 280
 _PIECE = 200
@@ -38,7 +39,11 @@ class Unit(msgspec.Struct, frozen=True):
     """What it holds that is worth having once, with its worth: names, numbers, paths, words."""
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[A-Z0-9`*])|(?<=[。！？；…])\s*")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[DMS][rst]\.)(?<!\bMrs\.)(?<!\be\.g\.)(?<!\bi\.e\.)"
+    r"[\"')\]]*\s+(?=[\"'(\[A-Z0-9`*])|(?<=[。！？；…])\s*"
+)
+"""Where a sentence ends; not behind an initial or a title, such as Dr."""
 _CUT = re.compile(r"[,;，、:}\]]\s*|\s+")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _LIST = re.compile(r"\s*([-*+•]|\d+[.)、]|#{1,6})\s")
@@ -109,11 +114,25 @@ _NOISE = re.compile(
 )
 """A line that says of itself only that something went well."""
 
+_ABOUT_YOU = 0.7
+"""What a remark about the other counts between people, and a question: the fact is in what is
+answered."""
+_TO_YOU = re.compile(r"\byou(r|rs|rself|['’](re|ve|ll|d))?\b", re.IGNORECASE)
+_OF_ME = re.compile(
+    r"\b(I|my|me|mine|we|our|us|I['’](m|ve|ll|d)|we['’](re|ve|ll|d))\b", re.IGNORECASE
+)
 _ASKED = 0.7
 """What a request is worth by itself: to an agent it says what all the rest is for. Between people
 it is one remark among others."""
+_FIRST = 4.0
+"""How much more users' sentences count where they come first and not all of them fit: an
+assistant's answers can be asked for again, what a user told is nowhere else."""
 _CHEER = 0.1
 """What courtesies count, and exclamations without a name or a number."""
+_CODED = {"written": (1.0, 0.05), "read": (0.4, 0.03)}
+"""The weight of code that was written, and still stands, and what each character of it is worth by
+itself: it is what is read and edited next, to the letter; and of a file that was read and changed,
+where it still is as it was: it weighs no more than the output of other tools."""
 _OUTPUT = 0.4
 """What code and the output of tools count beside what an assistant says."""
 
@@ -135,8 +154,10 @@ _WORTH = {
 }
 _WORD = 0.3
 """What any other word is worth: facts of a life are told in plain words."""
+_WORN_WORD = 0.1
+"""The same of a word that is in talk about anything."""
 _OUTPUT_WORD = 0.1
-"""The same in code and the output of tools, where words are many."""
+"""What a word is worth in code and the output of tools, where words are many."""
 _HOLDS = re.compile(
     r"""
     (?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s<>"'`)\]}，。]+)
@@ -163,29 +184,19 @@ _HOLDS = re.compile(
     """,
     re.VERBOSE,
 )
-_COMMON = frozenset(
-    """
-    able about across after again almost along also always another anyone anything around back
-    became because become becomes been before being between both come could different does done down
-    during each either entire especially even ever every everyone everything feel find first found
-    from gave getting give given going good great have help here however huge instead into just keep
-    kind know last left like little long look looking looks love made make making many maybe more
-    most much need never next nothing okay only other over perhaps please pretty probably quite real
-    really right said same says seem seemed seems should since some someone something sometimes sort
-    start started still stuff such sure take tell than thanks that their them then there these they
-    things think this those though through told trying under until upon usually very want well were
-    what when where whether which while whole will with without would yeah your
-    """.split()  # noqa: SIM905 (a list of so many quoted words reads worse)
-)
-"""Words of English that are in any talk, whatever it is about."""
 
 
 def units_of(
-    passages: Sequence[SourcePassage], shown: Collection[int], *, talk: bool
+    passages: Sequence[SourcePassage],
+    shown: Collection[int],
+    *,
+    talk: bool,
+    users_first: bool = False,
 ) -> list[Unit]:
     """All units of the passages, in order; of a text that repeats, the first. `shown`: the indexes
     of passages that are shown whole already; in a `talk` everybody who speaks weighs
-    the same, and is quoted in as few words as can be: all of it matters."""
+    the same, and is quoted in as few words as can be: all of it matters; `users_first`: what users
+    say comes before all else."""
     units: list[Unit] = []
     seen: set[str] = set()
     said = {passages[index].text.strip().casefold() for index in shown}
@@ -202,11 +213,16 @@ def units_of(
             output = passage.kind == "output"
             if output and not passage.failed and _NOISE.fullmatch(piece.said):
                 continue
-            facts = holds(piece.said, _OUTPUT_WORD if output else _WORD)
-            if piece.said.endswith(("!", "！")) and all(worth <= _WORD for _, worth in facts):
+            facts = holds(piece.said, _WORD if passage.kind == "said" else _OUTPUT_WORD)
+            if passage.kind in _CODED:
+                weight, each = _CODED[passage.kind]
+                own = each * len(piece.text)
+            elif piece.said.endswith(("!", "！")) and all(worth <= _WORD for _, worth in facts):
                 weight, own = _CHEER, 0.0
             else:
                 weight, own = _matters(passage, piece, position == 0, edge, talk)
+            if users_first and passage.role == "user":
+                weight *= _FIRST
             crowd = 0.25 if output else 0.0
             units.append(Unit(index, position, piece.text, piece.line, weight, own, crowd, facts))
     return units
@@ -223,8 +239,9 @@ def holds(text: str, word: float = _WORD) -> tuple[tuple[str, float], ...]:
             # Chinese has no spaces: two characters at a time are the nearest thing to a word.
             for at in range(len(piece) - 1):
                 found.setdefault(piece[at : at + 2], _WORTH["han"])
-        elif piece and piece not in _COMMON:
-            found.setdefault(piece, word if kind == "word" else _WORTH[kind])
+        elif piece and piece not in COMMON:
+            worth = min(word, _WORN_WORD) if piece in WORN else word
+            found.setdefault(piece, worth if kind == "word" else _WORTH[kind])
     return tuple(found.items())
 
 
@@ -271,6 +288,10 @@ def _matters(
     if person:
         # Every sentence of a user's tells a fact or asks for something: how it is put makes it no
         # more of a fact.
+        if talk and text.endswith(("?", "？")):
+            weight *= _ABOUT_YOU
+        if talk and _TO_YOU.search(text) and not _OF_ME.search(text):
+            weight *= _ABOUT_YOU
         return weight * (1.0 + begin / 2), 0.4 * own + (_ASKED if piece.asked and not talk else 0.0)
     return weight * (signs + begin), own
 

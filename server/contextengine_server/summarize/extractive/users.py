@@ -31,6 +31,9 @@ _MUCH = 0.35
 _COUNTED = 4_000
 """Characters of a message that are counted: of a paste, all are not needed to see that it is
 long."""
+_CUT = 120
+"""In a talk without tools a message that has to be shorter than this is told in its best sentences:
+what is asked and told there lies anywhere in it."""
 _LEAST = 24
 """A message is not cut to fewer tokens: the mark alone takes a third of them."""
 
@@ -42,6 +45,8 @@ class UserWords(msgspec.Struct, frozen=True):
     """By the index of the passage."""
     talk: bool
     """True where users say so much that everybody who speaks weighs the same."""
+    first: bool = False
+    """True where users' sentences come before all others, though not all of them fit."""
 
 
 def user_words(
@@ -51,10 +56,11 @@ def user_words(
     count: Callable[[str], int],
     *,
     focused: bool,
+    worked: bool,
 ) -> UserWords:
     """What of users' words is shown in a summary of `target` tokens whatever else is, where the
     source has `everything` characters. Where they do not fit and it is `focused`, the focus
-    decides which of them are told."""
+    decides which of them are told; where nobody `worked` with a tool, their best sentences are."""
     sizes: dict[int, float] = {}
     said = spoken = 0
     seen: set[str] = set()
@@ -70,6 +76,8 @@ def user_words(
     cap = _cap(list(sizes.values()), room)
     if cap < MAX_USER_TOKENS and said >= _MUCH * everything:
         return UserWords({}, talk)
+    if cap < min(_CUT, max(sizes.values(), default=0)) and not worked and not focused:
+        return UserWords({}, talk, True)
     while cap < min(_LEAST, max(sizes.values(), default=0)):
         # The first request says what it is all about, and the newest what is wanted now.
         oldest = list(sizes)[1 : 1 + max(1, len(sizes) // 8)]

@@ -10,7 +10,7 @@ from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.engines.registration import Surroundings
 from contextengine_server.engines.registry import Registry
-from contextengine_server.recall.tools import TOOLS
+from contextengine_server.recall.model_tools.definitions import TOOLS
 
 from .case import EngineCase
 from .random_trials import compacted

@@ -114,7 +114,7 @@ def _message(event: RandomEvent, sequence: int, waiting: list[str]) -> pb.Messag
         message.name = "someone"
     if event.choice % 3 == 0:
         message.native.format, message.native.json = "test", b'{"n": %d}' % sequence
-        message.timestamp.seconds = 1_700_000_000 + sequence
+        message.timestamp.seconds = 1_700_000_000 + 100 * sequence
         message.usage.input_tokens = event.tokens
     message.parts.extend(_parts(event, sequence, waiting))
     return message

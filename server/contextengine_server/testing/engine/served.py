@@ -14,7 +14,7 @@ from contextengine import AsyncClient, ContextEngineError, assistant, tool_call,
 from contextengine import types as t
 from contextengine.errors import ProjectionImpossible
 from contextengine_server.plugins.targets import installed_targets
-from contextengine_server.recall.tools import TOOLS
+from contextengine_server.recall.model_tools.definitions import TOOLS
 from contextengine_server.testing.oracle.pairs import ViewRow
 
 from .case import EngineCase

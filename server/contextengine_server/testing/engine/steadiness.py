@@ -210,4 +210,5 @@ def _window(view: View, reach: int) -> View:
         base=base,
         anchors={step: view.atom(step) for step in view.must_stay() if step < base},
         large=[step for step in view.large if step >= base],
+        answers=[step for step in view.answers if step >= base],
     )

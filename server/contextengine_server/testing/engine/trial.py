@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from contextengine_server.context.budget import cell
+from contextengine_server.context.budget import ReferenceTokens, cell
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import apply, extend
+from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.case import Case, Violation
 from contextengine_server.context.laws.check import violation
 from contextengine_server.context.plan import Plan, Summarized, plan_tokens
@@ -52,9 +54,16 @@ class Trial:
         self.rows = [*self.rows, *rows]
 
     def compact(
-        self, first: int, last: int, body: str, replaces: Sequence[str] = (), depth: int = 0
+        self,
+        first: int,
+        last: int,
+        body: str,
+        replaces: Sequence[str] = (),
+        depth: int = 0,
+        before: CommitSnapshot | None = None,
     ) -> None:
-        """A summary over the steps first to last is committed, in place of others."""
+        """A summary over the steps first to last is committed, in place of others. `before`: the
+        view then, where messages are shown in other forms."""
         created = self.rows[-1].created + 1
         below = [s for s in self.view.summaries if s.id in replaces]
         made, covering = summary(
@@ -66,20 +75,38 @@ class Trial:
             count=self.shaper.count,
             below=below,
             depth=depth,
+            before=before,
         )
         self.view.place(made)
         self.coverings = [*(c for c in self.coverings if c.id not in replaces), covering]
         self.leaves = [Leaf(first, last, created) for first, last, created, _ in self.view.leaves]
 
-    def compaction(self, engine: Engine, available: int, *, force: bool = False) -> bool:
-        """One pass of the engine's compaction, with a summarizer that writes as much as it may;
-        False: there is none."""
-        step = engine.compaction(self.view, CompactionGoal(available, force=force, floor=FLOOR))
+    def compaction(
+        self,
+        engine: Engine,
+        available: int,
+        *,
+        force: bool = False,
+        reached: bool = False,
+        written: float = 1.0,
+        spare: int = FLOOR,
+    ) -> bool:
+        """One pass of the engine's compaction, with a summarizer that writes as many words as this
+        share of the tokens that it may, less so many; False: there is none."""
+        goal = CompactionGoal(available, force=force, floor=FLOOR, reached=reached)
+        step = engine.compaction(self.view, goal)
         if isinstance(step, NothingToDo):
             return False
         before = self.view.view_tokens()
-        body = "word " * max(1, step.target_tokens - FLOOR)
-        self.compact(step.first, step.last, body.strip(), step.replaces, step.depth)
+        body = "word " * max(1, int(step.target_tokens * written) - spare)
+        self.compact(
+            step.first,
+            step.last,
+            body.strip(),
+            step.replaces,
+            step.depth,
+            snapshot_of(self.view, engine.saved(self.view, ReferenceTokens(available))),
+        )
         assert self.view.view_tokens() < before, "a compaction that does not shrink the view"
         return True
 
@@ -95,6 +122,7 @@ class Trial:
             evicts=engine.declared.evicts,
             coverings=self.coverings,
             costs={atom.first: atom.tokens for atom in self.view.atoms},
+            reasoning_may_go=self.view.reader.reasoning_may_go,
         )
 
 
@@ -107,7 +135,8 @@ def trial_of(rows: Sequence[ViewRow], shaper: WireShaper = SHAPER) -> Trial:
 
 def lawful(view: View, engine: Engine, plan: Plan, budget: int) -> Violation | None:
     """What the core's laws say of a plan."""
-    return violation(Case(plan, view, budget, plan_tokens(plan, view), engine.declared))
+    tokens, may_go = plan_tokens(plan, view), view.reader.reasoning_may_go
+    return violation(Case(plan, view, budget, tokens, engine.declared, may_go))
 
 
 def judged(one: Trial, known: Known, plan: Plan) -> list[tuple[int, str]]:

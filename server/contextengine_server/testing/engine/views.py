@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from msgspec import structs
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import EntryFacts, Extension, apply, extend
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.message import Entry, Slot
@@ -32,6 +33,8 @@ def count(text: str) -> int:
 
 
 SHAPER = WireShaper(count)
+FRAME = 40
+"""What a summary costs besides its text."""
 
 
 def entry_of(row: ViewRow, count: Callable[[str], int] = count) -> Entry:
@@ -120,6 +123,7 @@ def summary(
     count: Callable[[str], int] = count,
     below: Sequence[Summary] = (),
     depth: int = 0,
+    before: CommitSnapshot | None = None,
 ) -> tuple[Summary, Covering]:
     """A summary over the steps first to last: as the core has it, and as its row says it. `below`:
     the summaries under it."""
@@ -144,7 +148,7 @@ def summary(
         id=facts.id, depth=depth, children=tuple(s.id for s in below),
         first_sequence=first_sequence, last_sequence=last_sequence,
         message_count=facts.descendant_count, source_tokens=view.span(first, last),
-        tokens=count(body) + 40, text=body, created_revision=created,
+        tokens=count(body) + FRAME, text=body, created_revision=created,
         first_step=first, last_step=last, span_start=atoms[0].start, span_end=atoms[-1].end,
         start_ms=facts.start_ms, end_ms=facts.end_ms,
     )  # fmt: skip
@@ -156,7 +160,9 @@ def summary(
         created=created, generation=1, children=row.children,
         tokens=row.tokens, show=cache(lambda: SHAPER.summary(row, text)), start_ms=row.start_ms,
         end_ms=row.end_ms, text=body,
-        before=snapshot_of(view),
+        before=before or snapshot_of(view),
+        asked_before=below[0].asked_before if below and below[0].first_step == first
+        else view.user_step < first,
     )  # fmt: skip
     covering = Covering(
         id=row.id, depth=depth, first_sequence=first_sequence, last_sequence=last_sequence,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import message_pb2 as pb
 
-from . import bounded, summaries
+from . import bounded, masked, offloaded, reasoned, summaries
 from .known import Known, Placed, SentList
 from .pairs import Shown, ViewRow, outside, pinned
 
@@ -324,6 +324,16 @@ def _honesty(known: Known, sent: SentList, placed: Placed) -> str | None:
         if item.form == pb.FORM_HEAD_TAIL:
             stored = known.by_sequence[item.origin.sequence].message
             why = bounded.dishonest(item, stored)
+            if why is not None and offloaded.dishonest(item, stored) is not None:
+                return f"message {stored.id!r} {why}"
+        if item.form == pb.FORM_PLACEHOLDER:
+            stored = known.by_sequence[item.origin.sequence].message
+            why = masked.dishonest(item, stored)
+            if why is not None:
+                return f"message {stored.id!r} {why}"
+        if item.form in (pb.FORM_WITHOUT_REASONING, pb.FORM_STRIPPED_TAGS):
+            stored = known.by_sequence[item.origin.sequence].message
+            why = reasoned.dishonest(item, stored)
             if why is not None:
                 return f"message {stored.id!r} {why}"
         if item.origin.WhichOneof("kind") == "summary_id":

@@ -20,6 +20,8 @@ from .groups import GroupCases
 from .guards import GuardCases
 from .histories import HistoryCases
 from .index import IndexCases
+from .ledger import LedgerCases
+from .listings import ListingCases
 from .model_leases import ModelLeaseCases
 from .reads import ReadCases
 from .search import SearchCases
@@ -35,6 +37,7 @@ class StoreSuite(
     GroupCases,
     WriterCases,
     ReadCases,
+    ListingCases,
     HistoryCases,
     DeletionCases,
     DebtCases,
@@ -42,6 +45,7 @@ class StoreSuite(
     GuardCases,
     ModelLeaseCases,
     SpawnCases,
+    LedgerCases,
     WorkloadCases,
     IndexCases,
     SearchCases,

@@ -138,6 +138,8 @@ class ModelLeaseCases(StoreCase):
                 await store.model_leases.put_back("acme", "j1", f"l{attempt}", now + 150)
                 is JobOutcome.ACCEPTED
             )
+            rests = replace(held, lease_id="", lease_until_ms=now + 150)
+            assert await store.model_leases.find("acme", "j1") == rests
             assert (
                 await store.model_leases.put_back("acme", "j1", f"l{attempt}", now)
                 is JobOutcome.LOST

@@ -1,4 +1,4 @@
-"""What is read: ranges, revisions, atoms, summaries, changes, lists. And that nothing of another
+"""What is read: ranges, revisions, atoms, summaries, changes. And that nothing of another
 scope ever is."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def atoms() -> list[MessageRow]:
 
 
 class ReadCases(StoreCase):
-    """Ranges, revisions, atoms, summaries, changes, lists. And that nothing of another scope ever
+    """Ranges, revisions, atoms, summaries, changes. And that nothing of another scope ever
     is read."""
 
     async def test_a_range_of_messages(self, store: Store) -> None:
@@ -256,58 +256,6 @@ class ReadCases(StoreCase):
         assert (await store.counts("t2"))["messages"] == 5 + 6 + 7 + 8
         for n, scope in enumerate(scopes[2:], 3):
             assert len(await store.messages(scope)) == n
-
-    async def test_sessions_are_listed_newest_first_and_in_pages(self, store: Store) -> None:
-        times = [5, 3, 3, 9, 3, 1, 9, 2]
-        for n, time in enumerate(times):
-            scope = Scope("acme", f"a{n % 2}", f"s{n}")
-            key = "k" if n in (0, 3, 4) else ""
-            await Pen(store, scope, session_key=key).write(head={"updated_ms": time})
-        await Pen(store, Scope("other", "a0", "s0")).write(head={"updated_ms": 7})
-        expected = sorted(
-            ((time, f"a{n % 2}", f"s{n}") for n, time in enumerate(times)), reverse=True
-        )
-
-        async def pages(limit: int, **read: str) -> list[tuple[int, str, str]]:
-            found: list[tuple[int, str, str]] = []
-            while page := await store.list_sessions(
-                "acme", limit=limit, after=found[-1] if found else None, **read
-            ):
-                assert len(page) <= limit
-                found.extend(
-                    (head.updated_ms, head.scope.agent, head.scope.session) for head in page
-                )
-            return found
-
-        for limit in (1, 3, 99):
-            assert await pages(limit) == expected
-            assert await pages(limit, agent="a1") == [one for one in expected if one[1] == "a1"]
-            assert await pages(limit, session_key="k") == [
-                one for one in expected if one[2] in ("s0", "s3", "s4")
-            ]
-            assert await pages(limit, agent="a0", session_key="k") == [
-                one for one in expected if one[2] in ("s0", "s4")
-            ]
-        assert await pages(99, agent="none") == []
-
-    async def test_idle_sessions_of_every_tenant_oldest_first(self, store: Store) -> None:
-        for n, (tenant, time, ended) in enumerate(
-            [("a", 5, False), ("b", 3, False), ("a", 1, True), ("c", 2, False)]
-        ):
-            await Pen(store, Scope(tenant, "main", f"s{n}")).write(
-                head={"updated_ms": time, "ended": ended}
-            )
-        assert [head.updated_ms for head in await store.idle_sessions(99, 99)] == [2, 3, 5]
-        assert [head.updated_ms for head in await store.idle_sessions(5, 99)] == [2, 3]
-        assert [head.updated_ms for head in await store.idle_sessions(99, 1)] == [2]
-
-    async def test_the_tenants_that_have_sessions(self, store: Store) -> None:
-        assert await store.tenants() == []
-        for tenant, session in (("b", "s1"), ("a", "s1"), ("b", "s2"), ("a b", "s1")):
-            await Pen(store, Scope(tenant, "main", session)).write()
-        assert await store.tenants() == ["a", "a b", "b"]
-        await store.delete(Scope("a", "main", "s1"), expected_revision=None, cascade=False)
-        assert await store.tenants() == ["a b", "b"]
 
     async def test_a_key_names_its_current_session(self, store: Store) -> None:
         first = Pen(store, SCOPE, session_key="key")

@@ -9,11 +9,18 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
 from contextengine_server.commands.turn.bootstrap import HostFacts, Introduction
-from contextengine_server.compaction.request import DEFERRED, HELD, UNCHANGED
+from contextengine_server.compaction.request import (
+    DEFERRED,
+    HELD,
+    UNCHANGED,
+    CompactionRequest,
+)
+from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import (
     EngineFailed,
@@ -144,8 +151,46 @@ async def test_an_engine_that_delegates_has_the_host_compact(serve: Serve) -> No
     assert done.done.reason == "delegated"
     assert done.delegation.first_sequence == 1
     assert done.delegation.last_sequence < 40
-    assert "paths" in done.delegation.instructions
+    assert done.delegation.instructions.endswith(" Keep in sight: paths")
     assert await server.store.summaries(scope()) == []
+
+
+async def test_the_host_is_told_the_whole_range_also_of_a_session_read_anew(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    said = Introduction(HostFacts(b"", (COMPACTS,)))
+    await server.context.bootstrap.run(TENANT, S1, said)
+    await server.talk(1, 20)
+    told = (await server.compact(2_000)).delegation
+    assert told is not None
+    assert server.core.cache.drop(scope())
+    await server.shown(2_000)
+    assert (await server.compact(2_000)).delegation == told
+    assert told.instructions.count("Keep in sight") == 0
+
+
+async def test_the_host_is_asked_for_what_would_be_compacted_here(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    ours = replace(S1, session="ours")
+    await server.context.bootstrap.run(TENANT, S1, Introduction(HostFacts(b"", (COMPACTS,))))
+    for ref in (S1, ours):
+        await server.talk(1, 20, ref)
+    told = (await server.compact(2_000)).delegation
+    assert told is not None
+    done = await server.compact(2_000, ours)
+    (row,) = done.done.summaries
+    assert (told.first_sequence, told.last_sequence) == (row.first_sequence, row.last_sequence)
+    assert 0 < told.target_tokens < 2_000
+
+
+async def test_a_host_is_not_asked_where_nothing_can_be_compacted(serve: Serve) -> None:
+    server = await serve(**{"engine.default": "legacy"})
+    said = Introduction(HostFacts(b"", (COMPACTS,)))
+    await server.context.bootstrap.run(TENANT, S1, said)
+    await server.ingest("a")
+    done = await server.compact(2_000)
+    assert (done.delegation, done.done.summaries) == (None, [])
+    assert done.done.before == done.done.after == (await server.assemble()).tokens
+    assert done.done.reason == "nothing to compact"
 
 
 async def test_without_such_a_host_it_runs_here(serve: Serve) -> None:
@@ -304,6 +349,25 @@ async def test_to_the_threshold_is_below_it(session: None, serve: Serve) -> None
         await server.compact(8_500, ref, no_wait=True, to_threshold=to_threshold)
         (debt,) = await server.store.debts(scope(ref))
         assert orjson.loads(debt.payload)["to_threshold"] is to_threshold
+
+
+async def test_the_threshold_is_reached_later_than_what_fits(serve: Serve) -> None:
+    server = await serve(**{"engine.dag.contextThreshold": 0.5})
+    await server.talk(1, 6)
+    assembly = await server.assemble()
+    compactor, engine = server.context.compact.compactor, assembly.engine
+    tokens = assembly.view.view_tokens()
+    for available, fits, below in (
+        (tokens - 1, False, False),
+        (2 * tokens - 1, True, False),
+        (2 * tokens, True, True),
+    ):
+        wanted = CompactionRequest(ReferenceTokens(available))
+        goals = (wanted, replace(wanted, to_threshold=True))
+        assert [
+            compactor.reached(engine, server.core.encodings.default, assembly.view, goal)
+            for goal in goals
+        ] == [fits, below]
 
 
 async def test_the_first_that_is_kept(server: Server) -> None:

@@ -48,11 +48,11 @@ async def test_a_prompt_as_it_was_counted_here_changes_nothing(serve: Serve, out
 async def test_a_measurement_that_compaction_cannot_lower_does_not_eat_the_history(
     serve: Serve,
 ) -> None:
-    """A host that measures 58,000 of 60,000 at every turn, whatever was compacted."""
+    """A host that measures 59,500 of 60,000 at every turn, whatever was compacted."""
     server = await serve(**{"engine.dag.deferCompaction": False})
     budget = BudgetSpec(message_tokens=60_000)
     for turn in range(60):
-        told = Turn(turns(turn + 1, 1), budget=budget, measured=ModelTokens(58_000))
+        told = Turn(turns(turn + 1, 1), budget=budget, measured=ModelTokens(59_500))
         await server.context.after_turn.run(TENANT, S1, told)
         assert await view_tokens(server) >= min(800 * (turn + 1), 14_000)
     assert await server.store.summaries(scope())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.errors import SessionNotFound
@@ -24,6 +25,18 @@ async def test_what_is_held_of_a_session(server: Server) -> None:
     assert status.failure is None
     assert (status.live_children, status.spawn, status.jobs) == (0, None, [])
     assert status.now_ms == server.clock.ms
+
+
+async def test_nothing_is_pending_of_what_is_closed(server: Server) -> None:
+    await server.context.ingest.run(TENANT, S1, incoming(user("a"), assistant("b")), None)
+    status = await server.context.get_status.run(TENANT, S1, 0)
+    assert (status.view.pending_calls, status.view.abandoned_calls) == (0, 0)
+    assert (status.view.max_depth, status.parent_key, status.spawn) == (0, "", None)
+    empty = Ref(AGENT, "empty")
+    await server.context.bootstrap.run(TENANT, empty, Introduction())
+    status = await server.context.get_status.run(TENANT, empty, 0)
+    assert (status.view.pending_calls, status.view.steps, status.view.tokens) == (0, 0, 0)
+    assert not status.current_for_key
 
 
 async def test_summaries_and_jobs_are_counted(server: Server) -> None:
@@ -66,3 +79,10 @@ async def test_what_a_session_takes_is_told_where_asked(server: Server) -> None:
     after = (await server.context.get_status.run(TENANT, S1, 0, sized=True)).disk_bytes
     assert after is not None
     assert after > before + 5_000
+
+
+async def test_the_smallest_window_leaves_one_token(server: Server) -> None:
+    await server.context.bootstrap.run(TENANT, S1, Introduction(window=1))
+    budget = (await server.context.get_status.run(TENANT, S1, 0)).budget
+    assert budget is not None
+    assert (budget.window, budget.available) == (1, 1)

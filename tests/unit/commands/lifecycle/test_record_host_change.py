@@ -11,7 +11,17 @@ from contextengine_server.commands.lifecycle.record_host_change import (
     Rewound,
 )
 from contextengine_server.errors import InvalidField, RequestIdReused, SessionNotFound
-from tests.unit.commands.house import S1, TENANT, Server, request, scope
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    assistant,
+    incoming,
+    request,
+    result,
+    scope,
+    user,
+)
 
 
 async def test_what_came_after_is_gone_from_the_view(server: Server) -> None:
@@ -105,3 +115,25 @@ async def test_what_cannot_be_is_refused(server: Server, change: HostChange, fie
 async def test_a_session_that_is_not_there(server: Server) -> None:
     with pytest.raises(SessionNotFound):
         await server.context.record_host_change.run(TENANT, S1, Rewound(0), request())
+
+
+@pytest.mark.parametrize(("last", "kept"), [(7, [7]), (10, [])])
+async def test_a_rewind_that_opens_a_step_again_keeps_the_summary_before_it(
+    server: Server, last: int, kept: list[int]
+) -> None:
+    """One that ends where the step begins covers none of it; one that covers some of it goes."""
+    await server.talk(1, 3)
+    step = incoming(
+        user("look", "q"),
+        assistant("", "asked", "c1", "c2"),
+        result("c1", "one", "r1"),
+        result("c2", "two", "r2"),
+        user("more", "m"),
+    )
+    await server.context.ingest.run(TENANT, S1, step, None)
+    await server.context.record_host_change.run(
+        TENANT, S1, HostCompacted(1, last, "said"), request("c")
+    )
+    assert [row.last_sequence for row in await server.store.summaries(scope())] == [last]
+    await server.context.record_host_change.run(TENANT, S1, Rewound(9), request("r"))
+    assert [row.last_sequence for row in await server.store.summaries(scope())] == kept

@@ -105,3 +105,15 @@ async def test_a_grant_opens_so_many_levels_and_nothing_that_left_the_view(
         TENANT, S1, Wanted(sequences=(1,), max_tokens=50, depth=5, retired=True), ""
     )
     assert (asked[-1].depth, asked[-1].retired) == (5, True)
+
+
+async def test_a_forks_token_opens_what_its_own_view_holds(server: Server) -> None:
+    """Its view begins with its parent's, so nothing is granted and nothing is spent."""
+    await server.ingest("a", "b")
+    token = (await prepare(server, grant=Grant(tokens=5))).token
+    await server.ingest("mine", ref=CHILD)
+    page = await server.recall.expand.run(TENANT, CHILD, Wanted(sequences=(1, 3)), token)
+    assert page.tokens > 5
+    spawn = await server.store.spawns.find(TENANT, token)
+    assert spawn is not None
+    assert spawn.used_tokens == 0

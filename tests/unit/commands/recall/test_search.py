@@ -6,7 +6,7 @@ import pytest
 
 from contextengine_server.commands.subagents.prepare_subagent_spawn import Grant
 from contextengine_server.commands.turn.bootstrap import Introduction
-from contextengine_server.errors import BudgetSpent, SessionNotFound
+from contextengine_server.errors import BudgetSpent, PermissionDenied, SessionNotFound
 from contextengine_server.recall.audit import stale_passages
 from contextengine_server.recall.query import Query
 from tests.unit.commands.house import S1, TENANT, Rows, Server, scope, spoken
@@ -117,6 +117,24 @@ async def test_a_session_that_is_not_there(server: Server) -> None:
     with pytest.raises(SessionNotFound):
         await server.recall.search.run(TENANT, S1, Query("a"), 0, "")
     assert await server.store.head(scope()) is None
+
+
+async def test_all_sessions_of_the_agent_are_searched_where_they_are_asked_for(
+    filled: Server,
+) -> None:
+    revision = await filled.ingest("m9 a zebra elsewhere", ref=CHILD_2)
+    assert await found(filled, "zebra", revision) == ["m1"]
+    for query in (Query("zebra", all_sessions=True), Query("z.bra", regex=True, all_sessions=True)):
+        done = await filled.recall.search.run(TENANT, S1, query, 1, "")
+        hits = [(hit.session, hit.host_id) for hit in done.page.hits]
+        assert sorted(hits) == [(S1.session, "m1"), (CHILD_2.session, "m9")]
+        assert done.page.total == 2
+
+
+async def test_a_child_may_not_search_all_sessions(filled: Server) -> None:
+    await prepare(filled, fork=False, grant=Grant(tokens=1_000))
+    with pytest.raises(PermissionDenied, match="all_sessions"):
+        await filled.recall.search.run(TENANT, CHILD, Query("zebra", all_sessions=True), 0, "")
 
 
 CHILD_2 = type(CHILD)(CHILD.agent, "second")

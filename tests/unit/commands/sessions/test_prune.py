@@ -28,7 +28,7 @@ from contextengine_server.session.address import Ref
 from contextengine_server.store import session_pages
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.testing.store.rows import Pen, message
-from contextengine_server.wiring import delete_command
+from contextengine_server.wiring.commands import delete_command
 from tests.unit.commands.house import TENANT, Rows, Server, incoming, long, user
 
 DAY = 24 * 3600 * 1000
@@ -132,7 +132,7 @@ async def test_the_server_prunes_by_itself(server: Server) -> None:
     assert await sessions(server) == {"old"}
     pruner = Pruner(rules, 0.01, dry_run=False)
     pruner.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await sessions(server):
             await asyncio.sleep(0.01)
     await pruner.stop()
@@ -200,7 +200,7 @@ async def test_what_stays_and_what_goes(
 
 
 async def settled(full: dict[str, tuple[int, int]], tenant: str, over: bool) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (tenant in full) != over:
             await asyncio.sleep(0.01)
 
@@ -212,7 +212,7 @@ async def test_a_tenant_takes_no_more_than_it_may(server: Server) -> None:
     cap = await server.store.size(Scope(TENANT, "agent", "first"))
     quotas = Quotas(server.store, [DiskCap("free-*", 1), DiskCap(TENANT, cap)], full)
     quotas.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while TENANT not in quotas._used:
             await asyncio.sleep(0.01)
     await write(server, "second")

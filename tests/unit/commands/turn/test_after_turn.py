@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
+from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.assembly.budget import BudgetSpec
@@ -142,3 +143,9 @@ async def test_a_key_is_spent_by_a_turn_that_was_not_billed(server: Server) -> N
     assert (again.written.repeated, again.queued) == (True, False)
     assert "b" not in await server.stored()
     assert (await server.state()).usage.reports == 0
+
+
+async def test_a_turn_is_charged_as_the_sessions_model(server: Server) -> None:
+    await server.context.update_model.run(TENANT, S1, Model("claude-sonnet-4-5"), None)
+    await server.context.after_turn.run(TENANT, S1, Turn(spoken("a"), report=BILLED))
+    assert (await server.state()).usage.priced_micro_usd == 10 * 3 + 5 * 15

@@ -3,7 +3,10 @@ changes; a compaction that is due is queued."""
 
 from __future__ import annotations
 
+import orjson
+
 from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
+from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
@@ -46,7 +49,9 @@ async def test_what_is_asked_often_is_at_hand_while_nothing_changes(server: Serv
     await server.ingest("a")
     assert [await ask(server) for _ in range(3)] == [b"a.", b"a.", b"again a."]
     sent = server.core.meters.tokens_sent.value
+    answered = server.core.meters.assembled[FITS].value
     await ask(server)
+    assert server.core.meters.assembled[FITS].value == answered + 1
     assert server.core.meters.tokens_sent.value > sent
     await server.ingest("b")
     assert await ask(server) == b"a|b."
@@ -110,20 +115,49 @@ async def test_watchers_are_told_how_a_list_begins_anew(server: Server) -> None:
 
 
 async def test_what_is_told_of_a_list_says_where_it_stands(server: Server) -> None:
-    await server.talk(1, 6)
-    await server.ingest("a")
-    await ask(server, 1_500)
-    computed = server.events("context:budget_computed")[-1]
-    evicted = server.events("context:evicted")[-1]
-    made = await server.assemble(1_500)
-    assert (computed.revision, evicted.revision) == (2, 2)
-    assert (computed.session, evicted.session) == ("s1", "s1")
-    assert computed.counts["cell"] == made.cell
-    assert computed.counts["tokens"] == made.tokens
-    assert computed.attributes["engine"] == evicted.attributes["engine"] == "dag"
-    assert evicted.counts["tokens"] == made.view.view_tokens() - made.tokens > 0
-    assert evicted.counts["first_step"] == made.plan.cut > 0
-    assert evicted.attributes["rule"] == made.plan.rule
+    await server.talk(1, 12)
+    wide = BudgetSpec(window=20_000, system_prompt=300, tools=70, output_reserve=4_000)
+    for spec, verdict in (
+        (wide, "fits"),
+        (BudgetSpec(message_tokens=2_000), "fits"),
+        (BudgetSpec(message_tokens=10), "over_budget"),
+    ):
+        before = len(server.events("context:"))
+        writer = Writer()
+        await server.context.assemble.run(AssembleCall(TENANT, S1, budget=spec), QUESTION, writer)
+        (made,) = writer.made
+        computed, *rest = server.events("context:")[before:]
+        assert (computed.name, computed.session, computed.revision) == (
+            "context:budget_computed",
+            "s1",
+            1,
+        )
+        assert computed.counts == {
+            "window": spec.window or 0,
+            "system_prompt": spec.system_prompt,
+            "tools": spec.tools,
+            "output_reserve": spec.output_reserve or 0,
+            "available": made.budget.available,
+            "cell": made.cell,
+            "items": len(texts_of(made)),
+            "tokens": made.tokens,
+        }
+        source = made.budget.source
+        assert source
+        assert computed.attributes == {
+            "verdict": verdict,
+            "window_source": source,
+            "engine": "dag",
+        }
+        evicted = made.view.view_tokens() - made.tokens
+        told = {"tokens": evicted, "first_step": made.plan.cut}
+        expected = [("context:evicted", "s1", 1, told)] if evicted else []
+        if verdict == "over_budget":
+            over = {"tokens": made.tokens, "budget": 10}
+            expected.append(("context:overflow", "s1", 1, over))
+        assert [(one.name, one.session, one.revision, one.counts) for one in rest] == expected
+        for one in rest[: len(rest) - (verdict == "over_budget")]:
+            assert one.attributes == {"engine": "dag", "rule": made.plan.rule}
 
 
 async def test_a_long_question_and_a_long_answer_are_not_kept(server: Server) -> None:
@@ -146,3 +180,13 @@ async def test_what_was_answered_of_a_session_that_is_gone_is_forgotten(server: 
     assert await server.context.assemble.again(QUESTION, NO_TRACE) is not None
     server.context.assemble.replies.forget(scope())
     assert await server.context.assemble.again(QUESTION, NO_TRACE) is None
+
+
+async def test_what_a_harness_measured_more_is_told_to_the_compaction(server: Server) -> None:
+    await server.talk(1, 6)
+    spec = BudgetSpec(message_tokens=12_000)
+    call = AssembleCall(TENANT, S1, budget=spec, measured=ModelTokens(11_500))
+    writer = Writer()
+    await server.context.assemble.run(call, QUESTION, writer)
+    (debt,) = await server.store.debts(scope())
+    assert orjson.loads(debt.payload)["uncounted"] == writer.made[0].uncounted > 0

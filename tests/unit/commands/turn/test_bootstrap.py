@@ -16,12 +16,15 @@ from contextengine_server.errors import (
     ContradictoryFields,
     InvalidField,
     LostRace,
+    RequestIdReused,
     RowNotFound,
     SessionHasDependents,
     SessionNotFound,
+    SpawnEnded,
 )
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Disposition
+from contextengine_server.session.sessions import MAX_TRIES
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
@@ -51,6 +54,7 @@ async def test_a_session_is_made_with_what_is_said(server: Server) -> None:
     assert (done.created, done.head.revision, len(done.stored)) == (True, 1, 1)
     assert (done.head.model, done.head.provider) == ("gpt-5", "openai")
     assert (state.model.window, state.capabilities) == (50_000, ("lends-model",))
+    assert (done.address.scope, done.capabilities) == (scope(), ("lends-model",))
     assert bytes.fromhex(state.host) == b"host"
     assert done.encoding == state.encoding
 
@@ -204,6 +208,16 @@ async def test_a_session_goes_on_with_another_once_for_a_request(server: Server)
     assert await server.shown() == ["a", "b", "c", "d"]
 
 
+async def test_another_history_cannot_come_under_the_same_request(server: Server) -> None:
+    await server.ingest("parent", ref=S2)
+    for ref, said in ((S1, Introduction()), (Ref(AGENT, "s3"), Introduction(continues=S2))):
+        run = partial(server.context.bootstrap.run, TENANT, ref, said)
+        await run(spoken("a"), request())
+        with pytest.raises(RequestIdReused):
+            await run(spoken("a", "b"), request(digest=b"another"))
+        assert await server.stored(ref) == ["a"]
+
+
 async def test_items_of_ours_in_a_history_are_at_no_place(server: Server) -> None:
     await server.ingest("a")
     history = incoming(user("a", "a"), user("made up", "ce:s1"), user("b", "b"))
@@ -272,3 +286,27 @@ async def test_a_key_names_the_session_that_was_introduced_under_it(server: Serv
         assert (await server.core.addresses.find(TENANT, Ref(AGENT, key="chat"))).scope == scope(
             Ref(AGENT, name)
         )
+
+
+async def test_a_result_of_no_call_in_a_history_is_at_no_place(server: Server) -> None:
+    await server.ingest("a", "b", ids=False)
+    history = incoming(user("a"), result("none", "of nothing"), user("b"), user("c"))
+    done = await server.context.bootstrap.run(TENANT, S1, Introduction(), history)
+    assert [(one.index, one.sequence) for one in done.stored] == [(0, 1), (2, 2), (3, 3)]
+
+
+async def test_who_is_always_overtaken_gives_up(server: Server, other: Server) -> None:
+    await server.ingest("a")
+    server.store.before_commit += [
+        partial(other.ingest, f"b{number}") for number in range(2 * MAX_TRIES)
+    ]
+    with pytest.raises(LostRace):
+        await server.context.bootstrap.run(TENANT, S1, Introduction(), spoken("a", "c"))
+    assert "c" not in await other.stored()
+
+
+async def test_a_child_that_was_taken_back_is_not_made_anew(server: Server) -> None:
+    with pytest.raises(SpawnEnded) as refused:
+        await server.context.bootstrap.run(TENANT, S1, Introduction(spawned=True))
+    assert refused.value.metadata == {"why": "rolled_back"}
+    assert await server.store.head(scope()) is None

@@ -49,7 +49,7 @@ def options_of(model: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
             edges = st.sampled_from((least, most, field.default))
             within = (
                 st.floats(least, most)
-                if isinstance(field.default, float)
+                if isinstance(least, float) or isinstance(most, float)
                 else st.integers(int(least), int(most))
             )
             fields[name] = edges | within

@@ -18,6 +18,7 @@ from contextengine_server.session.assembly.assembly import (
     Assembly,
 )
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.session.assembly.pasted import with_bounded_prompt
 from contextengine_server.testing.oracle.bounded import MARKER, dishonest
 from contextengine_server.wire.slots import item_of
 from tests.unit.commands.conftest import Serve
@@ -120,6 +121,35 @@ async def test_every_engine_shows_it(serve: Serve, engine: str) -> None:
     made = await server.assemble(1_000)
     assert (made.outcome, made.outcome_reason) == (DEGRADED, "PROMPT_BOUNDED")
     assert made.tokens <= made.cell
+
+
+async def test_what_fills_the_room_to_its_last_token_is_whole(server: Server) -> None:
+    """Of the newest and of a pinned message alike; more of it is never shown than half the room,
+    unless that holds no marker."""
+    pinned = user(pasted(60), "pinned", labels={"pinned": "true"})
+    await server.context.ingest.run(
+        TENANT, S1, incoming(pinned, assistant("ok", "a"), user(pasted(60), "paste")), None
+    )
+    view = (await server.assemble()).view
+    shaper = server.core.sessions.encodings.default.shaper
+    first, last = view.atom(0), view.atom(2)
+    size = max(first.tokens, last.tokens)
+    assert abs(first.tokens - last.tokens) < 9
+    same, chars = with_bounded_prompt(view, size, shaper)
+    assert (same is view, chars) == (True, {})
+    shorter, chars = with_bounded_prompt(view, min(first.tokens, last.tokens) - 1, shaper)
+    assert sorted(chars) == [0, 2]
+    for step in (0, 2):
+        assert size // 4 < shorter.atom(step).tokens <= size // 2
+    assert shorter.total == sum(atom.tokens for atom in shorter.atoms)
+    assert [atom.start for atom in shorter.atoms] == [
+        sum(atom.tokens for atom in shorter.atoms[:at]) for at in range(3)
+    ]
+    # The view that was given is as it was.
+    assert view.total == sum(atom.tokens for atom in view.atoms)
+    least = shorter.atom(2).tokens // 3
+    tight, _ = with_bounded_prompt(view, least, shaper)
+    assert tight.atom(2).tokens <= least or tight.atom(2).tokens == last.tokens
 
 
 @given(

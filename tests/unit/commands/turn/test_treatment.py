@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.commands.turn.treatment import FindTreatment, TreatmentRules
+from contextengine_server.context.scope import Scope
 from contextengine_server.engines.patterns import SessionFacts, SessionPattern
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.treatment import Treatment
@@ -57,3 +58,20 @@ def test_ignoring_wins(
     if any(pattern.matches(facts) for pattern in ignored):
         expected = Treatment.IGNORED
     assert asyncio.run(ask()) is expected
+
+
+async def test_what_is_sent_is_assembled_by_the_engine_of_its_session(server: Server) -> None:
+    """Also of a session that is named by its key alone, or is not there yet."""
+    await server.ingest("hello", ref=Ref("agent", "s9", "cron:x"))
+    await server.engines.assign.run(Scope(TENANT, "agent", "s9"), "legacy", {}, clear=False)
+    find = FindTreatment(server.store, server.core.selection, TreatmentRules())
+    served = [
+        (await find.engine(TENANT, ref)).id
+        for ref in (Ref("agent", "s9"), Ref("agent", key="cron:x"), Ref("agent", key="new"))
+    ]
+    assert served == ["legacy", "legacy", "dag"]
+    assert TreatmentRules().empty
+    keyed = TreatmentRules(ignored=[SessionPattern(session="s"), SessionPattern(key="k")])
+    named = TreatmentRules(stateless=[SessionPattern(session="s")])
+    assert (keyed.empty, keyed.ask_keys) == (False, True)
+    assert (named.empty, named.ask_keys) == (False, False)

@@ -15,7 +15,7 @@ from contextengine_server.context.plan import Keep, Plan, Summarized
 from contextengine_server.engines import dag
 from contextengine_server.engines.contract import Tools
 from contextengine_server.engines.dag import DagEngine, DagOptions
-from contextengine_server.session.assembly.addition import FOUND, LEFT_OUT
+from contextengine_server.session.assembly.addition import LEFT_OUT
 from contextengine_server.session.assembly.assembly import FITS, Assembly
 from contextengine_server.session.assembly.explanation import Kind, explain
 from contextengine_server.testing.engine.steadiness import epoch
@@ -23,6 +23,8 @@ from contextengine_server.testing.engine.trial import trial_of
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import SMALL, Rows, Server
 from tests.unit.engines.test_dag_compaction import said
+
+FOUND = "Find them with ctx_search."
 
 
 class Toolless(DagEngine):

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/assemble.proto.
  */
 export const file_contextengine_v1_assemble: GenFile = /*@__PURE__*/
-  fileDesc("Ch9jb250ZXh0ZW5naW5lL3YxL2Fzc2VtYmxlLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIuIHCg9Bc3NlbWJsZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIpCgZpbmdlc3QYAiADKAsyGS5jb250ZXh0ZW5naW5lLnYxLk1lc3NhZ2USKAoEbGl2ZRgDIAEoCzIaLmNvbnRleHRlbmdpbmUudjEuTGl2ZUxpc3QSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgZidWRnZXQYBSABKAsyGC5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldBINCgVtb2RlbBgGIAEoCRIQCghwcm92aWRlchgHIAEoCRImCgZwcm9tcHQYCCADKAsyFi5jb250ZXh0ZW5naW5lLnYxLlBhcnQSGgoSY3VycmVudF9tZXNzYWdlX2lkGAkgASgJEiAKE2N1cnJlbnRfdG9rZW5fY291bnQYCiABKANIAIgBARIXCg9hdmFpbGFibGVfdG9vbHMYCyADKAkSLwoFdG9vbHMYDCADKAsyIC5jb250ZXh0ZW5naW5lLnYxLlRvb2xEZWZpbml0aW9uEhYKDmNpdGF0aW9uc19tb2RlGA0gASgJEhQKDGNoYW5uZWxfdHlwZRgOIAEoCRIsCghwcmVhbWJsZRgPIAEoCzIaLmNvbnRleHRlbmdpbmUudjEuUHJlYW1ibGUSOAoPd29ya3NwYWNlX2ZpbGVzGBAgAygLMh8uY29udGV4dGVuZ2luZS52MS5Xb3Jrc3BhY2VGaWxlEjgKD21lbW9yeV9zZWN0aW9ucxgRIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuTWVtb3J5U2VjdGlvbhI5Cg9jYWNoZV9yZXRlbnRpb24YEiABKA4yIC5jb250ZXh0ZW5naW5lLnYxLkNhY2hlUmV0ZW50aW9uEjsKEHJ1bnRpbWVfc2V0dGluZ3MYEyABKAsyIS5jb250ZXh0ZW5naW5lLnYxLlJ1bnRpbWVTZXR0aW5ncxIzCgxwcm9tcHRfY2FjaGUYFCABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlByb21wdENhY2hlEhoKEmtub3duX2NvbnRleHRfaGFzaBgVIAEoDBITCgtrbm93bl9lcG9jaBgWIAEoCRIZChFhdF9sZWFzdF9yZXZpc2lvbhgXIAEoAxIPCgdleHBsYWluGBggASgIEjcKCnByb2plY3Rpb24YGSABKAsyIy5jb250ZXh0ZW5naW5lLnYxLlByb2plY3Rpb25PcHRpb25zEhEKCW9iamVjdGl2ZRgaIAEoCUIWChRfY3VycmVudF90b2tlbl9jb3VudCJKCghMaXZlTGlzdBIrCghtZXNzYWdlcxgBIAMoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIRCglzdG9yZV9uZXcYAiABKAgi0wgKEEFzc2VtYmxlUmVzcG9uc2USJQoFaXRlbXMYASADKAsyFi5jb250ZXh0ZW5naW5lLnYxLkl0ZW0SOwoHb3V0Y29tZRgCIAEoDjIqLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVSZXNwb25zZS5PdXRjb21lEhYKDm91dGNvbWVfcmVhc29uGAMgASgJEhgKEGVzdGltYXRlZF90b2tlbnMYBCABKAMSHgoWc3lzdGVtX3Byb21wdF9hZGRpdGlvbhgFIAEoCRIQCghwcmVhbWJsZRgGIAEoCRI7ChBwcm9tcHRfYXV0aG9yaXR5GAcgASgOMiEuY29udGV4dGVuZ2luZS52MS5Qcm9tcHRBdXRob3JpdHkSPwoSY29udGV4dF9wcm9qZWN0aW9uGAggASgLMiMuY29udGV4dGVuZ2luZS52MS5Db250ZXh0UHJvamVjdGlvbhIuCgZidWRnZXQYCSABKAsyHi5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldFJlcG9ydBIsCgVjYWNoZRgKIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuQ2FjaGVSZXBvcnQSEAoIcmV2aXNpb24YCyABKAMSEwoLYXNzZW1ibHlfaWQYDCABKAkSEQoJZW5naW5lX2lkGA0gASgJEioKB2JpZ2dlc3QYDiADKAsyGS5jb250ZXh0ZW5naW5lLnYxLkJpZ0l0ZW0SLwoGc3RvcmVkGA8gAygLMh8uY29udGV4dGVuZ2luZS52MS5TdG9yZWRNZXNzYWdlEi0KCWRlY2lzaW9ucxgQIAMoCzIaLmNvbnRleHRlbmdpbmUudjEuRGVjaXNpb24SMgoHbWV0cmljcxgRIAEoCzIhLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVNZXRyaWNzEjUKCnByb2plY3Rpb24YEiABKAsyIS5jb250ZXh0ZW5naW5lLnYxLlByb2plY3RSZXNwb25zZRI3Cg12aXNpYmxlX3Rvb2xzGBMgAygLMiAuY29udGV4dGVuZ2luZS52MS5Ub29sRGVmaW5pdGlvbhIoChtzdWdnZXN0ZWRfbWF4X291dHB1dF90b2tlbnMYFCABKANIAIgBARI5Cg9jYWNoZV9yZXRlbnRpb24YFSABKA4yIC5jb250ZXh0ZW5naW5lLnYxLkNhY2hlUmV0ZW50aW9uEhkKEWNhY2hlX2JyZWFrcG9pbnRzGBYgAygFEhQKDGNvbnRleHRfaGFzaBgXIAEoDBIWCg5lbmdpbmVfdmVyc2lvbhgYIAEoCSJjCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0ZJVFMQARIXChNPVVRDT01FX09WRVJfQlVER0VUEAISFAoQT1VUQ09NRV9ERUdSQURFRBADQh4KHF9zdWdnZXN0ZWRfbWF4X291dHB1dF90b2tlbnMiuwEKEUNvbnRleHRQcm9qZWN0aW9uEjYKBG1vZGUYASABKA4yKC5jb250ZXh0ZW5naW5lLnYxLkNvbnRleHRQcm9qZWN0aW9uLk1vZGUSDQoFZXBvY2gYAiABKAkSEwoLZmluZ2VycHJpbnQYAyABKAkiSgoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASEQoNTU9ERV9QRVJfVFVSThABEhkKFU1PREVfVEhSRUFEX0JPT1RTVFJBUBACIq4BCgtDYWNoZVJlcG9ydBIUCgxyZXVzZWRfY291bnQYASABKAUSEwoLdG90YWxfY291bnQYAiABKAUSGwoTZmlyc3RfY2hhbmdlZF9pbmRleBgDIAEoBRINCgVkZWx0YRgEIAEoCBIxCgtlcG9jaF9jYXVzZRgFIAEoDjIcLmNvbnRleHRlbmdpbmUudjEuRXBvY2hDYXVzZRIVCg1yZXVzZWRfdG9rZW5zGAYgASgDImAKB0JpZ0l0ZW0SDQoFaW5kZXgYASABKAUSKAoGb3JpZ2luGAIgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDgoGdG9rZW5zGAMgASgDEgwKBHJ1bGUYBCABKAkisQMKCERlY2lzaW9uEhAKCHNlcXVlbmNlGAEgASgDEi0KBGtpbmQYAiABKA4yHy5jb250ZXh0ZW5naW5lLnYxLkRlY2lzaW9uLktpbmQSDAoEcnVsZRgDIAEoCRIOCgZ0b2tlbnMYBCABKAMSEgoKc3VtbWFyeV9pZBgFIAEoCRIXCgppdGVtX2luZGV4GAYgASgFSACIAQESFwoPc3ludGhldGljX2NvdW50GAcgASgFEgoKAmlkGAggASgJEiQKBHJvbGUYCSABKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSJAoEZm9ybRgKIAEoDjIWLmNvbnRleHRlbmdpbmUudjEuRm9ybSKYAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9LRVBUEAESDwoLS0lORF9QSU5ORUQQAhIPCgtLSU5EX01BU0tFRBADEhAKDEtJTkRfRVZJQ1RFRBAEEhMKD0tJTkRfU1VNTUFSSVpFRBAFEhAKDEtJTkRfQk9VTkRFRBAGEhAKDEtJTkRfRFJPUFBFRBAHQg0KC19pdGVtX2luZGV4IooECg9Bc3NlbWJsZU1ldHJpY3MSFQoNdG9rZW5zX2xvYWRlZBgBIAEoAxIWCg50b2tlbnNfZXZpY3RlZBgCIAEoAxIVCg10b2tlbnNfbWFza2VkGAMgASgDEhgKEHRva2Vuc19jb21wYWN0ZWQYBCABKAMSHwoXdGhpbmtpbmdfYmxvY2tzX3JlbW92ZWQYBSABKAMSGgoSYnVkZ2V0X3V0aWxpemF0aW9uGAYgASgBEhQKDHJlcmVhZF9jb3VudBgHIAEoAxIVCg1zZXNzaW9uX2RlcHRoGAggASgDEhwKFHNlc3Npb25fdG9vbF9yZXN1bHRzGAkgASgDEhMKC2xheWVyX2NvdW50GAogASgFEhgKEG1lc3NhZ2VzX2V2aWN0ZWQYCyABKAMSGgoSbWVzc2FnZXNfY29tcGFjdGVkGAwgASgDEhkKEXN5bnRoZXRpY19yZXN1bHRzGA0gASgDEisKCGR1cmF0aW9uGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEkgKDGxheWVyX3Rva2VucxgPIAMoCzIyLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVNZXRyaWNzLkxheWVyVG9rZW5zRW50cnkaMgoQTGF5ZXJUb2tlbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKoIBCg9Qcm9tcHRBdXRob3JpdHkSIAocUFJPTVBUX0FVVEhPUklUWV9VTlNQRUNJRklFRBAAEh4KGlBST01QVF9BVVRIT1JJVFlfQVNTRU1CTEVEEAESLQopUFJPTVBUX0FVVEhPUklUWV9QUkVBU1NFTUJMWV9NQVlfT1ZFUkZMT1cQAiq2AgoKRXBvY2hDYXVzZRIbChdFUE9DSF9DQVVTRV9VTlNQRUNJRklFRBAAEhMKD0VQT0NIX0NBVVNFX0NVVBABEhYKEkVQT0NIX0NBVVNFX01BU0tFRBACEhkKFUVQT0NIX0NBVVNFX0NPTVBBQ1RFRBADEhcKE0VQT0NIX0NBVVNFX1JFV09VTkQQBBIVChFFUE9DSF9DQVVTRV9SRVNFVBAFEhsKF0VQT0NIX0NBVVNFX0xBVEVfUkVTVUxUEAYSFgoSRVBPQ0hfQ0FVU0VfQlVER0VUEAcSFgoSRVBPQ0hfQ0FVU0VfRU5HSU5FEAgSFQoRRVBPQ0hfQ0FVU0VfTU9ERUwQCRIWChJFUE9DSF9DQVVTRV9DT05GSUcQChIXChNFUE9DSF9DQVVTRV9VTktOT1dOEAtCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_budget, file_contextengine_v1_host, file_contextengine_v1_message, file_contextengine_v1_projection, file_google_protobuf_duration]);
+  fileDesc("Ch9jb250ZXh0ZW5naW5lL3YxL2Fzc2VtYmxlLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIuIHCg9Bc3NlbWJsZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIpCgZpbmdlc3QYAiADKAsyGS5jb250ZXh0ZW5naW5lLnYxLk1lc3NhZ2USKAoEbGl2ZRgDIAEoCzIaLmNvbnRleHRlbmdpbmUudjEuTGl2ZUxpc3QSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgZidWRnZXQYBSABKAsyGC5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldBINCgVtb2RlbBgGIAEoCRIQCghwcm92aWRlchgHIAEoCRImCgZwcm9tcHQYCCADKAsyFi5jb250ZXh0ZW5naW5lLnYxLlBhcnQSGgoSY3VycmVudF9tZXNzYWdlX2lkGAkgASgJEiAKE2N1cnJlbnRfdG9rZW5fY291bnQYCiABKANIAIgBARIXCg9hdmFpbGFibGVfdG9vbHMYCyADKAkSLwoFdG9vbHMYDCADKAsyIC5jb250ZXh0ZW5naW5lLnYxLlRvb2xEZWZpbml0aW9uEhYKDmNpdGF0aW9uc19tb2RlGA0gASgJEhQKDGNoYW5uZWxfdHlwZRgOIAEoCRIsCghwcmVhbWJsZRgPIAEoCzIaLmNvbnRleHRlbmdpbmUudjEuUHJlYW1ibGUSOAoPd29ya3NwYWNlX2ZpbGVzGBAgAygLMh8uY29udGV4dGVuZ2luZS52MS5Xb3Jrc3BhY2VGaWxlEjgKD21lbW9yeV9zZWN0aW9ucxgRIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuTWVtb3J5U2VjdGlvbhI5Cg9jYWNoZV9yZXRlbnRpb24YEiABKA4yIC5jb250ZXh0ZW5naW5lLnYxLkNhY2hlUmV0ZW50aW9uEjsKEHJ1bnRpbWVfc2V0dGluZ3MYEyABKAsyIS5jb250ZXh0ZW5naW5lLnYxLlJ1bnRpbWVTZXR0aW5ncxIzCgxwcm9tcHRfY2FjaGUYFCABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlByb21wdENhY2hlEhoKEmtub3duX2NvbnRleHRfaGFzaBgVIAEoDBITCgtrbm93bl9lcG9jaBgWIAEoCRIZChFhdF9sZWFzdF9yZXZpc2lvbhgXIAEoAxIPCgdleHBsYWluGBggASgIEjcKCnByb2plY3Rpb24YGSABKAsyIy5jb250ZXh0ZW5naW5lLnYxLlByb2plY3Rpb25PcHRpb25zEhEKCW9iamVjdGl2ZRgaIAEoCUIWChRfY3VycmVudF90b2tlbl9jb3VudCJKCghMaXZlTGlzdBIrCghtZXNzYWdlcxgBIAMoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIRCglzdG9yZV9uZXcYAiABKAgi0wgKEEFzc2VtYmxlUmVzcG9uc2USJQoFaXRlbXMYASADKAsyFi5jb250ZXh0ZW5naW5lLnYxLkl0ZW0SOwoHb3V0Y29tZRgCIAEoDjIqLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVSZXNwb25zZS5PdXRjb21lEhYKDm91dGNvbWVfcmVhc29uGAMgASgJEhgKEGVzdGltYXRlZF90b2tlbnMYBCABKAMSHgoWc3lzdGVtX3Byb21wdF9hZGRpdGlvbhgFIAEoCRIQCghwcmVhbWJsZRgGIAEoCRI7ChBwcm9tcHRfYXV0aG9yaXR5GAcgASgOMiEuY29udGV4dGVuZ2luZS52MS5Qcm9tcHRBdXRob3JpdHkSPwoSY29udGV4dF9wcm9qZWN0aW9uGAggASgLMiMuY29udGV4dGVuZ2luZS52MS5Db250ZXh0UHJvamVjdGlvbhIuCgZidWRnZXQYCSABKAsyHi5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldFJlcG9ydBIsCgVjYWNoZRgKIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuQ2FjaGVSZXBvcnQSEAoIcmV2aXNpb24YCyABKAMSEwoLYXNzZW1ibHlfaWQYDCABKAkSEQoJZW5naW5lX2lkGA0gASgJEioKB2JpZ2dlc3QYDiADKAsyGS5jb250ZXh0ZW5naW5lLnYxLkJpZ0l0ZW0SLwoGc3RvcmVkGA8gAygLMh8uY29udGV4dGVuZ2luZS52MS5TdG9yZWRNZXNzYWdlEi0KCWRlY2lzaW9ucxgQIAMoCzIaLmNvbnRleHRlbmdpbmUudjEuRGVjaXNpb24SMgoHbWV0cmljcxgRIAEoCzIhLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVNZXRyaWNzEjUKCnByb2plY3Rpb24YEiABKAsyIS5jb250ZXh0ZW5naW5lLnYxLlByb2plY3RSZXNwb25zZRI3Cg12aXNpYmxlX3Rvb2xzGBMgAygLMiAuY29udGV4dGVuZ2luZS52MS5Ub29sRGVmaW5pdGlvbhIoChtzdWdnZXN0ZWRfbWF4X291dHB1dF90b2tlbnMYFCABKANIAIgBARI5Cg9jYWNoZV9yZXRlbnRpb24YFSABKA4yIC5jb250ZXh0ZW5naW5lLnYxLkNhY2hlUmV0ZW50aW9uEhkKEWNhY2hlX2JyZWFrcG9pbnRzGBYgAygFEhQKDGNvbnRleHRfaGFzaBgXIAEoDBIWCg5lbmdpbmVfdmVyc2lvbhgYIAEoCSJjCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0ZJVFMQARIXChNPVVRDT01FX09WRVJfQlVER0VUEAISFAoQT1VUQ09NRV9ERUdSQURFRBADQh4KHF9zdWdnZXN0ZWRfbWF4X291dHB1dF90b2tlbnMiuwEKEUNvbnRleHRQcm9qZWN0aW9uEjYKBG1vZGUYASABKA4yKC5jb250ZXh0ZW5naW5lLnYxLkNvbnRleHRQcm9qZWN0aW9uLk1vZGUSDQoFZXBvY2gYAiABKAkSEwoLZmluZ2VycHJpbnQYAyABKAkiSgoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASEQoNTU9ERV9QRVJfVFVSThABEhkKFU1PREVfVEhSRUFEX0JPT1RTVFJBUBACIq4BCgtDYWNoZVJlcG9ydBIUCgxyZXVzZWRfY291bnQYASABKAUSEwoLdG90YWxfY291bnQYAiABKAUSGwoTZmlyc3RfY2hhbmdlZF9pbmRleBgDIAEoBRINCgVkZWx0YRgEIAEoCBIxCgtlcG9jaF9jYXVzZRgFIAEoDjIcLmNvbnRleHRlbmdpbmUudjEuRXBvY2hDYXVzZRIVCg1yZXVzZWRfdG9rZW5zGAYgASgDImAKB0JpZ0l0ZW0SDQoFaW5kZXgYASABKAUSKAoGb3JpZ2luGAIgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDgoGdG9rZW5zGAMgASgDEgwKBHJ1bGUYBCABKAkisQMKCERlY2lzaW9uEhAKCHNlcXVlbmNlGAEgASgDEi0KBGtpbmQYAiABKA4yHy5jb250ZXh0ZW5naW5lLnYxLkRlY2lzaW9uLktpbmQSDAoEcnVsZRgDIAEoCRIOCgZ0b2tlbnMYBCABKAMSEgoKc3VtbWFyeV9pZBgFIAEoCRIXCgppdGVtX2luZGV4GAYgASgFSACIAQESFwoPc3ludGhldGljX2NvdW50GAcgASgFEgoKAmlkGAggASgJEiQKBHJvbGUYCSABKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSJAoEZm9ybRgKIAEoDjIWLmNvbnRleHRlbmdpbmUudjEuRm9ybSKYAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9LRVBUEAESDwoLS0lORF9QSU5ORUQQAhIPCgtLSU5EX01BU0tFRBADEhAKDEtJTkRfRVZJQ1RFRBAEEhMKD0tJTkRfU1VNTUFSSVpFRBAFEhAKDEtJTkRfQk9VTkRFRBAGEhAKDEtJTkRfRFJPUFBFRBAHQg0KC19pdGVtX2luZGV4Ip0FCg9Bc3NlbWJsZU1ldHJpY3MSFQoNdG9rZW5zX2xvYWRlZBgBIAEoAxIWCg50b2tlbnNfZXZpY3RlZBgCIAEoAxIVCg10b2tlbnNfbWFza2VkGAMgASgDEhgKEHRva2Vuc19jb21wYWN0ZWQYBCABKAMSHwoXdGhpbmtpbmdfYmxvY2tzX3JlbW92ZWQYBSABKAMSGgoSYnVkZ2V0X3V0aWxpemF0aW9uGAYgASgBEhQKDHJlcmVhZF9jb3VudBgHIAEoAxIVCg1zZXNzaW9uX2RlcHRoGAggASgDEhwKFHNlc3Npb25fdG9vbF9yZXN1bHRzGAkgASgDEhMKC2xheWVyX2NvdW50GAogASgFEhgKEG1lc3NhZ2VzX2V2aWN0ZWQYCyABKAMSGgoSbWVzc2FnZXNfY29tcGFjdGVkGAwgASgDEhkKEXN5bnRoZXRpY19yZXN1bHRzGA0gASgDEisKCGR1cmF0aW9uGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEkgKDGxheWVyX3Rva2VucxgPIAMoCzIyLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVNZXRyaWNzLkxheWVyVG9rZW5zRW50cnkSQAoKcmVoeWRyYXRlZBgUIAEoCzIsLmNvbnRleHRlbmdpbmUudjEuQXNzZW1ibGVNZXRyaWNzLlJlaHlkcmF0ZWQaMgoQTGF5ZXJUb2tlbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGk8KClJlaHlkcmF0ZWQSEAoIc2VjdGlvbnMYASABKAUSDQoFZmlsZXMYAiABKAUSDgoGdG9rZW5zGAMgASgDEhAKCHN0cmlwcGVkGAQgASgJKoIBCg9Qcm9tcHRBdXRob3JpdHkSIAocUFJPTVBUX0FVVEhPUklUWV9VTlNQRUNJRklFRBAAEh4KGlBST01QVF9BVVRIT1JJVFlfQVNTRU1CTEVEEAESLQopUFJPTVBUX0FVVEhPUklUWV9QUkVBU1NFTUJMWV9NQVlfT1ZFUkZMT1cQAiq2AgoKRXBvY2hDYXVzZRIbChdFUE9DSF9DQVVTRV9VTlNQRUNJRklFRBAAEhMKD0VQT0NIX0NBVVNFX0NVVBABEhYKEkVQT0NIX0NBVVNFX01BU0tFRBACEhkKFUVQT0NIX0NBVVNFX0NPTVBBQ1RFRBADEhcKE0VQT0NIX0NBVVNFX1JFV09VTkQQBBIVChFFUE9DSF9DQVVTRV9SRVNFVBAFEhsKF0VQT0NIX0NBVVNFX0xBVEVfUkVTVUxUEAYSFgoSRVBPQ0hfQ0FVU0VfQlVER0VUEAcSFgoSRVBPQ0hfQ0FVU0VfRU5HSU5FEAgSFQoRRVBPQ0hfQ0FVU0VfTU9ERUwQCRIWChJFUE9DSF9DQVVTRV9DT05GSUcQChIXChNFUE9DSF9DQVVTRV9VTktOT1dOEAtCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_budget, file_contextengine_v1_host, file_contextengine_v1_message, file_contextengine_v1_projection, file_google_protobuf_duration]);
 
 /**
  * What the context is wanted for. `ingest` and `live` exclude each other.
@@ -105,7 +105,8 @@ export type AssembleRequest = Message<"contextengine.v1.AssembleRequest"> & {
   currentTokenCount?: bigint | undefined;
 
   /**
-   * The names of the tools that the model may call.
+   * The names of the tools that the model may call: definitions of others are left out of the budget and of the reply.
+   * Empty: all that are defined.
    *
    * @generated from field: repeated string available_tools = 11;
    */
@@ -127,7 +128,8 @@ export type AssembleRequest = Message<"contextengine.v1.AssembleRequest"> & {
   citationsMode: string;
 
   /**
-   * What kind of channel the session is held on: `dm`, `group`, `thread`, or the harness's word. Empty: unknown.
+   * What kind of channel the session is held on: `dm`, `group`, `thread`, or the harness's word. It is noted with the
+   * session. Empty: the one named last.
    *
    * @generated from field: string channel_type = 14;
    */
@@ -141,7 +143,8 @@ export type AssembleRequest = Message<"contextengine.v1.AssembleRequest"> & {
   preamble?: Preamble | undefined;
 
   /**
-   * Files that the engine may show again after a compaction. Replaces what was given before; absent: as given before.
+   * Files of which the engine may show sections again after a compaction, by their headings. They are noted with the
+   * session. Replaces what was given before, for the next compaction; absent: as given before. At most 64.
    *
    * @generated from field: repeated contextengine.v1.WorkspaceFile workspace_files = 16;
    */
@@ -155,21 +158,21 @@ export type AssembleRequest = Message<"contextengine.v1.AssembleRequest"> & {
   memorySections: MemorySection[];
 
   /**
-   * How long the provider is asked to keep the prefix.
+   * How long the provider is asked to keep the prefix. Unspecified: adaptive.
    *
    * @generated from field: contextengine.v1.CacheRetention cache_retention = 18;
    */
   cacheRetention: CacheRetention;
 
   /**
-   * The settings of the host's runtime.
+   * The settings of the host's runtime: they go into the trace.
    *
    * @generated from field: contextengine.v1.RuntimeSettings runtime_settings = 19;
    */
   runtimeSettings?: RuntimeSettings | undefined;
 
   /**
-   * What the host saw of the prompt cache.
+   * What the host saw of the prompt cache: it goes into the trace, and a cache that broke is not to be kept for long.
    *
    * @generated from field: contextengine.v1.PromptCache prompt_cache = 20;
    */
@@ -212,7 +215,8 @@ export type AssembleRequest = Message<"contextengine.v1.AssembleRequest"> & {
   projection?: ProjectionOptions | undefined;
 
   /**
-   * The engine's text for an objective that a subagent must keep in sight. Empty: the one given at its spawn.
+   * An objective that a subagent must keep in sight: an engine that brings things back after a compaction repeats it
+   * behind the summary. Empty: the one given at its spawn. At most 16,384 bytes.
    *
    * @generated from field: string objective = 26;
    */
@@ -392,28 +396,32 @@ export type AssembleResponse = Message<"contextengine.v1.AssembleResponse"> & {
   projection?: ProjectResponse | undefined;
 
   /**
-   * The definitions that the model should see. Empty where AssembleRequest.tools was empty.
+   * The definitions that the model should see, in an order that stays. Empty where AssembleRequest.tools was empty. Where
+   * some are deferred, one of them is `discover_tools`, which the caller did not send: its calls go to CallTool.
    *
    * @generated from field: repeated contextengine.v1.ToolDefinition visible_tools = 19;
    */
   visibleTools: ToolDefinition[];
 
   /**
-   * The maximum output that the engine suggests for this call. Absent: no suggestion.
+   * The maximum output that is suggested for this call: once a turn, after a compaction or a reported stop for length.
+   * Absent: no suggestion.
    *
    * @generated from field: optional int64 suggested_max_output_tokens = 20;
    */
   suggestedMaxOutputTokens?: bigint | undefined;
 
   /**
-   * How long the provider should keep the prefix. Unspecified: no suggestion.
+   * How long the provider should keep the prefix: as asked, else as the session has proved itself. Unspecified: no
+   * suggestion, because the provider takes none.
    *
    * @generated from field: contextengine.v1.CacheRetention cache_retention = 21;
    */
   cacheRetention: CacheRetention;
 
   /**
-   * Where cache breakpoints stand best: after these indexes of the whole list, rising.
+   * Where cache breakpoints stand best: after these indexes of the whole list, rising; at most three. Empty where no
+   * retention is suggested.
    *
    * @generated from field: repeated int32 cache_breakpoints = 22;
    */
@@ -817,14 +825,14 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
   tokensLoaded: bigint;
 
   /**
-   * Tokens evicted.
+   * Tokens of the view that are neither shown nor behind a summary that is shown.
    *
    * @generated from field: int64 tokens_evicted = 2;
    */
   tokensEvicted: bigint;
 
   /**
-   * Tokens that masks took away.
+   * Tokens that markers in place of what results say took away.
    *
    * @generated from field: int64 tokens_masked = 3;
    */
@@ -852,7 +860,8 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
   budgetUtilization: number;
 
   /**
-   * Re-reads of the same file, command or page seen in the session.
+   * Calls of the newest message, where it is the model's, that the session had before: the same tool with the same
+   * arguments, in whatever order of keys. Only with `explain`; the event `context:reread` tells of each as it comes.
    *
    * @generated from field: int64 reread_count = 7;
    */
@@ -913,6 +922,13 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
    * @generated from field: map<string, int64> layer_tokens = 15;
    */
   layerTokens: { [key: string]: bigint };
+
+  /**
+   * What came back behind the summaries after a compaction.
+   *
+   * @generated from field: contextengine.v1.AssembleMetrics.Rehydrated rehydrated = 20;
+   */
+  rehydrated?: AssembleMetrics_Rehydrated | undefined;
 };
 
 /**
@@ -921,6 +937,49 @@ export type AssembleMetrics = Message<"contextengine.v1.AssembleMetrics"> & {
  */
 export const AssembleMetricsSchema: GenMessage<AssembleMetrics> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_assemble, 7);
+
+/**
+ * What came back behind the summaries after a compaction.
+ *
+ * @generated from message contextengine.v1.AssembleMetrics.Rehydrated
+ */
+export type AssembleMetrics_Rehydrated = Message<"contextengine.v1.AssembleMetrics.Rehydrated"> & {
+  /**
+   * Sections of the workspace's files.
+   *
+   * @generated from field: int32 sections = 1;
+   */
+  sections: number;
+
+  /**
+   * Files that were read last.
+   *
+   * @generated from field: int32 files = 2;
+   */
+  files: number;
+
+  /**
+   * The tokens of all of it, the words to go on with and an objective included, reference encoding.
+   *
+   * @generated from field: int64 tokens = 3;
+   */
+  tokens: bigint;
+
+  /**
+   * What had no room: `strip_files`, `remove_position1` (sections and files) or `remove_rehydration` (all but an
+   * objective). Empty: all had.
+   *
+   * @generated from field: string stripped = 4;
+   */
+  stripped: string;
+};
+
+/**
+ * Describes the message contextengine.v1.AssembleMetrics.Rehydrated.
+ * Use `create(AssembleMetrics_RehydratedSchema)` to create a new message.
+ */
+export const AssembleMetrics_RehydratedSchema: GenMessage<AssembleMetrics_Rehydrated> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_assemble, 7, 0);
 
 /**
  * Which estimate the host's overflow check should trust.

@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/lifecycle.proto.
  */
 export const file_contextengine_v1_lifecycle: GenFile = /*@__PURE__*/
-  fileDesc("CiBjb250ZXh0ZW5naW5lL3YxL2xpZmVjeWNsZS5wcm90bxIQY29udGV4dGVuZ2luZS52MSKpAwoQQm9vdHN0cmFwUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEigKBGhvc3QYAiABKAsyGi5jb250ZXh0ZW5naW5lLnYxLkhvc3RJbmZvEi8KCWNvbnRpbnVlcxgDIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIqCgdoaXN0b3J5GAQgAygLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlEg0KBW1vZGVsGAUgASgJEhAKCHByb3ZpZGVyGAYgASgJEhMKBndpbmRvdxgHIAEoA0gAiAEBEjgKD3dvcmtzcGFjZV9maWxlcxgIIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuV29ya3NwYWNlRmlsZRI7ChBydW50aW1lX3NldHRpbmdzGAkgASgLMiEuY29udGV4dGVuZ2luZS52MS5SdW50aW1lU2V0dGluZ3MSEgoKcmVxdWVzdF9pZBgKIAEoCRITCgtzcGF3bl90b2tlbhgLIAEoCUIJCgdfd2luZG93IuMBChFCb290c3RyYXBSZXNwb25zZRIsCgZlbmdpbmUYASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUluZm8SEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIPCgdjcmVhdGVkGAQgASgIEg8KB3JvdGF0ZWQYBSABKAgSLwoGc3RvcmVkGAYgAygLMh8uY29udGV4dGVuZ2luZS52MS5TdG9yZWRNZXNzYWdlEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSEAoIZW5jb2RpbmcYCCABKAkifgoNSW5nZXN0UmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEioKB21lc3NhZ2UYAiABKAsyGS5jb250ZXh0ZW5naW5lLnYxLk1lc3NhZ2USEgoKcmVxdWVzdF9pZBgDIAEoCSJlCg5Jbmdlc3RSZXNwb25zZRIvCgZzdG9yZWQYASABKAsyHy5jb250ZXh0ZW5naW5lLnYxLlN0b3JlZE1lc3NhZ2USEAoIcmV2aXNpb24YAiABKAMSEAoIaW5nZXN0ZWQYAyABKAgihAEKEkluZ2VzdEJhdGNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEisKCG1lc3NhZ2VzGAIgAygLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlEhIKCnJlcXVlc3RfaWQYAyABKAkicAoTSW5nZXN0QmF0Y2hSZXNwb25zZRIvCgZzdG9yZWQYASADKAsyHy5jb250ZXh0ZW5naW5lLnYxLlN0b3JlZE1lc3NhZ2USEAoIcmV2aXNpb24YAiABKAMSFgoOaW5nZXN0ZWRfY291bnQYAyABKAUi1QQKEEFmdGVyVHVyblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIrCghtZXNzYWdlcxgCIAMoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIlChhwcmVfcHJvbXB0X21lc3NhZ2VfY291bnQYAyABKANIAIgBARIXCg9hZHZhbmNlbWVudF9rZXkYBCABKAkSJgoFdXNhZ2UYBSABKAsyFy5jb250ZXh0ZW5naW5lLnYxLlVzYWdlEhQKDGlzX2hlYXJ0YmVhdBgGIAEoCBIoCgZidWRnZXQYByABKAsyGC5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldBIfChdhdXRvX2NvbXBhY3Rpb25fc3VtbWFyeRgIIAEoCRI7ChBydW50aW1lX3NldHRpbmdzGAkgASgLMiEuY29udGV4dGVuZ2luZS52MS5SdW50aW1lU2V0dGluZ3MSMwoMcHJvbXB0X2NhY2hlGAogASgLMh0uY29udGV4dGVuZ2luZS52MS5Qcm9tcHRDYWNoZRIgChNjdXJyZW50X3Rva2VuX2NvdW50GAsgASgDSAGIAQESEgoKcmVxdWVzdF9pZBgMIAEoCRITCgthc3NlbWJseV9pZBgNIAEoCRIZCgxvdGhlcl90b2tlbnMYDiABKANIAogBAUIbChlfcHJlX3Byb21wdF9tZXNzYWdlX2NvdW50QhYKFF9jdXJyZW50X3Rva2VuX2NvdW50Qg8KDV9vdGhlcl90b2tlbnMi+wEKEUFmdGVyVHVyblJlc3BvbnNlEjoKBnN0YXR1cxgBIAEoDjIqLmNvbnRleHRlbmdpbmUudjEuQWZ0ZXJUdXJuUmVzcG9uc2UuU3RhdHVzEi8KBnN0b3JlZBgCIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuU3RvcmVkTWVzc2FnZRIQCghyZXZpc2lvbhgDIAEoAxIZChFjb21wYWN0aW9uX3F1ZXVlZBgEIAEoCCJMCgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASFAoQU1RBVFVTX0NPTU1JVFRFRBABEhQKEFNUQVRVU19EVVBMSUNBVEUQAiLrAwoXUmVjb3JkSG9zdENoYW5nZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIRCgljaGFuZ2VfaWQYAiABKAkSQgoGcmV3aW5kGAMgASgLMjAuY29udGV4dGVuZ2luZS52MS5SZWNvcmRIb3N0Q2hhbmdlUmVxdWVzdC5SZXdpbmRIABJNCgljb21wYWN0ZWQYBCABKAsyOC5jb250ZXh0ZW5naW5lLnYxLlJlY29yZEhvc3RDaGFuZ2VSZXF1ZXN0Lkhvc3RDb21wYWN0aW9uSAASVgoQbmF0aXZlX2NvbXBhY3RlZBgFIAEoCzI6LmNvbnRleHRlbmdpbmUudjEuUmVjb3JkSG9zdENoYW5nZVJlcXVlc3QuTmF0aXZlQ29tcGFjdGlvbkgAGiAKBlJld2luZBIWCg5hZnRlcl9zZXF1ZW5jZRgBIAEoAxpQCg5Ib3N0Q29tcGFjdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgBIAEoAxIVCg1sYXN0X3NlcXVlbmNlGAIgASgDEg8KB3N1bW1hcnkYAyABKAkaJQoQTmF0aXZlQ29tcGFjdGlvbhIRCgl0aHJlYWRfaWQYASABKAlCCAoGY2hhbmdlIoUBChhSZWNvcmRIb3N0Q2hhbmdlUmVzcG9uc2USEAoIcmVjb3JkZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAMSLgoHc3VtbWFyeRgDIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SFQoNcmV0aXJlZF9jb3VudBgEIAEoAyJQCg9NYWludGFpblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIOCgZyZWFzb24YAiABKAkiygEKEE1haW50YWluUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCBI8CghyZXdyaXRlcxgCIAMoCzIqLmNvbnRleHRlbmdpbmUudjEuTWFpbnRhaW5SZXNwb25zZS5SZXdyaXRlEg4KBnJlYXNvbhgDIAEoCRpXCgdSZXdyaXRlEhAKCHNlcXVlbmNlGAEgASgDEgoKAmlkGAIgASgJEi4KC3JlcGxhY2VtZW50GAMgASgLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlIp0DChJSZXBvcnRVc2FnZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhITCgthc3NlbWJseV9pZBgCIAEoCRImCgV1c2FnZRgDIAEoCzIXLmNvbnRleHRlbmdpbmUudjEuVXNhZ2USDQoFbW9kZWwYBCABKAkSPwoIb3ZlcmZsb3cYBSABKAsyLS5jb250ZXh0ZW5naW5lLnYxLlJlcG9ydFVzYWdlUmVxdWVzdC5PdmVyZmxvdxISCgpyZXF1ZXN0X2lkGAYgASgJEhMKC3N0b3BfcmVhc29uGAcgASgJEhkKDG90aGVyX3Rva2VucxgIIAEoA0gAiAEBGnYKCE92ZXJmbG93EhwKD29ic2VydmVkX3Rva2VucxgBIAEoA0gAiAEBEhkKDGxpbWl0X3Rva2VucxgCIAEoA0gBiAEBEgwKBHRleHQYAyABKAlCEgoQX29ic2VydmVkX3Rva2Vuc0IPCg1fbGltaXRfdG9rZW5zQg8KDV9vdGhlcl90b2tlbnMicAoTUmVwb3J0VXNhZ2VSZXNwb25zZRIYChBlc3RpbWF0ZWRfdG9rZW5zGAEgASgDEhYKDmxlYXJuZWRfZmFjdG9yGAIgASgBEhUKDXNlcnZlZF93aW5kb3cYAyABKAMSEAoIcmV2aXNpb24YBCABKAMizgEKElVwZGF0ZU1vZGVsUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBW1vZGVsGAIgASgJEhAKCHByb3ZpZGVyGAMgASgJEhMKBndpbmRvdxgEIAEoA0gAiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGAUgASgDSAGIAQESEgoKcmVxdWVzdF9pZBgGIAEoCUIJCgdfd2luZG93QhQKEl9tYXhfb3V0cHV0X3Rva2VucyJuChNVcGRhdGVNb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEhAKCHByb3ZpZGVyGAIgASgJEg4KBndpbmRvdxgDIAEoAxIUCgxtb2RlbF9mYWN0b3IYBCABKAESEAoIcmV2aXNpb24YBSABKAMidQoQR2V0U3RhdHVzUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhkKEWF0X2xlYXN0X3JldmlzaW9uGAIgASgDEhcKD3dpdGhfZGlza19ieXRlcxgDIAEoCCLhCQoRR2V0U3RhdHVzUmVzcG9uc2USEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAxIsCgZlbmdpbmUYAyABKAsyHC5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUluZm8SFQoNZW5naW5lX3NvdXJjZRgEIAEoCRI3Cg5lbmdpbmVfZmFpbHVyZRgFIAEoCzIfLmNvbnRleHRlbmdpbmUudjEuRW5naW5lRmFpbHVyZRIVCg1tZXNzYWdlX2NvdW50GAYgASgDEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSFgoObWVzc2FnZV90b2tlbnMYCCABKAMSFQoNc3VtbWFyeV9jb3VudBgJIAEoAxIRCgltYXhfZGVwdGgYCiABKAUSEwoLdmlld190b2tlbnMYCyABKAMSEgoKZ2VuZXJhdGlvbhgMIAEoAxIYChBjb21wYWN0aW9uX2NvdW50GA0gASgDEg0KBW1vZGVsGA4gASgJEhAKCHByb3ZpZGVyGA8gASgJEg4KBndpbmRvdxgQIAEoAxIWCg53aW5kb3dfYXNzdW1lZBgRIAEoCBIYChB0aHJlc2hvbGRfdG9rZW5zGBIgASgDEhQKDG1vZGVsX2ZhY3RvchgTIAEoARIWCg5sZWFybmVkX2ZhY3RvchgUIAEoARIXCg9lc3RpbWF0ZV9tZXRob2QYFSABKAkSGgoSbGFzdF9wcm9tcHRfdG9rZW5zGBYgASgDEh4KFmxhc3RfY29tcGxldGlvbl90b2tlbnMYFyABKAMSGQoRbGFzdF90b3RhbF90b2tlbnMYGCABKAMSLAoLdG90YWxfdXNhZ2UYGSABKAsyFy5jb250ZXh0ZW5naW5lLnYxLlVzYWdlEhUKDXVzYWdlX3BlcmNlbnQYGiABKAESLQoEam9icxgbIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuQmFja2dyb3VuZEpvYhITCgtzZXNzaW9uX2tleRgcIAEoCRIXCg9jdXJyZW50X2Zvcl9rZXkYHSABKAgSLwoJY29udGludWVzGB4gASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBWVuZGVkGB8gASgIEi8KC2NyZWF0ZV90aW1lGCAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRghIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoSZW5naW5lX3N0YXR1c19qc29uGCIgASgMEhUKDXBlbmRpbmdfY2FsbHMYIyABKAMSFwoPYWJhbmRvbmVkX2NhbGxzGCQgASgDEigKBGhvc3QYJSABKAsyGi5jb250ZXh0ZW5naW5lLnYxLkhvc3RJbmZvEjcKC3N1bW1hcml6ZXJzGCYgASgLMiIuY29udGV4dGVuZ2luZS52MS5TdW1tYXJpemVyU3RhdHVzEiwKBXNwYXduGCcgASgLMh0uY29udGV4dGVuZ2luZS52MS5TcGF3blN0YXR1cxIYChBsaXZlX2NoaWxkX2NvdW50GCggASgFEhcKCmRpc2tfYnl0ZXMYKSABKANIAIgBARIRCgl0cmVhdG1lbnQYKiABKAlCDQoLX2Rpc2tfYnl0ZXMinwIKEFN1bW1hcml6ZXJTdGF0dXMSFQoNYnJlYWtlcl9zdGF0ZRgBIAEoCRIYChBicmVha2VyX2ZhaWx1cmVzGAIgASgDEjYKEmJyZWFrZXJfcmV0cnlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQdG9rZW5zX2xhc3RfaG91chgEIAEoAxIbChNtYXhfdG9rZW5zX3Blcl9ob3VyGAUgASgDEhcKD3Rva2Vuc19sYXN0X2RheRgGIAEoAxIaChJtYXhfdG9rZW5zX3Blcl9kYXkYByABKAMSHgoWYXR0YWNoZWRfaGFybmVzc19jb3VudBgIIAEoAxIWCg5vcGVuX2pvYl9jb3VudBgJIAEoAyJ+Cg1FbmdpbmVGYWlsdXJlEhEKCWVuZ2luZV9pZBgBIAEoCRIRCglvcGVyYXRpb24YAiABKAkSDgoGcmVhc29uGAMgASgJEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWNvdW50GAUgASgDIoIBCg1CYWNrZ3JvdW5kSm9iEgwKBGtpbmQYASABKAkSDQoFc3RhdGUYAiABKAkSLgoKcXVldWVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXR0ZW1wdHMYBCABKAUSEgoKbGFzdF9lcnJvchgFIAEoCSJBChBMaXN0VG9vbHNSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYiRAoRTGlzdFRvb2xzUmVzcG9uc2USLwoFdG9vbHMYASADKAsyIC5jb250ZXh0ZW5naW5lLnYxLlRvb2xEZWZpbml0aW9uInsKD0NhbGxUb29sUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEgwKBG5hbWUYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAwSEwoLc3Bhd25fdG9rZW4YBCABKAkiSQoQQ2FsbFRvb2xSZXNwb25zZRITCgtyZXN1bHRfanNvbhgBIAEoDBIQCghpc19lcnJvchgCIAEoCBIOCgZ0b2tlbnMYAyABKAMijgEKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhISCgpyZXF1ZXN0X2lkGAIgASgJEh4KEWV4cGVjdGVkX3JldmlzaW9uGAMgASgDSACIAQFCFAoSX2V4cGVjdGVkX3JldmlzaW9uIj8KFFJlc2V0U2Vzc2lvblJlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgDEhUKDXJldGlyZWRfY291bnQYAiABKAMinAEKEUVuZFNlc3Npb25SZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEgoKcmVxdWVzdF9pZBgCIAEoCRIeChFleHBlY3RlZF9yZXZpc2lvbhgDIAEoA0gAiAEBEg4KBnJlYXNvbhgEIAEoCUIUChJfZXhwZWN0ZWRfcmV2aXNpb24iNQoSRW5kU2Vzc2lvblJlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgDEg0KBWVuZGVkGAIgASgIIkYKFURpc3Bvc2VTZXNzaW9uUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmIioKFkRpc3Bvc2VTZXNzaW9uUmVzcG9uc2USEAoIZGlzcG9zZWQYASABKAhCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_budget, file_contextengine_v1_engine_info, file_contextengine_v1_host, file_contextengine_v1_message, file_contextengine_v1_subagent, file_google_protobuf_timestamp]);
+  fileDesc("CiBjb250ZXh0ZW5naW5lL3YxL2xpZmVjeWNsZS5wcm90bxIQY29udGV4dGVuZ2luZS52MSKpAwoQQm9vdHN0cmFwUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEigKBGhvc3QYAiABKAsyGi5jb250ZXh0ZW5naW5lLnYxLkhvc3RJbmZvEi8KCWNvbnRpbnVlcxgDIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIqCgdoaXN0b3J5GAQgAygLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlEg0KBW1vZGVsGAUgASgJEhAKCHByb3ZpZGVyGAYgASgJEhMKBndpbmRvdxgHIAEoA0gAiAEBEjgKD3dvcmtzcGFjZV9maWxlcxgIIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuV29ya3NwYWNlRmlsZRI7ChBydW50aW1lX3NldHRpbmdzGAkgASgLMiEuY29udGV4dGVuZ2luZS52MS5SdW50aW1lU2V0dGluZ3MSEgoKcmVxdWVzdF9pZBgKIAEoCRITCgtzcGF3bl90b2tlbhgLIAEoCUIJCgdfd2luZG93IuMBChFCb290c3RyYXBSZXNwb25zZRIsCgZlbmdpbmUYASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUluZm8SEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIPCgdjcmVhdGVkGAQgASgIEg8KB3JvdGF0ZWQYBSABKAgSLwoGc3RvcmVkGAYgAygLMh8uY29udGV4dGVuZ2luZS52MS5TdG9yZWRNZXNzYWdlEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSEAoIZW5jb2RpbmcYCCABKAkifgoNSW5nZXN0UmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEioKB21lc3NhZ2UYAiABKAsyGS5jb250ZXh0ZW5naW5lLnYxLk1lc3NhZ2USEgoKcmVxdWVzdF9pZBgDIAEoCSJlCg5Jbmdlc3RSZXNwb25zZRIvCgZzdG9yZWQYASABKAsyHy5jb250ZXh0ZW5naW5lLnYxLlN0b3JlZE1lc3NhZ2USEAoIcmV2aXNpb24YAiABKAMSEAoIaW5nZXN0ZWQYAyABKAgihAEKEkluZ2VzdEJhdGNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEisKCG1lc3NhZ2VzGAIgAygLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlEhIKCnJlcXVlc3RfaWQYAyABKAkicAoTSW5nZXN0QmF0Y2hSZXNwb25zZRIvCgZzdG9yZWQYASADKAsyHy5jb250ZXh0ZW5naW5lLnYxLlN0b3JlZE1lc3NhZ2USEAoIcmV2aXNpb24YAiABKAMSFgoOaW5nZXN0ZWRfY291bnQYAyABKAUi1QQKEEFmdGVyVHVyblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIrCghtZXNzYWdlcxgCIAMoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIlChhwcmVfcHJvbXB0X21lc3NhZ2VfY291bnQYAyABKANIAIgBARIXCg9hZHZhbmNlbWVudF9rZXkYBCABKAkSJgoFdXNhZ2UYBSABKAsyFy5jb250ZXh0ZW5naW5lLnYxLlVzYWdlEhQKDGlzX2hlYXJ0YmVhdBgGIAEoCBIoCgZidWRnZXQYByABKAsyGC5jb250ZXh0ZW5naW5lLnYxLkJ1ZGdldBIfChdhdXRvX2NvbXBhY3Rpb25fc3VtbWFyeRgIIAEoCRI7ChBydW50aW1lX3NldHRpbmdzGAkgASgLMiEuY29udGV4dGVuZ2luZS52MS5SdW50aW1lU2V0dGluZ3MSMwoMcHJvbXB0X2NhY2hlGAogASgLMh0uY29udGV4dGVuZ2luZS52MS5Qcm9tcHRDYWNoZRIgChNjdXJyZW50X3Rva2VuX2NvdW50GAsgASgDSAGIAQESEgoKcmVxdWVzdF9pZBgMIAEoCRITCgthc3NlbWJseV9pZBgNIAEoCRIZCgxvdGhlcl90b2tlbnMYDiABKANIAogBAUIbChlfcHJlX3Byb21wdF9tZXNzYWdlX2NvdW50QhYKFF9jdXJyZW50X3Rva2VuX2NvdW50Qg8KDV9vdGhlcl90b2tlbnMi+wEKEUFmdGVyVHVyblJlc3BvbnNlEjoKBnN0YXR1cxgBIAEoDjIqLmNvbnRleHRlbmdpbmUudjEuQWZ0ZXJUdXJuUmVzcG9uc2UuU3RhdHVzEi8KBnN0b3JlZBgCIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuU3RvcmVkTWVzc2FnZRIQCghyZXZpc2lvbhgDIAEoAxIZChFjb21wYWN0aW9uX3F1ZXVlZBgEIAEoCCJMCgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASFAoQU1RBVFVTX0NPTU1JVFRFRBABEhQKEFNUQVRVU19EVVBMSUNBVEUQAiLrAwoXUmVjb3JkSG9zdENoYW5nZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIRCgljaGFuZ2VfaWQYAiABKAkSQgoGcmV3aW5kGAMgASgLMjAuY29udGV4dGVuZ2luZS52MS5SZWNvcmRIb3N0Q2hhbmdlUmVxdWVzdC5SZXdpbmRIABJNCgljb21wYWN0ZWQYBCABKAsyOC5jb250ZXh0ZW5naW5lLnYxLlJlY29yZEhvc3RDaGFuZ2VSZXF1ZXN0Lkhvc3RDb21wYWN0aW9uSAASVgoQbmF0aXZlX2NvbXBhY3RlZBgFIAEoCzI6LmNvbnRleHRlbmdpbmUudjEuUmVjb3JkSG9zdENoYW5nZVJlcXVlc3QuTmF0aXZlQ29tcGFjdGlvbkgAGiAKBlJld2luZBIWCg5hZnRlcl9zZXF1ZW5jZRgBIAEoAxpQCg5Ib3N0Q29tcGFjdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgBIAEoAxIVCg1sYXN0X3NlcXVlbmNlGAIgASgDEg8KB3N1bW1hcnkYAyABKAkaJQoQTmF0aXZlQ29tcGFjdGlvbhIRCgl0aHJlYWRfaWQYASABKAlCCAoGY2hhbmdlIoUBChhSZWNvcmRIb3N0Q2hhbmdlUmVzcG9uc2USEAoIcmVjb3JkZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAMSLgoHc3VtbWFyeRgDIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SFQoNcmV0aXJlZF9jb3VudBgEIAEoAyJQCg9NYWludGFpblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIOCgZyZWFzb24YAiABKAkiygEKEE1haW50YWluUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCBI8CghyZXdyaXRlcxgCIAMoCzIqLmNvbnRleHRlbmdpbmUudjEuTWFpbnRhaW5SZXNwb25zZS5SZXdyaXRlEg4KBnJlYXNvbhgDIAEoCRpXCgdSZXdyaXRlEhAKCHNlcXVlbmNlGAEgASgDEgoKAmlkGAIgASgJEi4KC3JlcGxhY2VtZW50GAMgASgLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlIp0DChJSZXBvcnRVc2FnZVJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhITCgthc3NlbWJseV9pZBgCIAEoCRImCgV1c2FnZRgDIAEoCzIXLmNvbnRleHRlbmdpbmUudjEuVXNhZ2USDQoFbW9kZWwYBCABKAkSPwoIb3ZlcmZsb3cYBSABKAsyLS5jb250ZXh0ZW5naW5lLnYxLlJlcG9ydFVzYWdlUmVxdWVzdC5PdmVyZmxvdxISCgpyZXF1ZXN0X2lkGAYgASgJEhMKC3N0b3BfcmVhc29uGAcgASgJEhkKDG90aGVyX3Rva2VucxgIIAEoA0gAiAEBGnYKCE92ZXJmbG93EhwKD29ic2VydmVkX3Rva2VucxgBIAEoA0gAiAEBEhkKDGxpbWl0X3Rva2VucxgCIAEoA0gBiAEBEgwKBHRleHQYAyABKAlCEgoQX29ic2VydmVkX3Rva2Vuc0IPCg1fbGltaXRfdG9rZW5zQg8KDV9vdGhlcl90b2tlbnMicAoTUmVwb3J0VXNhZ2VSZXNwb25zZRIYChBlc3RpbWF0ZWRfdG9rZW5zGAEgASgDEhYKDmxlYXJuZWRfZmFjdG9yGAIgASgBEhUKDXNlcnZlZF93aW5kb3cYAyABKAMSEAoIcmV2aXNpb24YBCABKAMizgEKElVwZGF0ZU1vZGVsUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBW1vZGVsGAIgASgJEhAKCHByb3ZpZGVyGAMgASgJEhMKBndpbmRvdxgEIAEoA0gAiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGAUgASgDSAGIAQESEgoKcmVxdWVzdF9pZBgGIAEoCUIJCgdfd2luZG93QhQKEl9tYXhfb3V0cHV0X3Rva2VucyJuChNVcGRhdGVNb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEhAKCHByb3ZpZGVyGAIgASgJEg4KBndpbmRvdxgDIAEoAxIUCgxtb2RlbF9mYWN0b3IYBCABKAESEAoIcmV2aXNpb24YBSABKAMidQoQR2V0U3RhdHVzUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhkKEWF0X2xlYXN0X3JldmlzaW9uGAIgASgDEhcKD3dpdGhfZGlza19ieXRlcxgDIAEoCCLmCwoRR2V0U3RhdHVzUmVzcG9uc2USEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAxIsCgZlbmdpbmUYAyABKAsyHC5jb250ZXh0ZW5naW5lLnYxLkVuZ2luZUluZm8SFQoNZW5naW5lX3NvdXJjZRgEIAEoCRI3Cg5lbmdpbmVfZmFpbHVyZRgFIAEoCzIfLmNvbnRleHRlbmdpbmUudjEuRW5naW5lRmFpbHVyZRIVCg1tZXNzYWdlX2NvdW50GAYgASgDEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSFgoObWVzc2FnZV90b2tlbnMYCCABKAMSFQoNc3VtbWFyeV9jb3VudBgJIAEoAxIRCgltYXhfZGVwdGgYCiABKAUSEwoLdmlld190b2tlbnMYCyABKAMSEgoKZ2VuZXJhdGlvbhgMIAEoAxIYChBjb21wYWN0aW9uX2NvdW50GA0gASgDEg0KBW1vZGVsGA4gASgJEhAKCHByb3ZpZGVyGA8gASgJEg4KBndpbmRvdxgQIAEoAxIWCg53aW5kb3dfYXNzdW1lZBgRIAEoCBIYChB0aHJlc2hvbGRfdG9rZW5zGBIgASgDEhQKDG1vZGVsX2ZhY3RvchgTIAEoARIWCg5sZWFybmVkX2ZhY3RvchgUIAEoARIXCg9lc3RpbWF0ZV9tZXRob2QYFSABKAkSGgoSbGFzdF9wcm9tcHRfdG9rZW5zGBYgASgDEh4KFmxhc3RfY29tcGxldGlvbl90b2tlbnMYFyABKAMSGQoRbGFzdF90b3RhbF90b2tlbnMYGCABKAMSLAoLdG90YWxfdXNhZ2UYGSABKAsyFy5jb250ZXh0ZW5naW5lLnYxLlVzYWdlEhUKDXVzYWdlX3BlcmNlbnQYGiABKAESLQoEam9icxgbIAMoCzIfLmNvbnRleHRlbmdpbmUudjEuQmFja2dyb3VuZEpvYhITCgtzZXNzaW9uX2tleRgcIAEoCRIXCg9jdXJyZW50X2Zvcl9rZXkYHSABKAgSLwoJY29udGludWVzGB4gASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBWVuZGVkGB8gASgIEi8KC2NyZWF0ZV90aW1lGCAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRghIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoSZW5naW5lX3N0YXR1c19qc29uGCIgASgMEhUKDXBlbmRpbmdfY2FsbHMYIyABKAMSFwoPYWJhbmRvbmVkX2NhbGxzGCQgASgDEigKBGhvc3QYJSABKAsyGi5jb250ZXh0ZW5naW5lLnYxLkhvc3RJbmZvEjcKC3N1bW1hcml6ZXJzGCYgASgLMiIuY29udGV4dGVuZ2luZS52MS5TdW1tYXJpemVyU3RhdHVzEiwKBXNwYXduGCcgASgLMh0uY29udGV4dGVuZ2luZS52MS5TcGF3blN0YXR1cxIYChBsaXZlX2NoaWxkX2NvdW50GCggASgFEhcKCmRpc2tfYnl0ZXMYKSABKANIAIgBARIRCgl0cmVhdG1lbnQYKiABKAkSKgoEY29zdBgrIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuQ29zdFJlcG9ydBIwCgphZ2VudF9jb3N0GCwgASgLMhwuY29udGV4dGVuZ2luZS52MS5Db3N0UmVwb3J0EjEKC3RlbmFudF9jb3N0GC0gASgLMhwuY29udGV4dGVuZ2luZS52MS5Db3N0UmVwb3J0EjkKE2FnZW50X2Nvc3RfYnlfbW9kZWwYLiADKAsyHC5jb250ZXh0ZW5naW5lLnYxLkNvc3RSZXBvcnQSNwoLdG9rZW5fZ3VhcmQYLyABKAsyIi5jb250ZXh0ZW5naW5lLnYxLlRva2VuR3VhcmRTdGF0dXNCDQoLX2Rpc2tfYnl0ZXMitgEKEFRva2VuR3VhcmRTdGF0dXMSGAoQZXhlY3V0aW9uX3Rva2VucxgBIAEoAxIcChRtYXhfZXhlY3V0aW9uX3Rva2VucxgCIAEoAxIYChB0b2tlbnNfbGFzdF9ob3VyGAMgASgDEhsKE21heF90b2tlbnNfcGVyX2hvdXIYBCABKAMSFwoPdG9rZW5zX2xhc3RfZGF5GAUgASgDEhoKEm1heF90b2tlbnNfcGVyX2RheRgGIAEoAyLQAQoKQ29zdFJlcG9ydBIQCghwcm92aWRlchgBIAEoCRINCgVtb2RlbBgCIAEoCRISCgpjYWxsX2NvdW50GAMgASgDEhsKE3VucHJpY2VkX2NhbGxfY291bnQYBCABKAMSJgoFdXNhZ2UYBSABKAsyFy5jb250ZXh0ZW5naW5lLnYxLlVzYWdlEhYKDmNvc3RfbWljcm9fdXNkGAYgASgDEhcKD3NhdmVkX21pY3JvX3VzZBgHIAEoAxIXCg9jYWNoZV9oaXRfc2hhcmUYCCABKAEinwIKEFN1bW1hcml6ZXJTdGF0dXMSFQoNYnJlYWtlcl9zdGF0ZRgBIAEoCRIYChBicmVha2VyX2ZhaWx1cmVzGAIgASgDEjYKEmJyZWFrZXJfcmV0cnlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQdG9rZW5zX2xhc3RfaG91chgEIAEoAxIbChNtYXhfdG9rZW5zX3Blcl9ob3VyGAUgASgDEhcKD3Rva2Vuc19sYXN0X2RheRgGIAEoAxIaChJtYXhfdG9rZW5zX3Blcl9kYXkYByABKAMSHgoWYXR0YWNoZWRfaGFybmVzc19jb3VudBgIIAEoAxIWCg5vcGVuX2pvYl9jb3VudBgJIAEoAyJ+Cg1FbmdpbmVGYWlsdXJlEhEKCWVuZ2luZV9pZBgBIAEoCRIRCglvcGVyYXRpb24YAiABKAkSDgoGcmVhc29uGAMgASgJEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWNvdW50GAUgASgDIoIBCg1CYWNrZ3JvdW5kSm9iEgwKBGtpbmQYASABKAkSDQoFc3RhdGUYAiABKAkSLgoKcXVldWVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXR0ZW1wdHMYBCABKAUSEgoKbGFzdF9lcnJvchgFIAEoCSJBChBMaXN0VG9vbHNSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYiRAoRTGlzdFRvb2xzUmVzcG9uc2USLwoFdG9vbHMYASADKAsyIC5jb250ZXh0ZW5naW5lLnYxLlRvb2xEZWZpbml0aW9uIqwBCg9DYWxsVG9vbFJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhIMCgRuYW1lGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgMEhMKC3NwYXduX3Rva2VuGAQgASgJEi8KBXRvb2xzGAUgAygLMiAuY29udGV4dGVuZ2luZS52MS5Ub29sRGVmaW5pdGlvbiJJChBDYWxsVG9vbFJlc3BvbnNlEhMKC3Jlc3VsdF9qc29uGAEgASgMEhAKCGlzX2Vycm9yGAIgASgIEg4KBnRva2VucxgDIAEoAyKOAQoTUmVzZXRTZXNzaW9uUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhIKCnJlcXVlc3RfaWQYAiABKAkSHgoRZXhwZWN0ZWRfcmV2aXNpb24YAyABKANIAIgBAUIUChJfZXhwZWN0ZWRfcmV2aXNpb24iPwoUUmVzZXRTZXNzaW9uUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSFQoNcmV0aXJlZF9jb3VudBgCIAEoAyKcAQoRRW5kU2Vzc2lvblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhISCgpyZXF1ZXN0X2lkGAIgASgJEh4KEWV4cGVjdGVkX3JldmlzaW9uGAMgASgDSACIAQESDgoGcmVhc29uGAQgASgJQhQKEl9leHBlY3RlZF9yZXZpc2lvbiI1ChJFbmRTZXNzaW9uUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSDQoFZW5kZWQYAiABKAgiRgoVRGlzcG9zZVNlc3Npb25SZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYiKgoWRGlzcG9zZVNlc3Npb25SZXNwb25zZRIQCghkaXNwb3NlZBgBIAEoCEJrChRkZXYuY29udGV4dGVuZ2luZS52MVABWlFnaXRodWIuY29tL2NvbnRleHRlbmdpbmUvY29udGV4dGVuZ2luZS9jbGllbnRzL2dvL2NvbnRleHRlbmdpbmV2MTtjb250ZXh0ZW5naW5ldjFiBnByb3RvMw", [file_contextengine_v1_budget, file_contextengine_v1_engine_info, file_contextengine_v1_host, file_contextengine_v1_message, file_contextengine_v1_subagent, file_google_protobuf_timestamp]);
 
 /**
  * Introduces a host and a session to each other.
@@ -1390,6 +1390,41 @@ export type GetStatusResponse = Message<"contextengine.v1.GetStatusResponse"> & 
    * @generated from field: string treatment = 42;
    */
   treatment: string;
+
+  /**
+   * What the session's calls cost, as ReportUsage and AfterTurn tell.
+   *
+   * @generated from field: contextengine.v1.CostReport cost = 43;
+   */
+  cost?: CostReport | undefined;
+
+  /**
+   * The same of all calls of the agent, sessions that were deleted included.
+   *
+   * @generated from field: contextengine.v1.CostReport agent_cost = 44;
+   */
+  agentCost?: CostReport | undefined;
+
+  /**
+   * The same of all agents of the tenant.
+   *
+   * @generated from field: contextengine.v1.CostReport tenant_cost = 45;
+   */
+  tenantCost?: CostReport | undefined;
+
+  /**
+   * `agent_cost` by provider and model, the dearest first.
+   *
+   * @generated from field: repeated contextengine.v1.CostReport agent_cost_by_model = 46;
+   */
+  agentCostByModel: CostReport[];
+
+  /**
+   * How much of the caps on its agent's tokens is used. Absent: no cap holds for its engine.
+   *
+   * @generated from field: contextengine.v1.TokenGuardStatus token_guard = 47;
+   */
+  tokenGuard?: TokenGuardStatus | undefined;
 };
 
 /**
@@ -1398,6 +1433,136 @@ export type GetStatusResponse = Message<"contextengine.v1.GetStatusResponse"> & 
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_lifecycle, 17);
+
+/**
+ * The caps on an agent's tokens, in and out, and how much of them is used, by what was reported. An Assemble for a call
+ * that would pass one answers RESOURCE_EXHAUSTED, BUDGET_SPENT. They outlive a restart.
+ *
+ * @generated from message contextengine.v1.TokenGuardStatus
+ */
+export type TokenGuardStatus = Message<"contextengine.v1.TokenGuardStatus"> & {
+  /**
+   * Tokens of the session's turn: since the newest user message.
+   *
+   * @generated from field: int64 execution_tokens = 1;
+   */
+  executionTokens: bigint;
+
+  /**
+   * The most they may be.
+   *
+   * @generated from field: int64 max_execution_tokens = 2;
+   */
+  maxExecutionTokens: bigint;
+
+  /**
+   * Tokens of the agent in the last hour.
+   *
+   * @generated from field: int64 tokens_last_hour = 3;
+   */
+  tokensLastHour: bigint;
+
+  /**
+   * The most they may be.
+   *
+   * @generated from field: int64 max_tokens_per_hour = 4;
+   */
+  maxTokensPerHour: bigint;
+
+  /**
+   * Tokens of the agent in the last day.
+   *
+   * @generated from field: int64 tokens_last_day = 5;
+   */
+  tokensLastDay: bigint;
+
+  /**
+   * The most they may be.
+   *
+   * @generated from field: int64 max_tokens_per_day = 6;
+   */
+  maxTokensPerDay: bigint;
+};
+
+/**
+ * Describes the message contextengine.v1.TokenGuardStatus.
+ * Use `create(TokenGuardStatusSchema)` to create a new message.
+ */
+export const TokenGuardStatusSchema: GenMessage<TokenGuardStatus> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_lifecycle, 18);
+
+/**
+ * What model calls took and cost. Of a call, the cost is what its report says, else what the server's catalogue of rates
+ * makes of it.
+ *
+ * @generated from message contextengine.v1.CostReport
+ */
+export type CostReport = Message<"contextengine.v1.CostReport"> & {
+  /**
+   * The provider. Empty: not known, or of several.
+   *
+   * @generated from field: string provider = 1;
+   */
+  provider: string;
+
+  /**
+   * The model. Empty: not known, or of several.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * How many calls were reported.
+   *
+   * @generated from field: int64 call_count = 3;
+   */
+  callCount: bigint;
+
+  /**
+   * Of these, the calls of which neither report nor catalogue knew the cost: they count as free.
+   *
+   * @generated from field: int64 unpriced_call_count = 4;
+   */
+  unpricedCallCount: bigint;
+
+  /**
+   * What was billed, added up. It has no cost.
+   *
+   * @generated from field: contextengine.v1.Usage usage = 5;
+   */
+  usage?: Usage | undefined;
+
+  /**
+   * What it cost, in millionths of a US dollar.
+   *
+   * @generated from field: int64 cost_micro_usd = 6;
+   */
+  costMicroUsd: bigint;
+
+  /**
+   * What the prompt cache saved against plain input, in millionths of a US dollar: what cached tokens would have cost as
+   * plain input, less what reading and writing them did cost. Negative where a provider's premium for writing is not yet
+   * earned back, as on a first turn.
+   *
+   * @generated from field: int64 saved_micro_usd = 7;
+   */
+  savedMicroUsd: bigint;
+
+  /**
+   * The share of all input that was read from a cache, 0 to 1.
+   *
+   * @generated from field: double cache_hit_share = 8;
+   */
+  cacheHitShare: number;
+};
+
+/**
+ * Describes the message contextengine.v1.CostReport.
+ * Use `create(CostReportSchema)` to create a new message.
+ */
+export const CostReportSchema: GenMessage<CostReport> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_lifecycle, 19);
 
 /**
  * The models that summarize for a tenant: its guards outlive a restart.
@@ -1474,7 +1639,7 @@ export type SummarizerStatus = Message<"contextengine.v1.SummarizerStatus"> & {
  * Use `create(SummarizerStatusSchema)` to create a new message.
  */
 export const SummarizerStatusSchema: GenMessage<SummarizerStatus> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 18);
+  messageDesc(file_contextengine_v1_lifecycle, 20);
 
 /**
  * The first failure of an engine.
@@ -1523,7 +1688,7 @@ export type EngineFailure = Message<"contextengine.v1.EngineFailure"> & {
  * Use `create(EngineFailureSchema)` to create a new message.
  */
 export const EngineFailureSchema: GenMessage<EngineFailure> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 19);
+  messageDesc(file_contextengine_v1_lifecycle, 21);
 
 /**
  * A job in the background.
@@ -1572,7 +1737,7 @@ export type BackgroundJob = Message<"contextengine.v1.BackgroundJob"> & {
  * Use `create(BackgroundJobSchema)` to create a new message.
  */
 export const BackgroundJobSchema: GenMessage<BackgroundJob> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 20);
+  messageDesc(file_contextengine_v1_lifecycle, 22);
 
 /**
  * Asks for the tools that the session's engine offers to the model.
@@ -1593,7 +1758,7 @@ export type ListToolsRequest = Message<"contextengine.v1.ListToolsRequest"> & {
  * Use `create(ListToolsRequestSchema)` to create a new message.
  */
 export const ListToolsRequestSchema: GenMessage<ListToolsRequest> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 21);
+  messageDesc(file_contextengine_v1_lifecycle, 23);
 
 /**
  * The tools.
@@ -1614,7 +1779,7 @@ export type ListToolsResponse = Message<"contextengine.v1.ListToolsResponse"> & 
  * Use `create(ListToolsResponseSchema)` to create a new message.
  */
 export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 22);
+  messageDesc(file_contextengine_v1_lifecycle, 24);
 
 /**
  * Runs a tool of the session's engine for the model.
@@ -1649,6 +1814,14 @@ export type CallToolRequest = Message<"contextengine.v1.CallToolRequest"> & {
    * @generated from field: string spawn_token = 4;
    */
   spawnToken: string;
+
+  /**
+   * The definitions of the tools that the model may call, as in AssembleRequest.tools: what `discover_tools` looks through.
+   * Empty: those of the session's newest assembly, as far as the server that answers made it.
+   *
+   * @generated from field: repeated contextengine.v1.ToolDefinition tools = 5;
+   */
+  tools: ToolDefinition[];
 };
 
 /**
@@ -1656,7 +1829,7 @@ export type CallToolRequest = Message<"contextengine.v1.CallToolRequest"> & {
  * Use `create(CallToolRequestSchema)` to create a new message.
  */
 export const CallToolRequestSchema: GenMessage<CallToolRequest> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 23);
+  messageDesc(file_contextengine_v1_lifecycle, 25);
 
 /**
  * The tool's answer.
@@ -1691,7 +1864,7 @@ export type CallToolResponse = Message<"contextengine.v1.CallToolResponse"> & {
  * Use `create(CallToolResponseSchema)` to create a new message.
  */
 export const CallToolResponseSchema: GenMessage<CallToolResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 24);
+  messageDesc(file_contextengine_v1_lifecycle, 26);
 
 /**
  * Empties a session's view.
@@ -1726,7 +1899,7 @@ export type ResetSessionRequest = Message<"contextengine.v1.ResetSessionRequest"
  * Use `create(ResetSessionRequestSchema)` to create a new message.
  */
 export const ResetSessionRequestSchema: GenMessage<ResetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 25);
+  messageDesc(file_contextengine_v1_lifecycle, 27);
 
 /**
  * What became of it.
@@ -1754,7 +1927,7 @@ export type ResetSessionResponse = Message<"contextengine.v1.ResetSessionRespons
  * Use `create(ResetSessionResponseSchema)` to create a new message.
  */
 export const ResetSessionResponseSchema: GenMessage<ResetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 26);
+  messageDesc(file_contextengine_v1_lifecycle, 28);
 
 /**
  * Says that a conversation is over for now. A later write opens it again.
@@ -1796,7 +1969,7 @@ export type EndSessionRequest = Message<"contextengine.v1.EndSessionRequest"> & 
  * Use `create(EndSessionRequestSchema)` to create a new message.
  */
 export const EndSessionRequestSchema: GenMessage<EndSessionRequest> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 27);
+  messageDesc(file_contextengine_v1_lifecycle, 29);
 
 /**
  * What became of it.
@@ -1824,7 +1997,7 @@ export type EndSessionResponse = Message<"contextengine.v1.EndSessionResponse"> 
  * Use `create(EndSessionResponseSchema)` to create a new message.
  */
 export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 28);
+  messageDesc(file_contextengine_v1_lifecycle, 30);
 
 /**
  * Frees what the server holds in memory for a session.
@@ -1845,7 +2018,7 @@ export type DisposeSessionRequest = Message<"contextengine.v1.DisposeSessionRequ
  * Use `create(DisposeSessionRequestSchema)` to create a new message.
  */
 export const DisposeSessionRequestSchema: GenMessage<DisposeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 29);
+  messageDesc(file_contextengine_v1_lifecycle, 31);
 
 /**
  * What became of it.
@@ -1866,5 +2039,5 @@ export type DisposeSessionResponse = Message<"contextengine.v1.DisposeSessionRes
  * Use `create(DisposeSessionResponseSchema)` to create a new message.
  */
 export const DisposeSessionResponseSchema: GenMessage<DisposeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_lifecycle, 30);
+  messageDesc(file_contextengine_v1_lifecycle, 32);
 

@@ -109,14 +109,17 @@ export type SearchRequest = Message<"contextengine.v1.SearchRequest"> & {
   includeRetired: boolean;
 
   /**
-   * True: also the agent's other sessions (cross-session recall).
+   * True: also the agent's other sessions (cross-session recall): their own rows, as they are when the answer begins. Ended and
+   * rotated sessions count, deleted ones do not. A session that was spawned may not ask: PERMISSION_DENIED. Not together with
+   * `spawn_token`, `first_sequence` or `last_sequence`, which belong to one session.
    *
    * @generated from field: bool all_sessions = 13;
    */
   allSessions: boolean;
 
   /**
-   * Read a state at least this new: waits for the index. 0: what is there.
+   * Read a state of the session at least this new: waits for the index, with `all_sessions` for that of the others as well. 0:
+   * what is there.
    *
    * @generated from field: int64 at_least_revision = 14;
    */
@@ -141,7 +144,9 @@ export const SearchRequestSchema: GenMessage<SearchRequest> = /*@__PURE__*/
 /**
  * What was found: messages, best first, and behind them summaries, best first. A message is ranked by its own words, and by
  * those of its neighbours with half of the weight. A query of three words of content or more, none in quotes, is a question: it
- * also finds the neighbours of what matches, since an answer often holds none of the question's words.
+ * also finds the neighbours of what matches, since an answer often holds none of the question's words. With `all_sessions` 64
+ * sessions are ranked together, then the next 64: the session that is asked about and those that were made last come first. A
+ * page may then hold fewer hits than were asked for; what `next_page_token` says is whether there are more.
  *
  * @generated from message contextengine.v1.SearchResponse
  */
@@ -161,14 +166,15 @@ export type SearchResponse = Message<"contextengine.v1.SearchResponse"> & {
   nextPageToken: string;
 
   /**
-   * How many messages and summaries match in all, where that is known. Neighbours are not counted.
+   * How many messages and summaries match in all, where that is known; with `all_sessions` in no more than 64 of them. Neighbours
+   * are not counted.
    *
    * @generated from field: optional int64 total_count = 3;
    */
   totalCount?: bigint | undefined;
 
   /**
-   * The state that was searched.
+   * The state of the session that was searched.
    *
    * @generated from field: int64 revision = 4;
    */

@@ -728,7 +728,9 @@ export type WatchResponse = Message<"contextengine.v1.WatchResponse"> & {
   /**
    * Its name: `session:created`, `session:ingested`, `session:reset`, `session:rewound`, `session:ended`,
    * `session:deleted`, `session:corrupt_row` (rows that are not what their hashes name),
-   * `context:budget_computed` and `context:evicted` (a list began anew, or did not fit),
+   * `context:budget_computed`, `context:evicted` and `context:masked` (a list began anew, or did not fit),
+   * `context:overflow` (it did not fit), `context:rehydrated` (what the work needs was brought back
+   * after a compaction), `context:reread` (the model called a tool as before), `budget:refused`,
    * `context:ENGINE_compacted` (`context:dag_compacted` …), `context:ENGINE_degraded` (a summary by another than was asked
    * first: its `reason` is `breaker_open`, `spend_cap`, `summarizer_fallback` or `summarizers_exhausted`),
    * `context:summary_language_mismatch`, `context:ENGINE_expanded` (a tool of recall answered), `context:integrity`

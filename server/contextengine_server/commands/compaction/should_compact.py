@@ -1,0 +1,129 @@
+"""ShouldCompact: whether a compaction is due, and why."""
+
+from __future__ import annotations
+
+import msgspec
+
+from contextengine_server.compaction.compaction_pass import Pass
+from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.request import HELD, CompactionRequest
+from contextengine_server.context.budget import ModelTokens, ReferenceTokens, cell, in_model
+from contextengine_server.engines.contract import Engine
+from contextengine_server.session.address import Addresses, Ref
+from contextengine_server.session.assembly.budget import (
+    BudgetDefaults,
+    BudgetSpec,
+    available_of,
+    counted_spec,
+)
+from contextengine_server.session.assembly.pressure import uncounted_in, with_uncounted
+from contextengine_server.session.selection import Selection
+from contextengine_server.session.session import Session
+from contextengine_server.session.sessions import Sessions
+from contextengine_server.session.state import SessionState
+
+OVER, CROWDED = "over threshold", "something has no room"
+BELOW, NOTHING = "below threshold", "nothing to compact"
+SHOWN_FITS = "what is shown has room"
+"""An engine that shows less than there is (a window of turns) judges by that."""
+AWAITING = "awaiting usage"
+
+
+class ShouldCompactCall(msgspec.Struct, frozen=True):
+    """What is asked."""
+
+    budget: BudgetSpec = BudgetSpec()
+    measured: ModelTokens | None = None
+    """The whole prompt as the harness measured it."""
+    preflight: bool = False
+    """What is in memory is enough to judge by."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a compaction is due. Tokens are the model's."""
+
+    due: bool
+    reason: str
+    tokens: ModelTokens
+    threshold: ModelTokens
+    has_content: bool
+    awaiting: bool
+
+
+class ShouldCompact(msgspec.Struct, frozen=True):
+    """Judges sessions; nothing is changed."""
+
+    addresses: Addresses
+    sessions: Sessions
+    selection: Selection
+    budgets: BudgetDefaults
+    compactor: Compactor
+
+    async def run(self, tenant: str, ref: Ref, call: ShouldCompactCall) -> Verdict:
+        """The verdict. Raises SessionNotFound, EngineFailed and what is wrong with the budget."""
+        address = await self.addresses.find(tenant, ref)
+        scope = address.scope
+        spec = await counted_spec(call.budget, await self.sessions.encoding_of(scope))
+        engine = (await self.selection.engine_for(scope, address.key)).engine
+        async with self.sessions.open(scope) as session:
+            session.require()
+            available = available_of(session, self.budgets, spec)
+        with self.compactor.asking(scope, engine):
+            reach = engine.reach(cell(available))
+        async with self.sessions.open(scope, reach) as session:
+            session.require()
+            more = uncounted_in(call.measured, session, engine, spec, available)
+            view, factor = session.view, session.state.model.factor
+            with self.compactor.asking(scope, engine):
+                tokens = view.view_tokens() - engine.saved(view, available) + more
+                limit = engine.limit(view, available)
+                due = engine.due(view, available, with_uncounted(view, more))
+            wanted = CompactionRequest(available, force=True, uncounted=more)
+            content = await self._has_content(session, engine, wanted, call, due=due)
+            # An engine that leaves compaction to its host, which asks here, is never due itself.
+            due = due or (not engine.owns_compaction and tokens > limit and content)
+            awaiting = awaits_usage(session.state)
+            # What was counted here is not asked again until the provider has said what the last
+            # compaction made of it; but what has no room does not wait.
+            waits = awaiting and call.measured is None and tokens <= available
+            reason = _reason(due=due, over=tokens >= limit, content=content)
+            if session.state.held:
+                due, reason = False, HELD
+            elif due and waits:
+                due, reason = False, AWAITING
+            return Verdict(
+                due,
+                reason,
+                in_model(ReferenceTokens(tokens), factor),
+                in_model(ReferenceTokens(limit), factor),
+                content,
+                awaiting,
+            )
+
+    async def _has_content(
+        self,
+        session: Session,
+        engine: Engine,
+        wanted: CompactionRequest,
+        call: ShouldCompactCall,
+        *,
+        due: bool,
+    ) -> bool:
+        """True where a compaction that is forced would find something to take."""
+        if call.preflight:
+            return due or session.view.steps > engine.declared.tail_steps
+        view = await self.compactor.planned_over(session, engine)
+        return isinstance(self.compactor.next_pass(engine, session, view, wanted, 0), Pass)
+
+
+def awaits_usage(state: SessionState) -> bool:
+    """True where a host that reports usage has reported none since the newest compaction."""
+    return state.usage.reports > 0 and state.compactions > state.usage.compactions
+
+
+def _reason(*, due: bool, over: bool, content: bool) -> str:
+    if due:
+        return OVER if over else CROWDED
+    if not over:
+        return BELOW
+    return SHOWN_FITS if content else NOTHING

@@ -1,0 +1,181 @@
+"""The facts of a range go to memory before it is summarized
+(docs/summaries.md#facts-before-a-summary).
+
+What keeps facts is not part of compaction: `Memory` is the port that it comes in by. This says when
+it is called, and keeps in the session's state which ranges it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Protocol
+
+import msgspec
+import structlog
+from cachetools import LRUCache
+from msgspec.structs import replace
+
+from contextengine_server.compaction.compaction_pass import Pass
+from contextengine_server.compaction.queue import FLUSH
+from contextengine_server.compaction.summary_request import source_message
+from contextengine_server.context.message import Entry
+from contextengine_server.context.scope import Scope
+from contextengine_server.session.session import Session
+from contextengine_server.session.state import SessionState
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.rows import Debt
+from contextengine_server.summarize.request import SourceMessage
+from contextengine_server.telemetry.meters import Meters
+
+SOFT, HARD = 0.75, 0.90
+"""Shares of the budget: Comis's softThresholdRatio and hardThresholdRatio."""
+PATIENT_S, HURRIED_S = 30.0, 2.0
+"""How long a summary waits for memory, and how long from the hard share on."""
+_RETRY_MS = 10_000
+
+log = structlog.get_logger("contextengine.memory")
+
+
+class MemoryRange(msgspec.Struct, frozen=True):
+    """Messages that are about to be summarized."""
+
+    id: str
+    """The same whenever these are handed over: after a crash that may happen again."""
+    scope: Scope
+    first: int
+    last: int
+    """Sequences."""
+    messages: Sequence[SourceMessage]
+    """What they say, without private reasoning, and not redacted."""
+
+
+class Memory(Protocol):
+    """What keeps facts of an agent. It may read, write and ask models for as long as it likes:
+    whoever calls it waits for so long and no longer."""
+
+    async def flush(self, given: MemoryRange) -> None:
+        """Takes the facts of a range. Called once for each, and again under the same id where it
+        failed, was interrupted, or the process ended before that was written down. Whatever it
+        raises is told and stops no compaction."""
+
+
+class FlushRules(msgspec.Struct, frozen=True):
+    """When memory is told. Shares of what the budget leaves for messages."""
+
+    soft: float = SOFT
+    """From here on the range that comes next is handed over ahead, in the background."""
+    hard: float = HARD
+    """From here on a summary hardly waits for it."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A range that was handed over."""
+
+    first: int
+    last: int
+    ok: bool
+
+    def noted(self, state: SessionState) -> SessionState:
+        """The state that knows of it."""
+        span = self.first, self.last
+        missed = tuple(one for one in state.unflushed if one != span)
+        if not self.ok:
+            return replace(state, unflushed=(*missed, span))
+        return replace(state, unflushed=missed, flushed=_with(state.flushed, span))
+
+
+class MemoryFlush:
+    """Hands ranges over to memory. Without one it does nothing, and nothing is noted."""
+
+    def __init__(
+        self, memory: Memory | None, store: Store, meters: Meters, rules: FlushRules
+    ) -> None:
+        self.memory, self.rules = memory, rules
+        self._store, self._meters = store, meters
+        self._done: LRUCache[str, bool] = LRUCache(4_096)
+        """What was handed over by this process: a pass that is planned again finds it done."""
+
+    def of_pass(self, session: Session, made: Pass) -> MemoryRange | None:
+        """What memory lacks of what a pass summarizes; None: nothing, or there is no memory."""
+        if self.memory is None:
+            return None
+        flushed = session.state.flushed
+        lacking = [
+            entry
+            for entry in made.entries
+            if not any(first <= entry.sequence <= last for first, last in flushed)
+        ]
+        return self._range(session, lacking)
+
+    def _range(self, session: Session, entries: Sequence[Entry]) -> MemoryRange | None:
+        if not entries:
+            return None
+        first, last = entries[0].sequence, max(entry.sequence for entry in entries)
+        messages = [source_message(entry) for entry in entries]
+        return range_of(session, first, last, messages)
+
+    async def tell(self, given: MemoryRange, seconds: float = PATIENT_S) -> Told:
+        """Hands a range over, and waits so long. Only cancellation is raised."""
+        assert self.memory is not None
+        ok = given.id in self._done
+        if not ok:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self.memory.flush(given)
+                self._done[given.id] = ok = True
+            except Exception as error:
+                log.warning(
+                    "facts were not kept",
+                    session=given.scope.session,
+                    error=type(error).__name__,
+                    first=given.first,
+                    last=given.last,
+                )
+            self._meters.flushed["kept" if ok else "missed"].value += 1
+        return Told(given.first, given.last, ok)
+
+    def patience(self, used: int, available: int) -> float:
+        """How long a summary waits, in seconds."""
+        return HURRIED_S if used >= self.rules.hard * available else PATIENT_S
+
+    def ahead(self, session: Session, available: int) -> bool:
+        """True where there is something to hand over that no compaction does now: the range that
+        comes next, from the soft share on, unless memory has it; or one that it missed."""
+        if self.memory is None:
+            return False
+        if session.state.unflushed:
+            return True
+        covered = max((one.last_sequence for one in session.live_summaries), default=0)
+        told = max((last for _, last in session.state.flushed), default=0)
+        return told <= covered and session.view.view_tokens() >= self.rules.soft * available
+
+    async def owe(self, scope: Scope, now_ms: int) -> None:
+        """Has what memory missed handed over again, in the background. Does nothing where the store
+        cannot be written: the next turn does it."""
+        with suppress(StoreUnavailable):
+            later = now_ms + _RETRY_MS
+            await self._store.add_debt(Debt(scope, FLUSH, now_ms, not_before_ms=later))
+
+
+def range_of(
+    session: Session, first: int, last: int, messages: Sequence[SourceMessage]
+) -> MemoryRange:
+    """These messages, under the id of their range."""
+    named = "\0".join((*session.scope, session.view.incarnation, str(first), str(last)))
+    digest = blake2b(named.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return MemoryRange(digest, session.scope, first, last, messages)
+
+
+def _with(ranges: Sequence[tuple[int, int]], new: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Ranges in order, those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted((*ranges, new)):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], last)
+        else:
+            found.append((first, last))
+    return tuple(found)

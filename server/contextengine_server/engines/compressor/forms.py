@@ -1,0 +1,120 @@
+"""Messages that the compressor shows in short: those over their cap, results that a later one says
+anew, and old results in the mode `lean`.
+
+Results move with compactions and with nothing else: what was said anew, or old, when a summary was
+committed is shown in short from then on. So the list begins anew no more often than it does anyway,
+nothing is lifted, and a restart changes nothing. No model has a part in it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from sys import maxsize
+
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.budget import cell
+from contextengine_server.context.message import Gone, Replacement
+from contextengine_server.context.observations import Observation
+from contextengine_server.context.view import View
+
+from ..bounds import Bounds, bounds_of, with_masks
+from ..masks import LEAST_SAVED, Masks
+from .options import CompressorOptions
+
+TAIL_STEPS = 1
+"""The newest step is as it is: the model has not answered its results yet."""
+ROUNDS = 6
+"""So many of the newest rounds of tool calls keep their results whole in the mode `lean`."""
+OLD_TOKENS = 375
+"""What is smaller stays whole however old it is: 1,500 characters, at 4 to a token."""
+REASON = "an old result, or one that a later result says anew"
+
+Parts = dict[int, dict[int, Replacement]]
+"""What is left out, by sequence and part."""
+
+
+def forms_now(view: View, budget: int, options: CompressorOptions) -> Bounds:
+    """The forms of a view's messages, since the newest summary was committed."""
+    newest = max((summary.created for summary in view.summaries), default=0)
+    return forms_at(view, budget, newest, options)
+
+
+def forms_at(view: View, budget: int, revision: int, options: CompressorOptions) -> Bounds:
+    """The same since the commit of a revision; 0: there was none."""
+    bounds = bounds_of(view, cell(budget))
+    masks = short_results(view, revision, options)
+    return with_masks(bounds, view, masks, REASON) if masks else bounds
+
+
+def coming_forms(view: View, budget: int, options: CompressorOptions) -> Bounds:
+    """The forms that a commit would leave now."""
+    return forms_at(view, budget, maxsize, options)
+
+
+def short_results(view: View, revision: int, options: CompressorOptions) -> Masks:
+    """What to show of results behind the summaries since the commit of a revision: slots by
+    sequence, by step."""
+    first, masks = max(view.raw_from, view.base), Masks()
+    last = min(view.base + bisect_left(view.atoms, revision, key=_created), view.steps) - TAIL_STEPS
+    if not revision or last <= first or not view.observations.all:
+        return masks
+    stays = set(view.must_stay())
+    every = view.observations.all
+    shows = {one.sequence: one for one in every[bisect_left(every, first, key=_step) :]}
+    for sequence, parts in _parts(view, revision, first, last, options).items():
+        one = shows.get(sequence)
+        if one is None or one.step in stays:
+            continue
+        slot = next((s for s in view.atom(one.step).slots if s.sequence == sequence), None)
+        how = tuple(parts[part] for part in sorted(parts))
+        shown = view.observations.shown(sequence, one.show, how)
+        if slot is not None and slot.tokens - shown.tokens > LEAST_SAVED:
+            masks.setdefault(one.step, {})[sequence] = shown
+    return masks
+
+
+def _parts(view: View, revision: int, first: int, last: int, options: CompressorOptions) -> Parts:
+    """What is left out of the steps from `first` to before `last`."""
+    parts = _old(view, revision, first, last) if options.tail_mode == "lean" else Parts()
+    reads = view.observations
+    begins = (view.first_of(first) or 0) if view.by_sequence else 0
+    for sequence in reads.sequences[bisect_left(reads.sequences, begins) :]:
+        stale = reads.stale[sequence]
+        if first <= stale.step < last:
+            for how in stale.at(revision):
+                parts.setdefault(sequence, {})[how.part] = how
+    return parts
+
+
+def _old(view: View, revision: int, first: int, last: int) -> Parts:
+    """Large results of all but the newest rounds that there were."""
+    parts, rounds = Parts(), set[int]()
+    every = view.observations.all
+    for one in reversed(every[: bisect_left(every, revision, key=_came)]):
+        if one.step < first:
+            break
+        rounds.add(one.step)
+        if len(rounds) > ROUNDS and one.step < last and _size(view, one) >= OLD_TOKENS:
+            how = Replacement(one.part, Gone.MASKED, tool=one.tool)
+            parts.setdefault(one.sequence, {})[one.part] = how
+    return parts
+
+
+def _size(view: View, one: Observation) -> int:
+    """The tokens of the message that carries a result."""
+    if one.tokens:
+        return one.tokens
+    slots = view.atom(one.step).slots
+    return next((slot.tokens for slot in slots if slot.sequence == one.sequence), 0)
+
+
+def _created(atom: Atom) -> int:
+    return atom.entries[0].created if atom.entries else 0
+
+
+def _came(one: Observation) -> int:
+    return one.created
+
+
+def _step(one: Observation) -> int:
+    return one.step

@@ -1,0 +1,66 @@
+"""Options of the compressor, by the names, defaults and ranges of Hermes's block `compression`, so
+that a file carries over (docs/compressor.md#options-of-hermes)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from contextengine_server.config.schema import Ratio, Whole
+
+from .hosts import HostOptions
+
+RATIOS = 0.10, 0.80
+"""`target_ratio` is brought between these."""
+
+
+class CompressorOptions(HostOptions):
+    """Options of the compressor engine."""
+
+    enabled: bool = Field(
+        True, description="False: nothing is compacted by itself; Compact with force still is."
+    )
+    threshold: Ratio = Field(
+        0.50,
+        gt=0,
+        le=1,
+        description=(
+            "The share of the budget for messages from which on a compaction is due: below 512,000"
+            " tokens at least 0.75, and 64,000 tokens unless that is more than 0.85."
+        ),
+    )
+    threshold_tokens: Whole | None = Field(
+        None, ge=1, description="A compaction is due no later than at so many tokens."
+    )
+    tail_mode: Literal["lean", "legacy"] = Field(
+        "lean",
+        description=(
+            "How much of the newest history stays as it is. `lean`: 2.5 % of the budget, 10,000 to"
+            " 25,000 tokens and at most 20 %, of which large results stay whole in the newest six"
+            " rounds of tool calls. `legacy`: targetRatio of the threshold."
+        ),
+    )
+    target_ratio: Ratio = Field(
+        0.20,
+        description="In the mode `legacy` the tail's share of the threshold, 0.10 to 0.80.",
+    )
+    protect_last_n: Whole = Field(
+        20,
+        ge=0,
+        description=(
+            "So many of the newest messages stay as they are, 3 to 8 and while they take no more"
+            " than a quarter of the budget."
+        ),
+    )
+    protect_first_n: Whole = Field(
+        3,
+        ge=0,
+        description=(
+            "So many messages behind the leading ones stay as they are until the first compaction,"
+            " while they take no more than a tenth of the budget."
+        ),
+    )
+    min_tail_user_messages: Whole = Field(
+        1, ge=1, description="So many of the newest messages of the user stay as they are."
+    )

@@ -1,0 +1,2 @@
+"""What comes back behind the summaries after a compaction, and what a subagent is to keep in
+sight."""

@@ -1,0 +1,55 @@
+"""Which sessions a SQLite store has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.rows import SessionHead
+
+from . import reads
+
+T = TypeVar("T")
+
+
+class SqliteListings:
+    """The store's lists. The store itself says how it reads."""
+
+    async def _read(self, read: Callable[..., T], *args: Any) -> T:
+        raise NotImplementedError
+
+    async def list_sessions(
+        self,
+        tenant: str,
+        *,
+        agent: str = "",
+        session_key: str = "",
+        limit: int,
+        after: tuple[int, str, str] | None = None,
+    ) -> list[SessionHead]:
+        """Heads, newest write first, at most `limit`; `after` is (updated_ms, agent, session) of
+        the last one seen."""
+        return await self._read(reads.list_sessions, tenant, agent, session_key, limit, after)
+
+    async def agent_sessions(
+        self, tenant: str, agent: str, *, limit: int, after: tuple[int, str] | None = None
+    ) -> list[SessionHead]:
+        """Heads of an agent's sessions, the one made last first."""
+        return await self._read(reads.agent_sessions, tenant, agent, limit, after)
+
+    async def idle_sessions(self, before_ms: int, limit: int) -> list[SessionHead]:
+        """Sessions that did not end and were last written before a time, oldest first."""
+        return await self._read(reads.idle_sessions, before_ms, limit)
+
+    async def tenants(self) -> list[str]:
+        """The tenants that have sessions, in order."""
+        return await self._read(reads.tenants)
+
+    async def dependents(self, scope: Scope) -> list[Scope]:
+        """Sessions that stand on this one directly."""
+        return await self._read(reads.dependents, scope)
+
+    async def counts(self, tenant: str | None = None) -> dict[str, int]:
+        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
+        return await self._read(reads.counts, tenant)

@@ -1,0 +1,127 @@
+"""Bad requests of the service Recall."""
+
+from __future__ import annotations
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from contextengine import types as t
+from tests.integration.bad_input import table_subagents
+from tests.integration.bad_input.cases import (
+    LONG_ID,
+    Case,
+    S,
+    absent,
+    bad,
+    contradictory,
+    later,
+    long_id,
+    refs_of,
+)
+from tests.integration.harness import ref
+
+NONE = ref("none")
+COMPRESSOR = "the compressor and layered engines"
+
+
+def search(query: str, **more: object) -> t.SearchRequest:
+    return t.SearchRequest(session=S, query=query, **more)  # type: ignore[arg-type]
+
+
+def time(seconds: int) -> Timestamp:
+    return Timestamp(seconds=seconds)
+
+
+CASES: dict[str, list[Case]] = {
+    "Recall/Search": [
+        *refs_of("Recall/Search"),
+        absent(t.SearchRequest(session=NONE, query="x")),
+        bad("no query", t.SearchRequest(session=S), "query"),
+        bad("a blank query", t.SearchRequest(session=S, query=" \t"), "query"),
+        bad("a long query", t.SearchRequest(session=S, query="ü" * 2_049), "query"),
+        bad("no expression", search("(", mode=t.SEARCH_MODE_REGEX), "query"),
+        bad("an expression with references", search(r"(a)\1", mode=t.SEARCH_MODE_REGEX), "query"),
+        bad("an unknown scope", search("x", scope=99), "scope"),
+        bad("an unknown mode", search("x", mode=99), "mode"),
+        bad("less than no hits", search("x", limit=-1), "limit"),
+        bad("a sequence below none", search("x", first_sequence=-1), "first_sequence"),
+        bad("a last sequence below none", search("x", last_sequence=-1), "last_sequence"),
+        bad(
+            "a range that ends first",
+            search("x", first_sequence=3, last_sequence=2),
+            "last_sequence",
+        ),
+        bad("times that end first", search("x", start_time=time(9), end_time=time(9)), "end_time"),
+        bad("no time", search("x", start_time=time(2**40)), "start_time"),
+        bad("a page of nobody's", search("x", page_token="AAAA"), "page_token"),
+        bad("a long page", search("x", page_token="A" * 9_000), "page_token"),
+        bad("a revision below none", search("x", at_least_revision=-1), "at_least_revision"),
+        contradictory(
+            "roles of summaries",
+            search("x", roles=[t.ROLE_USER], scope=t.SEARCH_SCOPE_SUMMARIES),
+            "roles",
+            "scope",
+        ),
+        later("memory", search("x", scope=t.SEARCH_SCOPE_MEMORY), "scope", COMPRESSOR),
+        *(
+            contradictory(
+                f"all sessions and {name}",
+                search("x", all_sessions=True, **{name: value}),
+                "all_sessions",
+                name,
+            )
+            for name, value in (("first_sequence", 1), ("last_sequence", 1), ("spawn_token", "x"))
+        ),
+        *table_subagents.SEARCH,
+    ],
+    "Recall/Inspect": [
+        *refs_of("Recall/Inspect"),
+        absent(t.InspectRequest(session=NONE, summary_id="x")),
+        bad("no summary", t.InspectRequest(session=S), "summary_id"),
+        long_id("summary_id", t.InspectRequest, session=S),
+        Case(
+            "a summary of nobody's",
+            [t.InspectRequest(session=S, summary_id="s9-aa")],
+            (),
+            "NOT_FOUND",
+            "ROW_NOT_FOUND",
+            {"field": "summary_id"},
+        ),
+        *table_subagents.INSPECT,
+    ],
+    "Recall/Expand": [
+        *refs_of("Recall/Expand"),
+        absent(t.ExpandRequest(session=NONE, sequences=[1])),
+        bad("nothing to expand", t.ExpandRequest(session=S), "summary_ids"),
+        bad("a long id", t.ExpandRequest(session=S, summary_ids=["x", LONG_ID]), "summary_ids[1]"),
+        bad("a sequence below none", t.ExpandRequest(session=S, sequences=[1, -1]), "sequences[1]"),
+        bad(
+            "less than no tokens",
+            t.ExpandRequest(session=S, sequences=[1], max_tokens=-1),
+            "max_tokens",
+        ),
+        bad(
+            "hardly a token",
+            t.ExpandRequest(session=S, sequences=[1], max_tokens=255),
+            "max_tokens",
+        ),
+        bad(
+            "less than no depth",
+            t.ExpandRequest(session=S, sequences=[1], max_depth=-1),
+            "max_depth",
+        ),
+        bad(
+            "a page of nobody's",
+            t.ExpandRequest(session=S, sequences=[1], page_token="x"),
+            "page_token",
+        ),
+        Case(
+            "many sequences",
+            [t.ExpandRequest(session=S, sequences=range(1, 1_002))],
+            (),
+            "RESOURCE_EXHAUSTED",
+            "TOO_LARGE",
+            {"limit": "1000", "size": "1001", "field": "sequences"},
+        ),
+        *table_subagents.EXPAND,
+    ],
+}

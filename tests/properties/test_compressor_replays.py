@@ -1,0 +1,33 @@
+"""What `compressor` promises over a whole session: one summary at most, nothing comes back, and
+nothing that was shown in short is whole again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextengine_server.engines.compressor import CompressorEngine, CompressorOptions
+from contextengine_server.testing.oracle.pairs import ViewRow
+from tests.properties.replays import MIXED, Turn, airline, coding, replayed, rows_of_turns
+
+LEAN = CompressorEngine(CompressorOptions())
+LEGACY = CompressorEngine(CompressorOptions(tail_mode="legacy", protect_first_n=0))
+
+
+@pytest.mark.parametrize(("budget", "prefix"), [(8_000, 0.87), (16_000, 0.92), (50_000, 0.97)])
+@pytest.mark.parametrize("rows", [coding(), airline(0)], ids=["coding", "airline"])
+def test_real_sessions(rows: Sequence[ViewRow], budget: int, prefix: float) -> None:
+    replay = replayed(LEAN, rows, budget)
+    assert (replay.back, replay.holes, replay.lifted) == (0, 0, 0)
+    assert len(replay.one.view.summaries) == 1 < len(replay.one.leaves)
+    assert replay.share >= prefix
+
+
+@given(MIXED, st.integers(8_000, 40_000), st.integers(1, 6), st.booleans())
+def test_any_session(turns: list[Turn], budget: int, files: int, lean: bool) -> None:
+    replay = replayed(LEAN if lean else LEGACY, rows_of_turns(turns, files), budget)
+    assert (replay.large_back, replay.lifted) == (0, 0)
+    assert len(replay.one.view.summaries) <= 1

@@ -1,0 +1,98 @@
+"""What a tool call reads: equal keys for one thing, whatever a harness calls the tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.context.message import ReadKey
+from contextengine_server.wire.message import read_traits
+from contextengine_server.wire.reads import MAX_ARGUMENT_BYTES, read_key
+
+
+def key(tool: str, **arguments: Any) -> ReadKey | None:
+    return read_key(tool, json.dumps(arguments).encode())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (key("read", path="a.py"), key("read_file", file_path="./a.py")),
+        (key("Read", file_path="/w/a.py"), key("mcp__filesystem__read_text_file", path="/w//a.py")),
+        (key("file_read", path="a.py", reason="to see"), key("fs.read", path="a.py", limit=None)),
+        (key("str_replace_based_edit_tool", command="view", path="a"), key("view", path="a")),
+        (key("bash", command="npm test"), key("exec", cmd="npm test ", timeout=5)),
+        (key("shell", command=["ls", "-l"]), key("local_shell", command=["ls", "-l"])),
+        (key("web_fetch", url="https://a.org/x/"), key("link_reader", uri="https://a.org/x")),
+        (key("web_search", query="cats"), key("WebSearch", query="cats")),
+    ],
+)
+def test_one_thing_has_one_key(one: ReadKey | None, other: ReadKey | None) -> None:
+    assert one is not None
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (key("read", path="a.py"), key("read", path="b.py")),
+        (key("bash", command="npm test"), key("bash", command="npm test", cwd="/other")),
+        (key("read", path="x"), key("bash", command="x")),
+        (key("grep", pattern="x"), key("glob", pattern="x")),
+        (key("grep", pattern="x", path="a"), key("grep", pattern="x", path="b")),
+    ],
+)
+def test_other_things_have_other_targets(one: ReadKey | None, other: ReadKey | None) -> None:
+    assert one is not None
+    assert other is not None
+    assert one.target != other.target
+
+
+def test_a_part_is_told_from_the_whole() -> None:
+    whole, part, other = (
+        key("read", path="a"),
+        key("read", path="a", offset=1, limit=20),
+        key("read", path="a", offset=21, limit=20),
+    )
+    assert whole is not None
+    assert part is not None
+    assert other is not None
+    assert whole.extent == b""
+    assert whole.target == part.target == other.target
+    assert len({whole.extent, part.extent, other.extent}) == 3
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write", b'{"path": "a"}'),
+        ("edit", b'{"path": "a"}'),
+        ("str_replace_editor", b'{"command": "str_replace", "path": "a"}'),
+        ("read", b"{}"),
+        ("read", b'{"path": ""}'),
+        ("read", b"no json"),
+        ("read", b'["a"]'),
+        ("read", b'{"path": "a", "much": "' + b"x" * MAX_ARGUMENT_BYTES + b'"}'),
+        ("", b'{"path": "a"}'),
+        ("grep", b"[" * 30_000),
+    ],
+)
+def test_what_reads_nothing_has_none(tool: str, arguments: bytes) -> None:
+    assert read_key(tool, arguments) is None
+
+
+def test_traits_tell_what_is_read_and_what_failed() -> None:
+    call = pb.Message(role=pb.ROLE_ASSISTANT)
+    for name in ("edit", "read"):
+        part = pb.ToolCallPart(call_id=name, name=name, arguments_json=b'{"path": "a"}')
+        call.parts.add().tool_call.MergeFrom(part)
+    assert read_traits(call).reads == (None, key("read", path="a"))
+    del call.parts[1]
+    assert read_traits(call).reads == ()
+    answer = pb.Message(role=pb.ROLE_TOOL)
+    answer.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id="a"))
+    answer.parts.add().tool_result.MergeFrom(pb.ToolResultPart(call_id="b", is_error=True))
+    assert read_traits(answer).failed == (1,)
