@@ -26,7 +26,7 @@ def test_real_sessions(rows: Sequence[ViewRow], budget: int, prefix: float) -> N
     assert replay.share >= prefix
 
 
-@given(MIXED, st.integers(8_000, 40_000), st.integers(1, 6), st.booleans())
+@given(MIXED, st.integers(2_000, 40_000), st.integers(1, 6), st.booleans())
 def test_any_session(turns: list[Turn], budget: int, files: int, lean: bool) -> None:
     replay = replayed(LEAN if lean else LEGACY, rows_of_turns(turns, files), budget)
     assert (replay.large_back, replay.lifted) == (0, 0)

@@ -16,7 +16,7 @@ message of a user's that comes and goes makes anything come and go with it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 
 import msgspec
@@ -190,7 +190,8 @@ def fitting(
     begin, stays = view.raw_from, sum(view.atom(step).tokens for step in view.must_stay())
     if begin < view.steps:
         left = room - stays - taken
-        first = max(_cut(view, room, left, begin, saved), view.cut_from(reached, begin))
+        asked = {step for step, _ in ranges}
+        first = max(_cut(view, room, left, begin, saved, asked), view.cut_from(reached, begin))
         for one in moments():
             if one.view.steps - 1 <= first:
                 break
@@ -326,12 +327,23 @@ def _settled_pieces(view: View) -> Iterator[Summary | int]:
         yield from range(last, first - 1, -1)
 
 
-def _cut(view: View, room: int, left: int, begin: int, saved: Mapping[int, int]) -> int:
+def _cut(
+    view: View,
+    room: int,
+    left: int,
+    begin: int,
+    saved: Mapping[int, int],
+    shown: Container[int] = (),
+) -> int:
     """The first of the newest steps that fit, beside what law 4 keeps, now and at every moment
     since the newest summary's commit: a user's message that has gone from before the cut since then
-    leaves its room to what is added, and to nothing that was evicted."""
+    leaves its room to what is added, and to nothing that was evicted. `shown`: the steps before
+    `begin` that are shown still."""
     first = newest_within(view, left, begin, saved)
-    for reign in _reigns(view, begin):
+    committed = max((summary.before.total for summary in view.summaries), default=0)
+    for reign in _reigns(view, 0):
+        if reign.step < begin and (reign.end <= committed or reign.step in shown):
+            continue  # it took none of this room, or takes it still
         # A message that alone exceeds the room was shown in half of it.
         took = reign.tokens if reign.tokens <= room else room // 2
         more = took - (view.total - reign.end)
