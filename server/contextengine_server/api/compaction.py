@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextengine_proto.v1 import compaction_pb2 as pb
-from contextengine_server.api.messages import ref_of, request_id
-from contextengine_server.api.pipeline import unserved
+from contextengine_server.api.messages import ReadLimits, incoming, read_in, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import budget_spec, optional_tokens, request_in
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
+from contextengine_server.commands.compaction.live_list import LiveList
 from contextengine_server.commands.compaction.should_compact import ShouldCompactCall
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.compaction.proposal import ProposalOutcome
@@ -20,10 +20,11 @@ class CompactionCalls:
     """Compact, CommitCompaction and ShouldCompact."""
 
     commands: ContextEngineCommands
+    limits: ReadLimits
 
     async def compact(self, request: pb.CompactRequest, call: Call) -> bytes:
         """Compacts the stored view, delegates it, proposes it, takes it back, or says why not."""
-        wanted = _wanted(request)
+        wanted = _wanted(request, await self._live(request, call))
         return await self.commands.compact.run(
             call.caller.tenant, ref_of(request.session), wanted, _encoded, call.trace
         )
@@ -51,11 +52,11 @@ class CompactionCalls:
         self, request: pb.ShouldCompactRequest, call: Call
     ) -> pb.ShouldCompactResponse:
         """Says whether a compaction is due, and why."""
-        unserved.refuse_fields(request)
         asked = ShouldCompactCall(
             budget_spec(request.budget),
             optional_tokens(request, "prompt_tokens"),
             request.preflight,
+            await self._live(request, call),
         )
         found = await self.commands.should_compact.run(
             call.caller.tenant, ref_of(request.session), asked
@@ -69,9 +70,18 @@ class CompactionCalls:
             awaiting_usage=found.awaiting,
         )
 
+    async def _live(
+        self, request: pb.CompactRequest | pb.ShouldCompactRequest, call: Call
+    ) -> LiveList | None:
+        """The harness's own list."""
+        if not request.HasField("live"):
+            return None
+        listed = request.live.messages
+        messages = await read_in(call, incoming, self.limits, listed, "live.messages")
+        return LiveList(messages, request.live.store_new)
 
-def _wanted(request: pb.CompactRequest) -> CompactCall:
-    unserved.refuse_fields(request)
+
+def _wanted(request: pb.CompactRequest, live: LiveList | None) -> CompactCall:
     if request.target not in pb.CompactionTarget.values():
         raise InvalidField(
             "target", f"is {request.target}: give one of {', '.join(pb.CompactionTarget.keys())}"
@@ -99,6 +109,7 @@ def _wanted(request: pb.CompactRequest) -> CompactCall:
         to_threshold=request.target == pb.COMPACTION_TARGET_THRESHOLD,
         measured=optional_tokens(request, "current_token_count"),
         focus=request.focus,
+        live=live,
         propose_only=request.propose_only,
         return_list=request.return_list,
         no_wait=request.no_wait,
@@ -133,7 +144,9 @@ def _encoded(done: CompactDone) -> bytes:
         if proposal.id:
             reply.proposal_id, reply.reason = proposal.id, "proposed"
             reply.proposal_expire_time.FromMilliseconds(proposal.expires_ms)
-        reply.items.extend(item_of(slot.frame) for slot in done.shown)
+    if done.changed is not None:
+        reply.changed = done.changed
+    reply.items.extend(item_of(slot.frame) for slot in done.shown)
     if done.delegation is not None:
         said = reply.delegation
         said.first_sequence = done.delegation.first_sequence

@@ -65,6 +65,19 @@ class Proposal(msgspec.Struct):
     """Empty: there is nothing to propose."""
     expires_ms: int = 0
 
+    def ahead(self, session: Session) -> Session:
+        """The session as it would be, apart from what is in memory of it."""
+        ahead = Session(session.scope, session.encoding)
+        made = [summary_of(row, session.encoding.shaper) for row in self._rows()]
+        summaries = [*session.live_summaries, *made]
+        ahead.place(
+            session.head, session.state, self.view, summaries, session.reach, session.encoding
+        )
+        return ahead
+
+    def _rows(self) -> list[SummaryRow]:
+        return [row for row in self.done.summaries if isinstance(row, SummaryRow)]
+
 
 class Proposals(msgspec.Struct, frozen=True):
     """Compactions that are shown before they are made."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from contextengine_server.commands.compaction.commit_compaction import CommitCompaction
 from contextengine_server.commands.compaction.compact import Compact
+from contextengine_server.commands.compaction.live_list import LiveLists
 from contextengine_server.commands.compaction.should_compact import ShouldCompact
 from contextengine_server.commands.context_engine import ContextEngineCommands
 from contextengine_server.commands.engines.assign import Assign
@@ -98,9 +99,17 @@ def context_engine_commands(
             Undo(sessions, editor, core.events),
             Remake(core.compactor),
             core.queue,
+            LiveLists(sessions, core.assembler),
         ),
         commit_compaction=CommitCompaction(addresses, sessions, core.proposals),
-        should_compact=ShouldCompact(addresses, sessions, selection, budgets, core.compactor),
+        should_compact=ShouldCompact(
+            addresses,
+            sessions,
+            selection,
+            budgets,
+            core.compactor,
+            LiveLists(sessions, core.assembler),
+        ),
         record_host_change=RecordHostChange(
             addresses, sessions, core.lifecycle, HostSummaries(sessions, editor)
         ),

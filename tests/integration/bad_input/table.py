@@ -176,7 +176,10 @@ CASES: dict[str, list[Case]] = {
         bad("measured", t.CompactRequest(session=S, current_token_count=-1), "current_token_count"),
         bad("a target that is not known", t.CompactRequest(session=S, target=99), "target"),  # type: ignore[arg-type]
         long_id("request_id", t.CompactRequest, session=S),
-        later("a list", t.CompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR),
+        *bad_messages(
+            "live.messages[0]",
+            lambda m: t.CompactRequest(session=S, live=t.LiveCompaction(messages=[m])),
+        ),
         contradictory(
             "a proposal in the background",
             t.CompactRequest(session=S, propose_only=True, no_wait=True),
@@ -226,8 +229,9 @@ CASES: dict[str, list[Case]] = {
         *bad_budgets(lambda b: t.ShouldCompactRequest(session=S, budget=b)),
         absent(t.ShouldCompactRequest(session=NONE)),
         bad("measured", t.ShouldCompactRequest(session=S, prompt_tokens=-1), "prompt_tokens"),
-        later(
-            "a list", t.ShouldCompactRequest(session=S, live=t.LiveCompaction()), "live", COMPRESSOR
+        *bad_messages(
+            "live.messages[0]",
+            lambda m: t.ShouldCompactRequest(session=S, live=t.LiveCompaction(messages=[m])),
         ),
     ],
     "ContextEngine/AfterTurn": [

@@ -24,8 +24,6 @@ FIELDS = {
     "AssembleRequest": {
         "memory_sections": _COMPRESSOR,
     },
-    "CompactRequest": {"live": _COMPRESSOR},
-    "ShouldCompactRequest": {"live": _COMPRESSOR},
 }
 """Fields of rpcs that are served, which say what the reply must hold or what is to be done, and
 what completes each. To pass over them in silence would answer another question than the one that

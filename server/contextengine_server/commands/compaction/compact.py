@@ -24,34 +24,30 @@ from contextengine_server.context.budget import (
     in_model,
 )
 from contextengine_server.context.message import Slot
-from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.scope import Scope
-from contextengine_server.context.view import View
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
-from contextengine_server.errors import EngineFailed, FieldViolation, RevisionMismatch
+from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address, Addresses, Ref
-from contextengine_server.session.assembly.addition import (
-    addition_of,
-)
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
     BudgetSpec,
     available_of,
     counted_spec,
 )
-from contextengine_server.session.assembly.plan import draft_of
 from contextengine_server.session.assembly.pressure import uncounted_in
-from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.rehydration.reads import bring
-from contextengine_server.session.rehydration.reminders import Reminders, reminders_of
+from contextengine_server.session.rehydration.reminders import reminders_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import SessionHead, StoredReply
+from contextengine_server.store.rows import StoredReply
 from contextengine_server.telemetry.tracing import Trace, under
+
+from .live_list import LiveList, LiveLists, NewList, require_revision
+from .next_request import NextRequest, list_of, next_request
 
 INSTRUCTIONS = (
     "Summarize the messages of the range for the agent that will go on with the task: goal,"
@@ -70,28 +66,17 @@ class CompactCall(msgspec.Struct, frozen=True):
     measured: ModelTokens | None = None
     """The whole prompt as the harness measured it."""
     focus: str = ""
+    live: LiveList | None = None
+    """The harness's own list; None: the stored view."""
     propose_only: bool = False
     return_list: bool = False
-    """With a proposal: the list as it would be."""
+    """With a proposal or a list: the list as it would be."""
     no_wait: bool = False
     undo_to_generation: int | None = None
     redo: bool = False
     """Compact nothing; make summaries again that stood in for better ones."""
     expected_revision: int | None = None
     request: Request | None = None
-
-
-class NextRequest(msgspec.Struct, frozen=True):
-    """What the next request comes to. Tokens in the reference encoding."""
-
-    tokens: int
-    """Of its items, and of the addition to the system prompt."""
-    total: int
-    """Of all messages of the view, shown or not."""
-
-    def smaller_than(self, before: NextRequest) -> bool:
-        """True where it is, apart from what was said meanwhile."""
-        return self.tokens - max(0, self.total - before.total) < before.tokens
 
 
 class Delegation(msgspec.Struct, frozen=True):
@@ -114,6 +99,8 @@ class CompactDone(msgspec.Struct, frozen=True):
     first_kept_sequence: int = 0
     proposal: Proposal | None = None
     shown: Sequence[Slot] = ()
+    changed: bool | None = None
+    """True where the harness's own list is another now; None: it gave none."""
     delegation: Delegation | None = None
     elsewhere: bool = False
     """True where nothing ran here: it is not known what the view will come to."""
@@ -136,6 +123,7 @@ class Compact(msgspec.Struct, frozen=True):
     undo: Undo
     remake: Remake
     queue: CompactionQueue
+    lists: LiveLists
 
     async def run(
         self, tenant: str, ref: Ref, call: CompactCall, encode: Encode, trace: Trace
@@ -146,14 +134,15 @@ class Compact(msgspec.Struct, frozen=True):
         known = await self._known(address.scope, call.request)
         if known is not None:
             return known
-        if call.undo_to_generation is not None:
-            done = await self._undo(address, call, call.undo_to_generation)
-            return await self._remember(address.scope, call.request, encode(done))
         encoding = await self.sessions.encoding_of(address.scope)
         spec = await counted_spec(call.budget, encoding)
         engine = (await self.selection.engine_for(address.scope, address.key)).engine
+        if call.live is not None:
+            await self.lists.take(address, call.live, call.expected_revision)
+            if call.live.store_new:  # what was expected was there when it was stored
+                call = msgspec.structs.replace(call, expected_revision=None)
         async with self.sessions.open(address.scope) as session:
-            _require_revision(call, session.require())
+            _require_revision(call, session)
             factor = session.state.model.factor
             available = available_of(session, self.budgets, spec)
             wanted = CompactionRequest(
@@ -163,6 +152,9 @@ class Compact(msgspec.Struct, frozen=True):
                 uncounted=uncounted_in(call.measured, session, engine, spec, available),
                 focus=call.focus,
             )
+            if call.undo_to_generation is not None:
+                done = await self._undo(address, call, call.undo_to_generation)
+                return await self._answered(address.scope, engine, call, wanted, done, encode)
             if call.redo and call.no_wait:
                 await self.queue.add_remake(address.scope, trace.traceparent())
                 return encode(_nothing(session, DEFERRED))
@@ -208,7 +200,7 @@ class Compact(msgspec.Struct, frozen=True):
             if made and self.compactor.reached(engine, session.encoding, session.view, wanted):
                 done = Compacted("", tokens, ReferenceTokens(session.view.view_tokens()))
             else:
-                _require_revision(call, session.require())
+                _require_revision(call, session)
                 with trace.span("compact") as span, under(span):
                     done = await self.compactor.compact(address, engine, wanted)
                     describe(span, done)
@@ -217,8 +209,8 @@ class Compact(msgspec.Struct, frozen=True):
             if done.summaries:
                 after = await self._next_request(address.scope, engine, wanted)
                 done.helps = after.smaller_than(before)
-            reply = encode(await self._done(session, done, factor))
-            return await self._remember(address.scope, call.request, reply)
+            answer = await self._done(session, done, factor)
+            return await self._answered(address.scope, engine, call, wanted, answer, encode)
 
     async def _redo(
         self,
@@ -237,15 +229,15 @@ class Compact(msgspec.Struct, frozen=True):
             known = await self._known(address.scope, call.request)
             if known is not None:
                 return known
-            _require_revision(call, session.require())
+            _require_revision(call, session)
             with trace.span("compact") as span, under(span):
                 done = await self.remake.run(address, engine, force=call.force)
                 describe(span, done)
             if done.summaries:
                 after = await self._next_request(address.scope, engine, wanted)
                 done.helps = after.smaller_than(before)
-            reply = encode(await self._done(session, done, factor))
-            return await self._remember(address.scope, call.request, reply)
+            answer = await self._done(session, done, factor)
+            return await self._answered(address.scope, engine, call, wanted, answer, encode)
 
     async def _next_request(
         self, scope: Scope, engine: Engine, wanted: CompactionRequest
@@ -280,17 +272,40 @@ class Compact(msgspec.Struct, frozen=True):
     ) -> CompactDone:
         """What would be done, and by what name it can be taken."""
         with self.compactor.asking(session.scope, engine):
-            reach = engine.reach(cell(wanted.available))
+            # A list may hold what is far behind.
+            reach = None if call.live is not None else engine.reach(cell(wanted.available))
         async with session.compaction:
             with trace.span("compact") as span, under(span):
                 proposal = await self.proposals.propose(address, engine, wanted, reach)
                 describe(span, proposal.done)
-        shown: Sequence[Slot] = ()
-        if call.return_list:
-            with self.compactor.asking(session.scope, engine):
-                shown = _list(engine, session.encoding, proposal.view, wanted)
+        new = NewList()
+        with self.compactor.asking(session.scope, engine):
+            if call.live is not None:
+                ahead = proposal.ahead(session)
+                new = await self.lists.shown(ahead, engine, call.live, wanted.available)
+            elif call.return_list:
+                view = proposal.view
+                new = NewList(list_of(engine, session.encoding, view, wanted.available))
         done = await self._done(session, proposal.done, session.state.model.factor)
-        return msgspec.structs.replace(done, proposal=proposal, shown=shown)
+        return _listing(msgspec.structs.replace(done, proposal=proposal), call, new)
+
+    async def _answered(
+        self,
+        scope: Scope,
+        engine: Engine,
+        call: CompactCall,
+        wanted: CompactionRequest,
+        done: CompactDone,
+        encode: Encode,
+    ) -> bytes:
+        """The reply, with the harness's own list as it is now. Raises EngineFailed."""
+        if call.live is not None:
+            with self.compactor.asking(scope, engine):
+                reach = engine.reach(cell(wanted.available))
+                async with self.sessions.open(scope, reach) as held:
+                    new = await self.lists.shown(held, engine, call.live, wanted.available)
+            done = _listing(done, call, new)
+        return await self._remember(scope, call.request, encode(done))
 
     async def _delegate(
         self, address: Address, engine: Engine, wanted: CompactionRequest, factor: float
@@ -366,33 +381,14 @@ def _nothing(session: Session, reason: str) -> CompactDone:
     return CompactDone(done, factor, generation, session.revision, elsewhere=True)
 
 
-def next_request(
-    engine: Engine,
-    encoding: Encoding,
-    view: View,
-    available: ReferenceTokens,
-    reminders: Reminders | None = None,
-) -> NextRequest:
-    """What an assembly over a view would come to at a budget."""
-    draft = draft_of(engine, encoding, view, available, reminders=reminders)
-    shown = draft.plan.summaries
-    said = encoding.text_tokens(addition_of(engine, shown, left_out=draft.left_out))
-    return NextRequest(draft.tokens + said + draft.rehydrated.tokens, view.total)
+def _listing(done: CompactDone, call: CompactCall, new: NewList) -> CompactDone:
+    """The answer with the new list, as far as it was asked for."""
+    shown = new.slots if call.return_list else ()
+    changed = None if call.live is None else new.changed
+    return msgspec.structs.replace(done, shown=shown, changed=changed)
 
 
-def _list(
-    engine: Engine, encoding: Encoding, view: View, wanted: CompactionRequest
-) -> Sequence[Slot]:
-    """What an assembly over a view would show."""
-    draft = draft_of(engine, encoding, view, wanted.available)
-    return [slot for segment in draft.plan.segments for slot in segment_slots(segment, draft.view)]
-
-
-def _require_revision(call: CompactCall, head: SessionHead) -> None:
-    if call.expected_revision is not None and call.expected_revision != head.revision:
-        raise RevisionMismatch(
-            f"expected_revision: {call.expected_revision} was expected, the session is at"
-            f" {head.revision}: read it again",
-            violations=[FieldViolation("expected_revision", f"the session is at {head.revision}")],
-            metadata={"expected": str(call.expected_revision), "actual": str(head.revision)},
-        )
+def _require_revision(call: CompactCall, session: Session) -> None:
+    head = session.require()
+    if call.expected_revision is not None:
+        require_revision(call.expected_revision, head)

@@ -8,6 +8,7 @@ from contextengine_server.compaction.compaction_pass import Pass
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.request import HELD, CompactionRequest
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, cell, in_model
+from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.assembly.budget import (
@@ -21,6 +22,8 @@ from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import SessionState
+
+from .live_list import LiveList, LiveLists
 
 OVER, CROWDED = "over threshold", "something has no room"
 BELOW, NOTHING = "below threshold", "nothing to compact"
@@ -37,6 +40,8 @@ class ShouldCompactCall(msgspec.Struct, frozen=True):
     """The whole prompt as the harness measured it."""
     preflight: bool = False
     """What is in memory is enough to judge by."""
+    live: LiveList | None = None
+    """The harness's own list; None: the stored view."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -51,35 +56,44 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class ShouldCompact(msgspec.Struct, frozen=True):
-    """Judges sessions; nothing is changed."""
+    """Judges sessions, or the lists of harnesses. Nothing is changed but that a list may be
+    stored."""
 
     addresses: Addresses
     sessions: Sessions
     selection: Selection
     budgets: BudgetDefaults
     compactor: Compactor
+    lists: LiveLists
 
     async def run(self, tenant: str, ref: Ref, call: ShouldCompactCall) -> Verdict:
-        """The verdict. Raises SessionNotFound, EngineFailed and what is wrong with the budget."""
+        """The verdict. Raises SessionNotFound where nothing is stored and no list was given,
+        EngineFailed and what is wrong with the budget."""
         address = await self.addresses.find(tenant, ref)
-        scope = address.scope
+        scope, live = address.scope, call.live
+        if live is not None:
+            await self.lists.take(address, live)
         spec = await counted_spec(call.budget, await self.sessions.encoding_of(scope))
         engine = (await self.selection.engine_for(scope, address.key)).engine
         async with self.sessions.open(scope) as session:
-            session.require()
+            if live is None:
+                session.require()
             available = available_of(session, self.budgets, spec)
         with self.compactor.asking(scope, engine):
             reach = engine.reach(cell(available))
         async with self.sessions.open(scope, reach) as session:
-            session.require()
-            more = uncounted_in(call.measured, session, engine, spec, available)
+            if live is None:
+                session.require()
             view, factor = session.view, session.state.model.factor
+            if live is not None and not live.store_new:
+                view = await self.lists.view(session, engine, live)
+            more = uncounted_in(call.measured, session, engine, spec, available, view)
             with self.compactor.asking(scope, engine):
                 tokens = view.view_tokens() - engine.saved(view, available) + more
                 limit = engine.limit(view, available)
                 due = engine.due(view, available, with_uncounted(view, more))
             wanted = CompactionRequest(available, force=True, uncounted=more)
-            content = await self._has_content(session, engine, wanted, call, due=due)
+            content = await self._has_content(session, view, engine, wanted, call, due=due)
             # An engine that leaves compaction to its host, which asks here, is never due itself.
             due = due or (not engine.owns_compaction and tokens > limit and content)
             awaiting = awaits_usage(session.state)
@@ -103,6 +117,7 @@ class ShouldCompact(msgspec.Struct, frozen=True):
     async def _has_content(
         self,
         session: Session,
+        view: View,
         engine: Engine,
         wanted: CompactionRequest,
         call: ShouldCompactCall,
@@ -111,8 +126,9 @@ class ShouldCompact(msgspec.Struct, frozen=True):
     ) -> bool:
         """True where a compaction that is forced would find something to take."""
         if call.preflight:
-            return due or session.view.steps > engine.declared.tail_steps
-        view = await self.compactor.planned_over(session, engine)
+            return due or view.steps > engine.declared.tail_steps
+        if view is session.view:
+            view = await self.compactor.planned_over(session, engine)
         return isinstance(self.compactor.next_pass(engine, session, view, wanted, 0), Pass)
 
 

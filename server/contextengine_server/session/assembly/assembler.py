@@ -212,7 +212,7 @@ class Assembler(msgspec.Struct, frozen=True):
         stored: list[Stored] = []
         tries = 0
         while True:
-            alignment = await self._aligned(live, session, locked=storing)
+            alignment = await self.aligned(live, session, locked=storing)
             if not storing:
                 break
             try:
@@ -223,7 +223,7 @@ class Assembler(msgspec.Struct, frozen=True):
                 tries += 1
                 await self.sessions.lost_race(session, tries)
         reason = "" if alignment is not None else "UNALIGNED"
-        view, mark = await self._listed(live, session, selected.engine, alignment, stored, storing)
+        view, mark = await self.listed(live, session, selected.engine, alignment, stored, storing)
         prefixes = PrefixCache()
         if not mark.whole:
             view, prefixes = await self._whole_view(call, session), session.prefixes
@@ -247,9 +247,9 @@ class Assembler(msgspec.Struct, frozen=True):
         brings, for this call alone. `ingest` and `live` are what they are of other sessions."""
         engine, reason = selected.engine, ""
         if call.live is not None:
-            found = await self._aligned(call.live, session, locked=False)
+            found = await self.aligned(call.live, session, locked=False)
             reason = "UNALIGNED" if found is None else ""
-            view, mark = await self._listed(call.live, session, engine, found, (), storing=False)
+            view, mark = await self.listed(call.live, session, engine, found, (), storing=False)
         else:
             new = [message for message in call.ingest if message.id not in session.ids]
             session.mark_own(new)
@@ -276,7 +276,7 @@ class Assembler(msgspec.Struct, frozen=True):
             except NeedsHistory:
                 await self.sessions.reread(session, None, locked=False)
 
-    async def _aligned(
+    async def aligned(
         self, live: Sequence[Incoming], session: Session, *, locked: bool
     ) -> ListAlignment | None:
         """Where the list meets the session; all of it is read where the window does not tell."""
@@ -311,7 +311,7 @@ class Assembler(msgspec.Struct, frozen=True):
             await self.sessions.fresh(session, None)
         return stored
 
-    async def _listed(
+    async def listed(
         self,
         live: Sequence[Incoming],
         session: Session,

@@ -56,13 +56,15 @@ def uncounted_in(
     engine: Engine,
     spec: BudgetSpec,
     available: ReferenceTokens,
+    view: View | None = None,
 ) -> ReferenceTokens:
-    """The same of a whole prompt for the session's own model."""
+    """The same of a whole prompt for the session's own model. `view`: what the prompt was made of;
+    None: the session's."""
     if measured is None:
         return NONE
     model = session.state.model
     messages = messages_in(measured, spec.outside, model, model.factor)
-    return uncounted(messages, session.view, engine, available)
+    return uncounted(messages, view or session.view, engine, available)
 
 
 def with_uncounted(view: View, more: ReferenceTokens) -> ReferenceTokens | None:
