@@ -9,6 +9,7 @@ import typer
 
 from contextengine_server.cli.connection import Where, asks, run
 from contextengine_server.cli.operations import config_app, engines_app, register, token_app
+from contextengine_server.cli.plugins.application import plugins_app
 
 app = typer.Typer(
     help=(
@@ -23,6 +24,7 @@ sessions_app = typer.Typer(help="List and erase sessions.", no_args_is_help=True
 register(app)
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(engines_app, name="engines")
+app.add_typer(plugins_app, name="plugins")
 app.add_typer(config_app, name="config")
 app.add_typer(token_app, name="token")
 

@@ -12,6 +12,9 @@ from contextengine_server.engines.catalogue import DEFAULT, Catalogue, block_nam
 from contextengine_server.engines.registration import ENGINE_ID
 from contextengine_server.plugins.engines import installed_engines
 
+DIRECTORY = "var/plugins"
+"""Beside the store's own default."""
+
 
 class EngineSettings(Group):
     """Which engine serves, and how. Each engine that is installed has a block of its own, with the
@@ -56,6 +59,18 @@ class EngineSettings(Group):
         if not ENGINE_ID.fullmatch(engine):
             raise ValueError("must be the id of an engine: letters, digits and @ . _ / : - only")
         return engine
+
+
+class PluginSettings(Group):
+    """Plugins in a directory, each with a plugin.yaml. Their code runs where `contextengine plugins
+    enable` was said, and not before."""
+
+    directory: str = Field(
+        DIRECTORY,
+        min_length=1,
+        max_length=4096,
+        description="The directory of plugins. Where there is none, there are no plugins in it.",
+    )
 
 
 class Unchecked(BaseModel):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
-from contextengine_server.config.engine import EngineSettings
+from contextengine_server.config.engine import DIRECTORY, EngineSettings
 from contextengine_server.config.policy import GROUP, Renamed
 from contextengine_server.config.schema import (
     OptionsError,
@@ -48,12 +48,14 @@ def load_settings(
     `config` is the file to read (--config); None: the file that CONTEXTENGINE_CONFIG names, else
     ./contextengine.yaml if there is one. `flags` holds what the command line sets, under dotted
     paths (`server.address`) or nested; None stands for a flag that was not given. `environ`
-    defaults to the process's, `engines` to what is installed. Raises SettingsError.
+    defaults to the process's, `engines` to what is installed, and enabled in the directory of
+    plugins. Raises SettingsError.
     """
     environ = os.environ if environ is None else environ
-    engines = installed_engines() if engines is None else engines
-    model = settings_with(engines)
     file, file_values = _from_file(config, environ)
+    if engines is None:
+        engines = installed_engines(_plugins_directory(file_values, environ, flags or {}))
+    model = settings_with(engines)
     sources = [
         (str(file), file_values),
         ("the environment", _from_environment(environ, model)),
@@ -85,6 +87,33 @@ def load_settings(
     if problems:
         raise SettingsError(problems)
     return settings
+
+
+def plugins_directory(
+    config: str | Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Path:
+    """The directory of plugins that the settings name, without running any of their code. The
+    arguments are those of `load_settings`. Raises SettingsError where the file cannot be read."""
+    environ = os.environ if environ is None else environ
+    return _plugins_directory(_from_file(config, environ)[1], environ, flags or {})
+
+
+def _plugins_directory(
+    file: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> Path:
+    """`plugins.directory`, which is looked up before all else: the engines found there have blocks
+    of settings. What is wrong with it is said with everything else."""
+    variable = f"{_PREFIX}PLUGINS__DIRECTORY"
+    named = [value for name, value in environ.items() if name.upper() == variable]
+    sources = (_from_flags(flags), {"plugins": {"directory": named[0]}} if named else {}, file)
+    for source in sources:
+        group = source.get("plugins")
+        directory = group.get("directory") if isinstance(group, Mapping) else None
+        if isinstance(directory, str) and directory:
+            return Path(directory)
+    return Path(DIRECTORY)
 
 
 def _renamed(values: dict[str, Any], installed: Catalogue) -> tuple[dict[str, Any], list[Renamed]]:

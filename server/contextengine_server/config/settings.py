@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from contextengine_server.config.engine import EngineSettings, engine_settings
+from contextengine_server.config.engine import EngineSettings, PluginSettings, engine_settings
 from contextengine_server.config.group import Group
 from contextengine_server.config.old_results import ContextPruningSettings
 from contextengine_server.config.retention import RetentionSettings
@@ -197,6 +197,7 @@ class Settings(BaseSettings):
     sessions: SessionSettings = SessionSettings()
     tokens: TokensSettings = TokensSettings()
     engine: EngineSettings = EngineSettings()
+    plugins: PluginSettings = PluginSettings()
     budget: BudgetSettings = BudgetSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     summarizer: SummarizerSettings = SummarizerSettings()

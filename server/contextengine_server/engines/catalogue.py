@@ -15,6 +15,9 @@ DEFAULT = "dag"
 FALLBACK = "legacy"
 """The engine that stands in for one that fails, where the configuration says so."""
 
+CORE = "core"
+"""The owner of the engines that come with the server."""
+
 
 class Refused(msgspec.Struct, frozen=True):
     """An engine that is installed and cannot be chosen."""
@@ -29,6 +32,8 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     registrations: tuple[Registration, ...] = ()
     refused: tuple[Refused, ...] = ()
+    disabled: tuple[str, ...] = ()
+    """The names of plugins that are there and that no operator enabled."""
 
     @property
     def ids(self) -> list[str]:

@@ -44,7 +44,10 @@ def check_engine(registration: Registration, made: Any) -> None:
     """Raises InvalidEngine, listing everything that is wrong with what the factory made."""
     wrong = list(_wrong(registration, made))
     if wrong:
-        raise InvalidEngine(f"engine {registration.id!r} is not a valid engine: {', '.join(wrong)}")
+        raise InvalidEngine(
+            f"engine {registration.id!r} of {registration.owner} is not a valid engine:"
+            f" {', '.join(wrong)}"
+        )
 
 
 def _wrong(registration: Registration, made: Any) -> Iterator[str]:

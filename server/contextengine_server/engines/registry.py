@@ -10,10 +10,11 @@ from pydantic import BaseModel
 from contextengine_server.config.schema import OptionsError, merge, parse, read_names
 from contextengine_server.errors import InvalidField, UnknownEngine
 
-from .catalogue import FALLBACK, Catalogue, Refused
+from .catalogue import CORE, FALLBACK, Catalogue, Refused
 from .contract import Engine
 from .guard import GuardedEngine
 from .members import check_engine
+from .patience import LOAD_S, TookTooLong, within
 from .pruned import PrunedEngine, PruningRules
 from .registration import InvalidEngine, Registration
 
@@ -27,11 +28,16 @@ class Registry:
         catalogue: Catalogue,
         configured: Mapping[str, BaseModel] | None = None,
         pruning: PruningRules | None = None,
+        patience_s: float = LOAD_S,
     ) -> None:
+        """`patience_s`: how long the factory of a plugin may take."""
         self._known = {one.id: one for one in catalogue.registrations}
         self._configured = dict(configured or {})
         self._pruning = pruning
         self._instances: dict[tuple[str, str], Engine] = {}
+        self._disabled = catalogue.disabled
+        self._hung: dict[str, InvalidEngine] = {}
+        self._patience_s = patience_s
         self.refused: tuple[Refused, ...] = catalogue.refused
 
     @property
@@ -47,8 +53,9 @@ class Registry:
         for refused in self.refused:
             if refused.id == engine_id:
                 raise refused.why
+        off = f": the plugin {engine_id!r} is not enabled" if engine_id in self._disabled else ""
         raise UnknownEngine(
-            f"engine {engine_id!r} is not registered. Available engines:"
+            f"engine {engine_id!r} is not registered{off}. Available engines:"
             f" {', '.join(self.ids) or '(none)'}",
             metadata={"engine": engine_id, "available": ",".join(self.ids)},
         )
@@ -85,19 +92,41 @@ class Registry:
         key = (engine_id, options.model_dump_json())
         made = self._instances.get(key)
         if made is None:
-            registration = self.registration(engine_id)
-            try:
-                made = registration.make(options)
-            except Exception as error:
-                raise InvalidEngine(
-                    f"engine {engine_id!r} cannot be made: {type(error).__name__}"
-                ) from error
-            check_engine(registration, made)
-            made = GuardedEngine(made)
+            made = GuardedEngine(self._made(self.registration(engine_id), options))
             if self._pruning is not None and self._pruning.on:
                 made = PrunedEngine(made, self._pruning)
             self._instances[key] = made
         return made
+
+    def _made(self, registration: Registration, options: BaseModel) -> Engine:
+        """What the factory makes, checked. A plugin's that did not come back is not asked again
+        until an operator says so: each time would hold up every session. Raises InvalidEngine."""
+        engine_id, owner = registration.id, registration.owner
+        hung = self._hung.get(engine_id)
+        if hung is not None:
+            raise hung
+
+        def make() -> Engine:
+            made = registration.make(options)
+            check_engine(registration, made)
+            return made
+
+        try:
+            return make() if owner == CORE else within(self._patience_s, make)
+        except InvalidEngine:
+            raise
+        except TookTooLong as error:
+            why = InvalidEngine(f"engine {engine_id!r} of {owner} cannot be made: it {error}")
+            self._hung[engine_id] = why
+            raise why from error
+        except Exception as error:
+            raise InvalidEngine(
+                f"engine {engine_id!r} of {owner} cannot be made: {type(error).__name__}"
+            ) from error
+
+    def try_again(self) -> None:
+        """An operator says that factories which did not come back may be asked again."""
+        self._hung.clear()
 
     def configured(self, engine_id: str) -> Engine:
         """The engine with its configured options. Raises as `engine`."""

@@ -1,14 +1,17 @@
-"""The engines of installed packages; our own come by the same door."""
+"""The engines of installed packages, our own by the same door, and of plugins in a directory."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from contextengine_server.engines.catalogue import Catalogue
+from contextengine_server.engines.catalogue import CORE, Catalogue
 from contextengine_server.engines.registration import InvalidEngine, Registration
 from contextengine_server.plugins.entry_points import Plugin, PluginBroken, offered
+from contextengine_server.plugins.folder.directory import PluginDirectory
+from contextengine_server.plugins.folder.engines import engines_of
 
 GROUP = "contextengine.engines"
 """The group of entry points: each is named by an engine's id, and leads to its `Registration`."""
@@ -17,10 +20,11 @@ OURS = "contextengine-server"
 """The package whose engines are `core`."""
 
 
-@lru_cache(maxsize=1)
-def installed_engines() -> Catalogue:
-    """What is installed. A plugin that is broken is refused and stops nothing: whoever does not
-    choose it is not concerned."""
+@lru_cache(maxsize=4)
+def installed_engines(directory: Path | None = None) -> Catalogue:
+    """What is installed, and what is enabled in a directory of plugins, looked for once. A plugin
+    that is broken is refused and stops nothing: whoever does not choose it is not concerned. Ours
+    come first, then packages, then the directory: of two that have one id the first stays."""
     catalogue = Catalogue()
     for plugin in sorted(offered(GROUP), key=_order):
         owner = _owner(plugin)
@@ -30,7 +34,16 @@ def installed_engines() -> Catalogue:
             catalogue = catalogue.without(plugin.name, owner, why)
         else:
             catalogue = catalogue.tried(replace(registration, owner=owner))
-    return catalogue
+    if directory is None:
+        return catalogue
+    plugins = PluginDirectory(directory)
+    for found in engines_of(plugins):
+        if isinstance(found.offer, InvalidEngine):
+            catalogue = catalogue.without(found.id, found.owner, found.offer)
+        else:
+            catalogue = catalogue.tried(found.offer)
+    off = [plugin.name for plugin in plugins.plugins() if not plugin.enabled]
+    return replace(catalogue, disabled=tuple(off))
 
 
 def _registration(plugin: Plugin | PluginBroken) -> Registration:
@@ -52,10 +65,10 @@ def _registration(plugin: Plugin | PluginBroken) -> Registration:
 
 def _owner(plugin: Plugin | PluginBroken) -> str:
     name = plugin.package.partition(" ")[0]
-    return "core" if name == OURS else f"plugin:{name}"
+    return CORE if name == OURS else f"plugin:{name}"
 
 
 def _order(plugin: Plugin | PluginBroken) -> tuple[bool, str, str]:
     """Ours come first, so that no plugin takes their ids."""
     owner = _owner(plugin)
-    return owner != "core", owner, plugin.name
+    return owner != CORE, owner, plugin.name

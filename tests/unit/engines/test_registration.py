@@ -172,7 +172,7 @@ def test_each_member_is_of_its_kind(member: str, value: Any, why: str) -> None:
     registry = Registry(Catalogue().plus(replace(PLAIN, make=Odd)))
     with pytest.raises(InvalidEngine) as caught:
         registry.configured("plain")
-    assert f"engine 'plain' is not a valid engine: {why}" in str(caught.value)
+    assert f"engine 'plain' of plugin:test is not a valid engine: {why}" in str(caught.value)
 
 
 def test_a_member_that_raises_is_none() -> None:
@@ -183,7 +183,10 @@ def test_a_member_that_raises_is_none() -> None:
 
     registry = Registry(Catalogue().plus(replace(PLAIN, make=Shy)))
     [refused] = registry.unusable()
-    assert str(refused.why) == "engine 'plain' is not a valid engine: version raises RuntimeError"
+    assert (
+        str(refused.why)
+        == "engine 'plain' of plugin:test is not a valid engine: version raises RuntimeError"
+    )
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -208,7 +211,7 @@ def test_a_factory_that_raises_makes_no_engine() -> None:
 
     with pytest.raises(InvalidEngine) as caught:
         Registry(Catalogue().plus(replace(PLAIN, make=make))).configured("plain")
-    assert str(caught.value) == "engine 'plain' cannot be made: RuntimeError"
+    assert str(caught.value) == "engine 'plain' of plugin:test cannot be made: RuntimeError"
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 

@@ -57,6 +57,7 @@ class Doctor(msgspec.Struct, frozen=True):
         checks = await self.examine(tenant, operator=operator)
         if clear_failures:
             self.selection.failures.clear(tenant)
+            self.selection.registry.try_again()
         if address is not None:
             checks.append(await self._engine_check(address))
             checks += await self._rows_checks(address, repair=repair)

@@ -1,0 +1,1 @@
+"""`plugins`: engines in a directory, and whose code may run."""
