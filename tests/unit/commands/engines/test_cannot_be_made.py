@@ -31,7 +31,10 @@ async def test_one_that_cannot_be_made_is_listed_with_its_reason(serve: Serve) -
     server = await serve(engines=[refusing()])
     listed = {one.registration.id: one for one in (await server.engines.list.run(TENANT)).engines}
     assert listed["fragile"].engine is None
-    assert listed["fragile"].unavailable == "engine 'fragile' of plugin:test cannot be made: RuntimeError"
+    assert (
+        listed["fragile"].unavailable
+        == "engine 'fragile' of plugin:test cannot be made: RuntimeError"
+    )
     assert (listed["dag"].engine is not None, listed["dag"].unavailable) == (True, "")
     assert next(iter(listed)) == "dag"
     assert list(listed)[1:] == sorted(list(listed)[1:])
