@@ -54,6 +54,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
                 "window_from_step": view.window_from_step,
                 "fingerprint": engine.fingerprint,
                 "held": state.held,
+                "failures_in_a_row": view.faults,
             }
         ),
     )

@@ -3,14 +3,17 @@ that nothing but the rows decides it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from contextengine import types as t
 from contextengine.messages import user
+from contextengine_server.engines.pipeline import reasoning
 from tests.integration.harness import House, budget, ref
 from tests.integration.harness import house as living
 
@@ -69,6 +72,24 @@ async def test_no_form_is_given_where_nobody_says_that_reasoning_may_go(house: H
     for_claude = await house.client.assemble(ref(), budget=budget(50_000), **CLAUDE)
     assert t.FORM_WITHOUT_REASONING in forms(for_claude)
     assert forms(await house.client.assemble(ref(), budget=budget(50_000))) == [0] * 7
+
+
+async def test_a_layer_that_fails_is_told_in_the_status(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: object) -> object:
+        raise RuntimeError("a layer that fails")
+
+    async def failures() -> dict[str, int]:
+        status = await house.client.get_status(ref())
+        return dict(json.loads(status.engine_status_json)["failures_in_a_row"])
+
+    monkeypatch.setattr(reasoning, "LAYERS", (("reasoning-tag-stripper", broken),))
+    for turn in range(4):
+        await house.client.ingest_batch(ref(), turns(1, turn))
+        await house.client.assemble(ref(), ingest=[user("and?")], budget=budget(50_000), **CLAUDE)
+        # Once it is off it is not tried again.
+        assert await failures() == {"reasoning-tag-stripper": min(turn + 1, 3)}
 
 
 async def test_explain_says_why(house: House) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -42,6 +42,8 @@ class ViewStatus(msgspec.Struct, frozen=True):
     pending_calls: int
     abandoned_calls: int
     max_depth: int
+    faults: Mapping[str, int]
+    """How often in a row parts of the engine failed over it, by their names."""
 
 
 class SummarizerState(msgspec.Struct, frozen=True):
@@ -114,6 +116,7 @@ class GetStatus(msgspec.Struct, frozen=True):
                 pending_calls=len(newest.open) if newest is not None and newest.pending else 0,
                 abandoned_calls=sum(map(len, view.abandoned.values())),
                 max_depth=max((s.depth for s in session.live_summaries), default=0),
+                faults={part: fault.count for part, fault in view.faults.items()},
             )
             aim = target(session, "", "")
             method = session.encoding.counter.method

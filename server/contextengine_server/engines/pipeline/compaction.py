@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contextengine_server.context.lawful import SCRAP, least, newest_within
+from contextengine_server.context.lawful import SCRAP, evicted_by_now, least, newest_within
 from contextengine_server.context.layout import uncovered
 from contextengine_server.context.view import Summary, View
 
@@ -156,8 +156,7 @@ def _chunk(
     behind it."""
     saved = Shaping(view, goal.available, options).now().saved
     never, tail = set(view.must_stay()), max(_tail(view, goal, saved), evicted)
-    # First turns that were evicted for want of room are not shown any more: they are like the rest.
-    anchors = view.leading if evicted else window.anchored(view, goal.available, options)
+    anchors = _anchored(view, goal, saved, options)
     most = max(1, min(CHUNK, goal.capacity)) if goal.capacity is not None else CHUNK
     for run_first, run_last in uncovered(view):
         first, last, gain, read = -1, -1, 0, 0
@@ -181,6 +180,20 @@ def _chunk(
         if gain > least_gain:
             return first, last, gain
     return None
+
+
+def _anchored(
+    view: View, goal: CompactionGoal, saved: Mapping[int, int], options: PipelineOptions
+) -> int:
+    """The step behind the first turns, which a compaction leaves as well. Where something was
+    evicted for want of room they went first, and are not shown any more: they are like the rest."""
+    anchored = window.anchored(view, goal.available, options)
+    if anchored > view.leading and (
+        any(view.evictions.evicting(goal.available))
+        or evicted_by_now(view, goal.available, lambda _: saved) > view.raw_from
+    ):
+        return view.leading
+    return anchored
 
 
 def _tail(view: View, goal: CompactionGoal, saved: Mapping[int, int]) -> int:
