@@ -20,14 +20,19 @@ from contextengine_proto.v1 import context_engine_pb2_grpc, sessions_pb2_grpc
 from tests.integration.assemble.judging import Judge
 from tests.integration.harness import LARGE, Exported
 
-READY_S = 30.0
+READY_S = 60.0
+PORTS = range(10_000, 32_000)
+"""Below those that kernels give to whoever names none: from 32768 Linux, others from 49152."""
 
 
 def free_port() -> int:
-    """A port of loopback that nobody holds now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nobody holds now, and that the kernel gives nobody of its own accord:
+    it is free also while a server is between two lives."""
+    for port in random.SystemRandom().sample(PORTS, 200):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError(f"of 200 ports from {PORTS.start} to {PORTS.stop} none is free")
 
 
 class Child:
@@ -76,7 +81,7 @@ class Child:
         """SIGTERM, then wait."""
         if self.process is not None and self.process.returncode is None:
             self.process.terminate()
-            await asyncio.wait_for(self.process.wait(), 20)
+            await asyncio.wait_for(self.process.wait(), READY_S)
 
 
 @dataclass
