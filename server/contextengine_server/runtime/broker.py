@@ -99,7 +99,8 @@ class Attached:
     tenant: str
     harness: Harness
     leased: dict[str, ModelJob] = field(default_factory=dict)
-    """The jobs that it was handed and has not answered, by id."""
+    """The jobs that it was handed and has not answered, by id; also where its lease ran out: it is
+    told when nobody wants the answer any more."""
     unsaid: deque[Said] = field(default_factory=deque)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
@@ -222,8 +223,11 @@ class Harnesses:
 
     def _has_room(self, stream: Attached) -> bool:
         now = self._clock_ms()
-        stream.leased = {id: job for id, job in stream.leased.items() if job.lease_until_ms > now}
-        return len(stream.leased) < stream.harness.slots
+        # A job is given up soon after its end, by whoever waits for it.
+        ended = now - self.terms.lease_ms
+        stream.leased = {id: job for id, job in stream.leased.items() if job.expire_ms > ended}
+        at_work = sum(job.lease_until_ms > now for job in stream.leased.values())
+        return at_work < stream.harness.slots
 
     async def _claim(self, stream: Attached) -> ModelJob | None:
         harness = stream.harness
