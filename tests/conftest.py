@@ -1,4 +1,4 @@
-"""Properties look as hard as tests.properties.profiles says."""
+"""Properties look as hard as tests.properties.profiles says, wherever they stand."""
 
 from tests.properties import profiles
 

@@ -22,6 +22,8 @@ from contextengine_server import cli
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 AIRLINE, CODING = DATA / "airline_transcripts.jsonl", DATA / "coding_session.pi.jsonl"
+PATIENCE_S = 60
+"""How long a test waits for what must come: the machine may stand still for a while."""
 COMMAND = Path(sys.executable).with_name("contextengine")
 
 
@@ -115,7 +117,7 @@ class Serving:
     def stop(self) -> int:
         """Asks it to end; its exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(PATIENCE_S)
 
 
 @contextmanager
@@ -146,5 +148,5 @@ def serving(directory: Path, *words: object, address: str = "127.0.0.1:0") -> It
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(PATIENCE_S)
         process.stdout.close()

@@ -28,6 +28,6 @@ def test_nobody_there(alone: Shell) -> None:
 def test_the_command_line_runs_as_a_module(shell: Shell) -> None:
     words = [sys.executable, "-m", "contextengine_server.cli", "health"]
     done = subprocess.run(
-        words, env=shell.environment(), capture_output=True, text=True, timeout=60, check=True
+        words, env=shell.environment(), capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout == "SERVING\n"

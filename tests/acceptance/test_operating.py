@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.shell import AIRLINE, COMMAND, Shell, serving
+from tests.acceptance.shell import AIRLINE, COMMAND, PATIENCE_S, Shell, serving
 
 HOSTS = Path(__file__).parent / "hosts"
 
@@ -230,7 +230,7 @@ def test_watch_prints_what_happens(shell: Shell) -> None:
             if watching.poll() is not None:
                 break
         events = [json.loads(line) for line in watching.stdout]
-        assert watching.wait(30) == 0
+        assert watching.wait(PATIENCE_S) == 0
     assert len(events) == 2
     assert {event["agent_id"] for event in events} == {"watched"}
 

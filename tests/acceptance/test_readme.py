@@ -101,7 +101,7 @@ def test_the_first_commands(tmp_path: Path, target: str, runs: str) -> None:
         env={name: value for name, value in os.environ.items() if name not in OUTER_MAKE},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=True,
     )
     assert done.stdout.splitlines()[-1] == f"{tmp_path}/new/bin/{runs}"
@@ -114,7 +114,7 @@ def test_the_calls_with_grpcurl(fresh: Shell) -> None:
     for words, output in CALLS:
         arguments = [fresh.address if word == ADDRESS else word for word in words[1:]]
         done = subprocess.run(
-            [GRPCURL, *arguments], capture_output=True, text=True, timeout=60, check=True
+            [GRPCURL, *arguments], capture_output=True, text=True, timeout=150, check=True
         )
         if output.startswith("{"):
             assert lasting(json.loads(done.stdout)) == lasting(json.loads(output))

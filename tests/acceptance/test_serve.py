@@ -14,9 +14,9 @@ import pytest
 
 from contextengine import Client, SessionRef, user
 from contextengine.calls import IMPORT
-from contextengine.errors import Unavailable
+from contextengine.errors import Overloaded, Unavailable
 from contextengine.types import ImportRequest, ImportResponse
-from tests.acceptance.shell import Shell, serving
+from tests.acceptance.shell import PATIENCE_S, Shell, serving
 
 TOKEN_SHA256 = "5fdebff59bdb4c9ab6e1c5a1a6ff2bd7f4ba5d1b7a2f3d4a5b6c7d8e9f0a1b2c"
 
@@ -126,32 +126,40 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
         yield ImportRequest(header=ImportRequest.Header(session=ref))
         yield ImportRequest(message=user("before", id="1"))
         begun.set()
-        assert signalled.wait(20)
+        assert signalled.wait(PATIENCE_S)
         yield ImportRequest(message=user("after", id="2"))
 
+    def refusal(client: Client, *, other_than: type[Exception]) -> Exception:
+        """What the server says to a new call, once it takes none."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            try:
+                client.engines.list()
+            except (Overloaded, Unavailable) as error:
+                if not isinstance(error, other_than):
+                    return error
+            time.sleep(0.02)
+        raise AssertionError("new calls are answered")
+
     replies: list[ImportResponse] = []
-    with serving(tmp_path) as server, Client(server.address) as client:
-        client.engines.list()  # connects
+    only_one = ("--set", "server.max_concurrent_rpcs=1")
+    with (
+        serving(tmp_path, *only_one) as server,
+        Client(server.address, retry_for=0) as client,
+    ):
         caller = threading.Thread(
             target=lambda: replies.append(client.stream_unary(IMPORT, sent()))
         )
         caller.start()
-        assert begun.wait(20)
-        time.sleep(0.2)  # the stream reaches the server
+        assert begun.wait(PATIENCE_S)
+        # The server works on the import: there is no place for another call.
+        assert isinstance(refusal(client, other_than=Unavailable), Overloaded)
         server.process.send_signal(signal.SIGTERM)
-        refused = None
-        for _ in range(100):
-            try:
-                client.engines.list(timeout=2)
-            except Unavailable as error:
-                refused = error
-                break
-            time.sleep(0.02)
+        assert isinstance(refusal(client, other_than=Overloaded), Unavailable)
         signalled.set()
-        caller.join(20)
-        assert refused is not None
+        caller.join(PATIENCE_S)
         assert [reply.stored_count for reply in replies] == [2]
-        assert server.process.wait(30) == 0
+        assert server.process.wait(PATIENCE_S) == 0
     rows = (
         Shell(tmp_path)
         .run("export", "s", "--agent", "a", "--format", "openai", "--store", "store.db")

@@ -15,7 +15,7 @@ from google.rpc import error_details_pb2
 
 from contextengine import types as t
 from contextengine.calls import AFTER_TURN, ASSEMBLE, CALL_TOOL, EXPORT, GET_STATUS, IMPORT
-from tests.clients.drivers import Driver, Json, Refused, written
+from tests.clients.drivers import PATIENCE_S, Driver, Json, Refused, written
 from tests.soak.killing import free_port
 from tests.unit.client.conftest import Server
 from tests.unit.client.test_errors import failing, info
@@ -71,20 +71,20 @@ def status_of(driver: Driver) -> t.GetStatusResponse:
 def test_a_restart_of_some_seconds_fails_no_call(
     alone: Driver, scripted: Server, session: Json
 ) -> None:
-    """What drains answers UNAVAILABLE for as long as it lives."""
-    until = time.monotonic() + 5
+    """What drains answers UNAVAILABLE for as long as it lives, here for 8 calls: some 5 s."""
 
     def answer(_: Any, context: grpc.ServicerContext) -> t.AfterTurnResponse:
-        if time.monotonic() < until:
+        if len(scripted.requests) <= 2 * ATTEMPTS:
             failing(grpc.StatusCode.UNAVAILABLE, info("DRAINING"))(None, context)
         return t.AfterTurnResponse(revision=7)
 
     scripted.answers[AFTER_TURN.path] = answer
-    alone.connect(scripted.address, fallback=False)
+    patient = {"retry_for": PATIENCE_S, "timeouts": {"ContextEngine.AfterTurn": PATIENCE_S}}
+    alone.connect(scripted.address, fallback=False, **patient)
     turn = t.AfterTurnRequest(messages=[said("new")])
     stored = alone.session(session, "after_turn", turn, t.AfterTurnResponse)
     assert stored.revision == 7
-    assert len(scripted.requests) > ATTEMPTS
+    assert len(scripted.requests) == 2 * ATTEMPTS + 1
     # Each attempt is the same request: what an earlier one stored is not stored again.
     assert scripted.requests[0].request_id
     assert scripted.requests.count(scripted.requests[0]) == len(scripted.requests)
@@ -92,14 +92,15 @@ def test_a_restart_of_some_seconds_fails_no_call(
 
 def test_a_server_that_is_gone_for_some_seconds_is_found_again(alone: Driver) -> None:
     port = free_port()
-    alone.connect(f"127.0.0.1:{port}", fallback=False)
+    patient = {"retry_for": PATIENCE_S, "timeouts": {"ContextEngine.GetStatus": PATIENCE_S}}
+    alone.connect(f"127.0.0.1:{port}", fallback=False, **patient)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(status_of, alone)
         time.sleep(3)
         assert not asked.done()
         server = Server(port)
         try:
-            asked.result(15)
+            asked.result(PATIENCE_S)
         finally:
             server.stop()
 
@@ -108,7 +109,8 @@ def test_a_service_that_stays_away_is_waited_for_once_and_then_asked_once_a_call
     alone: Driver, scripted: Server
 ) -> None:
     scripted.answers[GET_STATUS.path] = AWAY
-    alone.connect(scripted.address, retry_for=0.9)
+    # A pause is below a second: as long as this the machine may stand still.
+    alone.connect(scripted.address, retry_for=2)
 
     def attempts() -> int:
         before = len(scripted.requests)
@@ -117,9 +119,9 @@ def test_a_service_that_stays_away_is_waited_for_once_and_then_asked_once_a_call
         assert caught.value.error["type"] == "Unavailable"
         return len(scripted.requests) - before
 
-    # After 0.1 and 0.3 seconds, each a fifth more or less; another 0.8 would be too late.
-    assert attempts() == 3
-    time.sleep(0.9)
+    # After 0.1, 0.3 and then each 0.8 seconds, each a fifth more or less.
+    assert 2 <= attempts() <= 6
+    time.sleep(2)
     assert [attempts(), attempts()] == [1, 1]
     # An answer shows that it is back, an error as well.
     scripted.answers[GET_STATUS.path] = failing(
@@ -128,7 +130,7 @@ def test_a_service_that_stays_away_is_waited_for_once_and_then_asked_once_a_call
     with pytest.raises(Refused):
         status_of(alone)
     scripted.answers[GET_STATUS.path] = AWAY
-    assert attempts() == 3
+    assert 2 <= attempts() <= 6
 
 
 def test_an_agent_waits_for_a_dead_service_once_and_not_at_every_turn(
@@ -137,16 +139,16 @@ def test_an_agent_waits_for_a_dead_service_once_and_not_at_every_turn(
     port = free_port()
     alone.connect(f"127.0.0.1:{port}", retry_for=2)
     took = []
-    for turn in range(6):
+    for turn in range(40):
         began = time.monotonic()
         assert alone.assemble(session, t.AssembleRequest(ingest=[said("a", f"m{turn}")])).degraded
         took.append(time.monotonic() - began)
     # All turns together, not each: what is left is one attempt a turn.
-    assert 0.9 < sum(took) < 4, took
+    assert 0.9 < sum(took) < 40, took
     server = Server(port)
     try:
-        # Gone for long, it is used within about a second of its return.
-        end = time.monotonic() + 5
+        # However long it was gone, it is used once it is back.
+        end = time.monotonic() + PATIENCE_S
         while alone.assemble(session, t.AssembleRequest(ingest=[])).degraded:
             assert time.monotonic() < end
             time.sleep(0.1)
@@ -165,11 +167,11 @@ def test_no_time_means_no_second_attempt(alone: Driver, scripted: Server) -> Non
 def test_a_pause_that_would_reach_the_deadline_is_not_begun(
     alone: Driver, scripted: Server
 ) -> None:
-    retry = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=5))
+    retry = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=61))
     scripted.answers[GET_STATUS.path] = failing(
         grpc.StatusCode.RESOURCE_EXHAUSTED, info("OVERLOADED"), retry
     )
-    alone.connect(scripted.address, timeouts={"ContextEngine.GetStatus": 4})
+    alone.connect(scripted.address, timeouts={"ContextEngine.GetStatus": PATIENCE_S})
     with pytest.raises(Refused) as caught:
         status_of(alone)
     assert caught.value.error["type"] == "Overloaded"
@@ -184,7 +186,7 @@ def test_a_deadline_holds_for_what_is_sent_before(
     alone.connect(scripted.address, timeouts=timeouts)
     assert alone.assemble(session, t.AssembleRequest(ingest=[said("a", "a")])).degraded
     release = threading.Event()
-    scripted.answers[AFTER_TURN.path] = lambda *_: release.wait(20)
+    scripted.answers[AFTER_TURN.path] = lambda *_: release.wait(PATIENCE_S)
     context = alone.assemble(session, t.AssembleRequest(ingest=[said("b", "b")]))
     release.set()
     assert context.degraded == {"reason": "DEADLINE_EXCEEDED", "unqueued": 0}

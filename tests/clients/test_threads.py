@@ -27,7 +27,7 @@ def test_a_session_that_hangs_holds_up_no_other(scripted: Server) -> None:
             request: t.AfterTurnRequest, context: grpc.ServicerContext
         ) -> t.AfterTurnResponse:
             if request.session.session_id == "stuck":
-                release.wait(20)
+                release.wait(60)
             return t.AfterTurnResponse()
 
         scripted.answers |= {
@@ -39,7 +39,7 @@ def test_a_session_that_hangs_holds_up_no_other(scripted: Server) -> None:
         assert free.assemble().degraded is None
         assert (free.pending, stuck.pending) == (0, 1)
         release.set()
-        waiting.join(20)
+        waiting.join(60)
         assert client.pending() == 0
 
 
@@ -62,7 +62,7 @@ def test_two_threads_that_send_keep_the_order(scripted: Server) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         assert session.pending == 0
     firsts = sorted(ids, key=answered.index)
     assert firsts == ids

@@ -49,7 +49,7 @@ def test_hadolint_has_nothing_to_say() -> None:
         [HADOLINT, "--no-color", DEPLOY / "Dockerfile"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -58,7 +58,9 @@ def test_hadolint_has_nothing_to_say() -> None:
 def test_hadolint_would_say_something(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text(re.sub(r":3\.11\.\S+", ":latest", DOCKERFILE))
-    done = subprocess.run([HADOLINT, file], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [HADOLINT, file], capture_output=True, text=True, timeout=150, check=False
+    )
     assert "DL3007" in done.stdout
 
 

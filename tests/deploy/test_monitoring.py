@@ -212,6 +212,6 @@ def test_prometheus_itself_takes_the_rules_and_fires_them() -> None:
     )
     for words in checks:
         done = subprocess.run(
-            ["promtool", *map(str, words)], capture_output=True, text=True, timeout=60, check=False
+            ["promtool", *map(str, words)], capture_output=True, text=True, timeout=150, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -33,7 +33,7 @@ def analyze(*words: object) -> subprocess.CompletedProcess[str]:
         ["systemd-analyze", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
 

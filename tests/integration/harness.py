@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,9 @@ LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length
 
 ALICE, BOB, RUNTIME = "token-of-alice", "token-of-bob", "token-of-a-runtime"
 """Tokens of two tenants' operators, and of a runtime of the first tenant."""
+
+PATIENCE_S = 60
+"""How long a test waits for what must come: the machine may stand still for a while."""
 
 TOKENS = [
     {"sha256": hash_token(ALICE), "tenant": "alice", "role": "operator"},
@@ -98,6 +102,12 @@ class House:
         self.settings |= settings
         await self.start()
 
+    async def working(self, calls: int) -> None:
+        """Waits until the service works on so many calls."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.app.metrics.snapshot()["contextengine.rpc.in_flight"] != calls:
+                await asyncio.sleep(0.01)
+
     def forget(self) -> None:
         """Evicts every session that is not in use from the cache."""
         warm = self.app.core.cache
@@ -137,7 +147,7 @@ class House:
         rpc: Rpc,
         *requests: bytes,
         metadata: tuple[tuple[str, str], ...] = (),
-        timeout: float = 20,
+        timeout: float = PATIENCE_S,
     ) -> Answer:
         """Any rpc with any bytes, and what came of it."""
         many_in, many_out = (

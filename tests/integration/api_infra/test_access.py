@@ -136,7 +136,7 @@ async def test_reflection_lists_the_services_and_knows_their_files():
 
 def openssl(*arguments: str | Path) -> str:
     done = subprocess.run(
-        ["openssl", *arguments], check=True, capture_output=True, text=True, timeout=30
+        ["openssl", *arguments], check=True, capture_output=True, text=True, timeout=120
     )
     return done.stdout
 

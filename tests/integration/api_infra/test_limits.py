@@ -27,16 +27,20 @@ async def soon(seen: Seen, event: str = "cancelled") -> None:
     await asyncio.wait_for(getattr(seen, event).wait(), 30)
 
 
-async def counted(h: House, code: str) -> None:
-    """Waits until one Assemble that ended so is in the metrics, where it comes behind the reply."""
+def counted(h: House, code: str) -> float:
+    """How many calls of Assemble ended so, in the metrics."""
     key = (
         "rpc.method=contextengine.v1.ContextEngine/Assemble,"
         f"rpc.response.status_code={code},rpc.system.name=grpc"
     )
+    return h.metrics.snapshot().get(f"rpc.server.call.duration{{{key}}}.count", 0)
+
+
+async def idle(h: House) -> None:
+    """Waits until the server works on nothing: a call is counted behind its reply."""
     async with asyncio.timeout(30):
-        while not (count := h.metrics.snapshot().get(f"rpc.server.call.duration{{{key}}}.count")):
+        while h.metrics.snapshot()["contextengine.rpc.in_flight"]:
             await asyncio.sleep(0.01)
-    assert count == 1
 
 
 async def test_beyond_the_limit_callers_are_told_when_to_come_back():
@@ -47,10 +51,7 @@ async def test_beyond_the_limit_callers_are_told_when_to_come_back():
         refused = await failure(h.engine.GetStatus(lifecycle_pb2.GetStatusRequest()))
         first.cancel()
         await soon(h.seen)
-        for _ in range(100):
-            if not h.metrics.snapshot()["contextengine.rpc.in_flight"]:
-                break
-            await asyncio.sleep(0.01)
+        await idle(h)
         assert (await h.engine.GetStatus(lifecycle_pb2.GetStatusRequest())).revision == 7
     assert refused.code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert (refused.reason, refused.retry_ms, refused.metadata) == (
@@ -77,7 +78,8 @@ async def test_a_client_that_goes_away_cancels_the_work():
         await soon(h.seen, "started")
         call.cancel()
         await soon(h.seen)
-        await counted(h, "CANCELLED")
+        await idle(h)
+        assert counted(h, "CANCELLED") == 1
     assert not h.seen.finished.is_set()
 
 
@@ -97,18 +99,22 @@ async def test_half_a_stream_of_requests_is_never_taken_for_a_whole_one():
             await stream.write(sessions_pb2.ImportRequest())
             await soon(h.seen, "started")
             stream.cancel()
-        await asyncio.sleep(0.1)
+        await idle(h)
         assert not h.seen.finished.is_set()
 
 
 async def test_the_deadline_reaches_the_work():
     async with house(forever) as h:
-        failed = await failure(h.engine.Assemble(REQUEST, timeout=0.2))
+        # Where the machine stands still, a short time is over before the server knows of the call.
+        for timeout in (0.2, 2, 20):
+            failed = await failure(h.engine.Assemble(REQUEST, timeout=timeout))
+            assert failed.code is grpc.StatusCode.DEADLINE_EXCEEDED
+            await idle(h)
+            if counted(h, "DEADLINE_EXCEEDED"):
+                break
+        assert counted(h, "DEADLINE_EXCEEDED") == 1
         await soon(h.seen)
-        call = h.seen.calls[0]
-        await counted(h, "DEADLINE_EXCEEDED")
-    assert failed.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert call.remaining() == 0
+    assert h.seen.calls[-1].remaining() == 0
 
 
 async def test_work_knows_how_long_it_may_take():
@@ -121,12 +127,12 @@ async def test_work_knows_how_long_it_may_take():
         return await nothing(request, call)
 
     async with house(look) as h:
-        await h.engine.Assemble(REQUEST, timeout=30)
+        await h.engine.Assemble(REQUEST, timeout=900)
         await h.engine.Assemble(REQUEST)
     (remaining, until), never = times
-    # On the wire gRPC rounds a timeout up to three digits.
-    assert 20 < remaining <= 30.1
-    assert 20 < until <= 30.1
+    # On the wire gRPC rounds a timeout up.
+    assert 800 < remaining <= 910
+    assert 800 < until <= 910
     assert never == (None, None)
 
 
@@ -201,7 +207,7 @@ async def test_a_hook_that_hangs_does_not_keep_the_server(monkeypatch):
         began = time.monotonic()
         await h.server.drain(0)
     assert done
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("service", ["ContextEngine", "Sessions", "Engines"])

@@ -48,7 +48,7 @@ class Scrape:
 
 async def scrape(house: House) -> Scrape:
     def read() -> str:
-        with urllib.request.urlopen(f"http://{house.app.scraped}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{house.app.scraped}/metrics", timeout=60) as answer:
             assert answer.headers["content-type"].startswith("text/plain")
             text: str = answer.read().decode()
             return text
@@ -130,7 +130,7 @@ async def test_a_compaction_and_what_waits_are_seen(
         open_guard = GuardState(Breaker(failures=5, opened_ms=2**52), Spend(((2**52, 250_000),)))
         await store.guards.change("alice", lambda before: (open_guard.encode().encode(), None))
         await store.guards.change("bob", lambda before: (GuardState().encode().encode(), None))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (seen := await scrape(running)).value(
                 "contextengine_summarizer_breakers", state="closed"
             ) < 1:
@@ -210,7 +210,7 @@ async def test_a_port_in_use_keeps_the_server_from_starting(tmp_path: Path) -> N
 
 
 async def test_the_port_of_grpc_is_refused(tmp_path: Path) -> None:
-    both = {"server.address": "127.0.0.1:50981", ADDRESS: "127.0.0.1:50981"}
+    both = {"server.address": "127.0.0.1:9464", ADDRESS: "127.0.0.1:9464"}
     with pytest.raises(ConfigurationError, match=r"has the port of server\.address"):
         async with house(tmp_path, **both):
             pass

@@ -143,7 +143,7 @@ async def test_an_assembly_waits_for_the_revision_that_it_asks_for(
 ) -> None:
     await store(shared, session, [say("u1")])
     waiting = asyncio.ensure_future(ask(shared, session, at_least_revision=2))
-    await asyncio.sleep(0.05)
+    await shared.working(1)
     assert not waiting.done()
     await store(shared, session, [say("u2")])
     assert ids_of((await waiting).items) == ["u1", "u2"]

@@ -22,6 +22,9 @@ from contextengine_server.config.load import load_settings
 from contextengine_server.store.rows import Commit
 from contextengine_server.summarize.request import SummaryRequest, SummaryResult
 
+LONGEST_S = 150
+"""Where it does not die it ends by then."""
+
 POINTS = ("planned", "summarizing", "summarized", "committing", "writing", "committed")
 """In order. `writing` is somewhere within the transaction."""
 
@@ -83,7 +86,7 @@ async def serve(store: str, point: str, number: int) -> None:
     async with running(settings) as app:
         arm(app, point, number)
         print(app.address, flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(LONGEST_S)
 
 
 class Dying:

@@ -14,7 +14,8 @@ import pytest
 import pytest_asyncio
 
 from contextengine import types as t
-from contextengine_server.compaction.jobs import LEASE_MS, PASSES
+from contextengine_server.compaction import jobs
+from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,
@@ -33,7 +34,7 @@ from tests.integration.assemble.asking import (
 )
 from tests.integration.assemble.judging import FITS
 from tests.integration.compact.summarizers import Counting, Gated
-from tests.integration.harness import House, budget, ref
+from tests.integration.harness import PATIENCE_S, Clock, House, budget, ref
 from tests.integration.harness import house as living
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -175,17 +176,19 @@ async def test_one_job_at_a_time_for_a_session(alone: House) -> None:
     assert await judged(alone, await ask(alone, ref(), budget=budget(100_000)), ref()) == []
 
 
-async def test_a_debt_outlives_a_restart_and_is_paid(alone: House) -> None:
-    tokens = await long(alone, ref())
-    gated = Gated(alone)
-    await ask(alone, ref(), budget=budget(tokens))
-    await gated.reached.wait()
-    await alone.stop()
-    await alone.start()
-    # The lease was given back: the next life need not wait for its end.
-    status = await asyncio.wait_for(settled(alone, ref()), LEASE_MS / 1_500)
-    assert status.generation > 0
-    assert status.view_tokens <= 0.75 * tokens
+async def test_a_debt_outlives_a_restart_and_is_paid(tmp_path: Path) -> None:
+    """The lease was given back: the next life need not wait for its end, and by this clock it never
+    comes."""
+    async with living(tmp_path, clock=Clock()) as still:
+        tokens = await long(still, ref())
+        gated = Gated(still)
+        await ask(still, ref(), budget=budget(tokens))
+        await gated.reached.wait()
+        await still.stop()
+        await still.start()
+        status = await settled(still, ref())
+        assert status.generation > 0
+        assert status.view_tokens <= 0.75 * tokens
 
 
 async def test_a_drain_cancels_and_loses_nothing_that_was_committed(alone: House) -> None:
@@ -209,7 +212,7 @@ async def test_a_drain_cancels_and_loses_nothing_that_was_committed(alone: House
     await stopped.second.wait()
     committed = (await alone.export(ref())).summaries
     assert len(committed) == 1
-    await asyncio.wait_for(alone.stop(), 30)
+    await asyncio.wait_for(alone.stop(), PATIENCE_S)
     await alone.start()
     status = await settled(alone, ref())
     assert (await alone.export(ref())).summaries[0] == committed[0]
@@ -297,40 +300,71 @@ async def compactions(house: House) -> list[t.BackgroundJob]:
     return [job for job in (await house.client.get_status(ref())).jobs if job.kind == "compact"]
 
 
-async def test_a_job_is_bounded_by_its_deadline(alone: House) -> None:
+class ByHand:
+    """asyncio for the background: a job's deadline passes when a test says so."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._of_the_job = asyncio.timeout(None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    def timeout(self, seconds: float) -> asyncio.Timeout:
+        if seconds != self._deadline_s:
+            return asyncio.timeout(seconds)
+        self._of_the_job = asyncio.timeout(None)
+        return self._of_the_job
+
+    def pass_by(self) -> None:
+        """The deadline of the job that runs is now."""
+        self._of_the_job.reschedule(asyncio.get_running_loop().time())
+
+
+async def test_a_job_is_bounded_by_its_deadline(
+    alone: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it made by then stays, and it goes on; where it made nothing it is tried again later."""
     core, background = alone.app.core, alone.app.background
     core.summaries.summarizer = SummarizerChain([], core.encodings.default.count)
     await assign(alone, ref(), leafChunkTokens=1_000, leafTargetTokens=200)
     tokens = await long(alone, ref(), turns=40)
-    background.deadline_s = 0.5
+    deadline = ByHand(background.deadline_s)
+    monkeypatch.setattr(jobs, "asyncio", deadline)
 
     class OneAJob(Counting):
         """Makes one summary of every job, and hangs over the next."""
 
         hung = 0
+        hangs = asyncio.Event()
 
         async def summarize(self, request):
             if len(self.asked) > self.hung:
                 self.hung = len(self.asked)
+                self.hangs.set()
                 await asyncio.Event().wait()
             return await super().summarize(request)
 
     slow = OneAJob(alone)
     await ask(alone, ref(), budget=budget(tokens - 2_000))
-    while (await alone.client.get_status(ref())).generation < 2:
-        await asyncio.sleep(0.02)
+    await slow.hangs.wait()
+    slow.hangs.clear()
+    deadline.pass_by()
+    await slow.hangs.wait()
     [job] = await compactions(alone)
-    assert job.last_error == ""
+    assert (job.state, job.last_error) == ("running", "")
+    assert (await alone.client.get_status(ref())).generation == 2
     core.summaries.summarizer = slow.inner
+    deadline.pass_by()
     assert (await settled(alone, ref())).view_tokens <= 0.9 * tokens
     gated = Gated(alone)
     await store(alone, ref(), talk(20, 100, "n"))
     await ask(alone, ref(), budget=budget(tokens - 2_000))
     await gated.reached.wait()
-    while not (jobs := await compactions(alone))[0].last_error:
+    deadline.pass_by()
+    while not (owing := await compactions(alone))[0].last_error:
         await asyncio.sleep(0.02)
-    assert (jobs[0].state, jobs[0].last_error) == ("waiting", "TimeoutError")
+    assert (owing[0].state, owing[0].last_error) == ("waiting", "TimeoutError")
 
 
 async def test_a_long_job_lets_others_have_their_turn(alone: House) -> None:

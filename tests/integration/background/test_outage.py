@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from contextengine.messages import user
 from contextengine_server.store.errors import StoreUnavailable
-from tests.integration.harness import House, ref
+from tests.integration.harness import PATIENCE_S, House, ref
 
 
 async def test_workers_log_nothing_of_an_outage(
@@ -31,7 +31,7 @@ async def test_workers_log_nothing_of_an_outage(
         monkeypatch.setattr(store.spawns, "expire", down("children"))
         monkeypatch.setattr(store.index, "advance", down("index"))
         await house.client.ingest(ref("s"), user("there"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while asked != {"background", "children", "index"}:
                 await asyncio.sleep(0.05)
         await asyncio.sleep(0.2)

@@ -3,6 +3,7 @@ changed."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.context.scope import Scope
 from tests.integration.bad_input.mutations import changed, mutations, named, resolves
 from tests.integration.bad_input.requests import GOOD, NOT_THERE, history
-from tests.integration.harness import Answer, House, house, ref
+from tests.integration.harness import PATIENCE_S, Answer, House, house, ref
 
 PACKAGE = "contextengine.v1."
 SERVED = [rpc for rpc in contract.rpcs() if rpc.method not in unserved.UNSERVED]
@@ -55,13 +56,31 @@ async def state(home: House, session: t.SessionRef) -> tuple[object, ...]:
 
 
 async def ask(home: House, rpc: Rpc, requests: list[Message]) -> Answer:
-    endless = rpc.long_lived and not rpc.streams_in  # else it ends with what is said on it
-    answer = await home.raw(
-        rpc, *(request.SerializeToString() for request in requests), timeout=0.1 if endless else 20
+    call = asyncio.ensure_future(
+        home.raw(rpc, *(request.SerializeToString() for request in requests))
     )
-    if endless and answer.code == "DEADLINE_EXCEEDED":
+    if rpc.long_lived and not rpc.streams_in and not await refused(home, call):
+        await left(home, call)
         return Answer("OK", [])  # a watch that was taken lasts as long as one likes
-    return answer
+    return await call
+
+
+async def refused(home: House, watch: asyncio.Future[Answer]) -> bool:
+    """True once a watch has its answer, False once it waits for what happens."""
+    while not watch.done():
+        if home.app.core.events._waiters:
+            return False
+        await asyncio.sleep(0.001)
+    return True
+
+
+async def left(home: House, watch: asyncio.Future[Answer]) -> None:
+    """Ends a watch that was taken, and waits until the server knows."""
+    watch.cancel()
+    await asyncio.gather(watch, return_exceptions=True)
+    async with asyncio.timeout(PATIENCE_S):
+        while home.app.core.events._waiters:
+            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("rpc", SERVED, ids=short)

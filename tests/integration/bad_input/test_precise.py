@@ -114,7 +114,7 @@ async def test_bytes_that_are_no_request(home: House, rpc: Rpc) -> None:
         malformed["field number 0"] = b"\x00\x00"
         malformed["text that is not UTF-8"] = _not_utf8(rpc)
     for what, raw in malformed.items():
-        answer = await home.raw(rpc, raw, timeout=5)
+        answer = await home.raw(rpc, raw)
         assert answer.error is not None, what
         assert problem(answer.error)[:2] == ("INVALID_ARGUMENT", "MALFORMED_REQUEST"), what
         assert answer.error.metadata["type"] == rpc.request.DESCRIPTOR.full_name
@@ -139,12 +139,12 @@ async def test_a_request_above_the_limit(narrow: House, rpc: Rpc) -> None:
     )
     for size in (LIMIT + 1, 4 * LIMIT):
         raw = unknown + _varint(size - 6) + b"x" * (size - 6)
-        answer = await narrow.raw(rpc, raw, timeout=5)
+        answer = await narrow.raw(rpc, raw)
         assert answer.error is not None
         assert problem(answer.error)[:2] == ("RESOURCE_EXHAUSTED", "TOO_LARGE")
         assert answer.error.metadata["limit"] == str(LIMIT)
         assert int(answer.error.metadata["size"]) > LIMIT
-    answer = await narrow.raw(rpc, b"x" * 3_000_000, timeout=5)
+    answer = await narrow.raw(rpc, b"x" * 3_000_000)
     assert answer.code == "RESOURCE_EXHAUSTED", "far above it, the transport itself refuses"
     assert await state(narrow, S) == before
 

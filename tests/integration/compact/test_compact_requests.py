@@ -4,7 +4,7 @@ what runs already. See docs/semantics.md#compaction."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import grpc
 import pytest
@@ -13,11 +13,12 @@ from contextengine import types as t
 from tests.integration.assemble.asking import (
     ask,
     assign,
+    scope_of,
     settled,
     store,
     talk,
 )
-from tests.integration.harness import House, budget, ref
+from tests.integration.harness import PATIENCE_S, House, budget, ref
 
 from .summarizers import Gated
 from .test_compact import compact, engine, long, own_summarizer
@@ -89,6 +90,18 @@ async def test_it_need_not_wait(
     assert status.view_tokens < tokens
 
 
+class Wanted(asyncio.Lock):
+    """Counts who wanted it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted = 0
+
+    async def acquire(self) -> Literal[True]:
+        self.wanted += 1
+        return await super().acquire()
+
+
 async def test_it_joins_a_running_job(
     shared: House, session: t.SessionRef, own_summarizer: None
 ) -> None:
@@ -100,13 +113,17 @@ async def test_it_joins_a_running_job(
     tokens = (await shared.client.get_status(session)).message_tokens
     await ask(shared, twin, budget=budget(tokens))
     alone = await settled(shared, twin)
+    async with shared.app.core.sessions.open(await scope_of(shared, session)) as warm:
+        lock = warm.compaction = Wanted()
     gated = Gated(shared)
     await ask(shared, session, budget=budget(tokens))  # above the threshold: a job is queued
     await gated.reached.wait()
     now = await compact(shared, session, force=True, no_wait=True, budget=budget(tokens))
     assert now.reason == "deferred to background"
     joined = asyncio.ensure_future(compact(shared, session, force=True, budget=budget(tokens)))
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE_S):
+        while lock.wanted < 2:  # by the job, and by who joins it
+            await asyncio.sleep(0.01)
     assert not joined.done()
     gated.gate.set()
     done = await joined

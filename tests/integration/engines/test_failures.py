@@ -18,6 +18,7 @@ from tests.integration.engines.broken import FRAGILE, REFUSING, SAID, SECRET, Fr
 from tests.integration.harness import (
     ALICE,
     BOB,
+    PATIENCE_S,
     RUNTIME,
     TOKENS,
     House,
@@ -299,11 +300,12 @@ async def test_background_work_that_fails_is_shown_and_owed(tmp_path: Path) -> N
         Fragile.how = "compaction"
         reply = await home.client.after_turn(ref(), [user("more")], budget=budget(3_000))
         assert reply.compaction_queued
-        for _ in range(100):
-            status = await home.client.get_status(ref())
-            if status.jobs and status.jobs[0].last_error:
-                break
-            await asyncio.sleep(0.03)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                status = await home.client.get_status(ref())
+                if status.jobs and status.jobs[0].last_error:
+                    break
+                await asyncio.sleep(0.03)
         assert (status.jobs[0].state, status.jobs[0].last_error) == ("waiting", "EngineFailed")
         assert status.engine_failure.operation == "compact"
 

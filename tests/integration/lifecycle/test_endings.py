@@ -11,7 +11,7 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import user
-from tests.integration.harness import Clock, House, house, problem, ref, texts
+from tests.integration.harness import PATIENCE_S, Clock, House, house, problem, ref, texts
 
 
 async def say(house: House, *said: str) -> None:
@@ -193,11 +193,11 @@ async def test_asking_for_sessions_that_are_not_there_holds_no_memory(house: Hou
 
 
 async def ended(house: House, session: t.SessionRef) -> bool:
-    for _ in range(100):
-        if (await house.client.get_status(session)).ended:
-            return True
-        await asyncio.sleep(0.05)
-    return False
+    """Waits until it is."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await house.client.get_status(session)).ended:
+            await asyncio.sleep(0.05)
+    return True
 
 
 async def test_idle_sessions_end_by_themselves(tmp_path: Path, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
 from contextengine_server.api.pipeline import contract
-from tests.integration.harness import House, problem
+from tests.integration.harness import PATIENCE_S, House, problem
 
 from .asking import S, covered, find, sequences, summaries, work, write
 
@@ -158,7 +158,7 @@ async def test_no_query_raises(house: House, query: str) -> None:
 )
 async def test_no_expression_takes_for_ever(house: House, pattern: str) -> None:
     await write(house, S, *["a" * 20_000] * 5)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await find(house, pattern, mode=REGEX)
 
 

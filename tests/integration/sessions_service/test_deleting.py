@@ -11,7 +11,7 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
-from tests.integration.harness import House, budget, problem, ref, texts
+from tests.integration.harness import PATIENCE_S, House, budget, problem, ref, texts
 
 SECRET = "xyzzy-the-secret-of-this-session"
 
@@ -56,12 +56,12 @@ def traces(house: House, session: str, agent: str = "agent") -> dict[str, int]:
 async def settled(house: House, session: str, gone: bool) -> None:
     """Waits for what follows an acknowledgement in the background: the search index is filled, and
     erased in pieces."""
-    for _ in range(200):
-        left = traces(house, session)
-        if not left if gone else "search_cursors" in left:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(left)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            left = traces(house, session)
+            if not left if gone else "search_cursors" in left:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_no_row_is_left(house: House) -> None:
@@ -112,7 +112,9 @@ async def test_what_is_deleted_before_it_is_indexed_leaves_no_row_either(house: 
     for number in range(10):
         await house.client.ingest_batch(ref(f"s{number}"), [user(SECRET) for _ in range(20)])
         await house.client.sessions.delete(ref(f"s{number}"))
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(PATIENCE_S):
+        while await house.app.store.index.behind(1):
+            await asyncio.sleep(0.01)
     for number in range(10):
         await settled(house, f"s{number}", gone=True)
 

@@ -110,15 +110,15 @@ async def test_an_aborted_import_stores_nothing(house: House) -> None:
         for message in session_of(10):
             yield t.ImportRequest(message=message)
         reached.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     call = house.sessions.Import(endless())
     await reached.wait()
-    await asyncio.sleep(0.05)
+    await house.working(1)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await asyncio.sleep(0.05)
+    await house.working(0)
     assert (await house.client.sessions.list()).sessions == []
 
 
@@ -126,11 +126,12 @@ async def test_an_import_past_its_deadline_stores_nothing(house: House) -> None:
     async def slow() -> AsyncIterator[t.ImportRequest]:
         yield header(ref())
         yield parts([user("one")])[0]
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     with pytest.raises(grpc.RpcError) as caught:
         await house.sessions.Import(slow(), timeout=0.15)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    await house.working(0)
     assert (await house.client.sessions.list()).sessions == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from contextengine import ContextEngineError
 from contextengine import types as t
 from tests.integration.assemble.asking import say
-from tests.integration.harness import Clock, House, house, ref
+from tests.integration.harness import PATIENCE_S, Clock, House, house, ref
 
 
 async def test_old_sessions_go_while_the_server_runs(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ async def test_old_sessions_go_while_the_server_runs(tmp_path: Path) -> None:
         await at.client.ingest(ref("old"), say("old"))
         clock.advance(2 * 86_400)
         await at.client.ingest(ref("new"), say("new"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while len((await at.client.sessions.list()).sessions) > 1:
                 await asyncio.sleep(0.1)
         (left,) = (await at.client.sessions.list()).sessions
@@ -30,7 +30,7 @@ async def test_old_sessions_go_while_the_server_runs(tmp_path: Path) -> None:
 
 async def fill(at: House, session: t.SessionRef) -> None:
     """Writes until it may no more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         for number in range(10_000):
             await at.client.ingest(session, say(f"m{number}", 500))
 
@@ -45,7 +45,7 @@ async def test_a_tenant_over_its_cap_is_told_what_to_do(tmp_path: Path) -> None:
         assert "delete sessions" in str(caught.value)
         assert (await at.client.assemble(ref("large"))).items
         await at.client.sessions.delete(ref("large"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await at.client.ingest(ref("small"), say("again"))

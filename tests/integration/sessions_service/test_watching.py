@@ -12,7 +12,7 @@ import pytest
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
-from tests.integration.harness import BOB, Clock, House, budget, ref
+from tests.integration.harness import BOB, PATIENCE_S, Clock, House, budget, ref
 
 GAP = "watch:gap"
 
@@ -27,7 +27,7 @@ class Seen:
     async def until(self, enough: Callable[[t.WatchResponse], bool]) -> list[t.WatchResponse]:
         """All events up to the first for which `enough` holds."""
         begun = len(self.events)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             async for event in self.stream:
                 self.events.append(event)
                 if enough(event):
@@ -252,7 +252,6 @@ async def test_no_event_carries_text(house: House) -> None:
 async def test_a_drain_ends_the_stream_and_says_so(house: House) -> None:
     async with watching(house) as seen:
         ending = asyncio.create_task(seen.until_session("never"))
-        await asyncio.sleep(0.05)
         await house.app.server.drain(0.5)
         with pytest.raises(ContextEngineError) as caught:
             await ending

@@ -206,7 +206,7 @@ async def reset(request: Request, writer: asyncio.StreamWriter) -> None:
 
 async def silence(request: Request, writer: asyncio.StreamWriter) -> None:
     """Never answers."""
-    await asyncio.sleep(20)
+    await asyncio.Event().wait()
 
 
 def _frame(kind: str) -> dict[str, object]:

@@ -72,7 +72,7 @@ async def served(
                 "base_url": made.base_url,
                 "model": f"{name}-small",
                 "retries": 0,
-                "timeout": 5,
+                "timeout": 60,
                 "window": window,
             }
             for name, made in services.items()

@@ -105,7 +105,7 @@ async def test_the_order_is_the_settings(tmp_path: Path) -> None:
             async with compacting(at, session):
                 pass
             assert await written_by(at, session) == ["local:small"]
-            await harness.is_told_nothing()
+            await harness.was_told_nothing()
 
 
 async def test_several_harnesses_share_the_work(at: House) -> None:
@@ -153,7 +153,7 @@ async def test_work_that_a_harness_does_not_take_goes_to_the_next(
     async with attached(at, **hello) as harness:
         async with compacting(at, session):
             pass
-        await harness.is_told_nothing()
+        await harness.was_told_nothing()
     assert set(await written_by(at, session)) == {"extractive"}
 
 
@@ -165,7 +165,7 @@ async def test_of_two_the_one_that_takes_the_work_is_asked(at: House) -> None:
         compacting(at, session),
     ):
         await large.does(await large.job())
-        await small.is_told_nothing()
+        await small.was_told_nothing()
     assert await written_by(at, session) == ["runtime"]
 
 
@@ -181,7 +181,7 @@ async def test_the_model_wished_for_is_named_and_goes_to_who_lends_it(at: House)
         job = await big.job()
         assert job.model == "big"
         await big.does(job, model="big-2026")
-        await small.is_told_nothing()
+        await small.was_told_nothing()
     assert await written_by(at, session) == ["runtime:big-2026"]
 
 
@@ -215,7 +215,7 @@ async def test_a_harness_gets_work_of_its_own_tenant_only(tmp_path: Path) -> Non
                 assert (await bobs.cancelled()).job_id == job.job_id
                 await alices.does(job)
             assert await written_by(at, other) == ["runtime"]
-            await bobs.is_told_nothing()
+            await bobs.was_told_nothing()
 
 
 BAD = {

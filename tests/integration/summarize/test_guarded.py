@@ -68,7 +68,7 @@ class House:
     ) -> None:
         self.clock = Clock()
         endpoints = [
-            Endpoint(name, made.base_url, f"{name}-model", timeout=5, retries=0)
+            Endpoint(name, made.base_url, f"{name}-model", timeout=60, retries=0)
             for name, made in services.items()
         ]
         self.models = models_of(pool, endpoints, self.clock, policy)

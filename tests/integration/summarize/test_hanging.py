@@ -15,7 +15,7 @@ from .test_served import served, talk
 
 
 async def hang(request: Request, writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 async def test_a_job_waits_until_the_last_in_the_order_was_asked(
@@ -29,11 +29,12 @@ async def test_a_job_waits_until_the_last_in_the_order_was_asked(
         async with house(tmp_path, **options) as at:
             session = await talk(at)
             await at.client.assemble(session=session, budget=budget(1_200))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not (status := await at.client.get_status(session=session)).generation:
                     await asyncio.sleep(0.1)
             assert status.summarizers.breaker_failures == 1
             assert {s.info.summarizer for s in (await at.export(session)).summaries} == {
                 "extractive"
             }
-    assert len(made.requests) == 2
+    # On a machine that stands still a try may be over before it has reached the model.
+    assert 1 <= len(made.requests) <= 2

@@ -3,7 +3,6 @@ summary is not what was hoped for."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,13 +16,14 @@ from contextengine.messages import user
 from contextengine_server.telemetry.tracing import Span, Tracer
 
 from ..harness import House, budget
-from .lending import SECRET, attached, compacting, talk, written_by
+from .lending import SECRET, attached, compacting, talk, until, written_by
 from .provider import GOOD, Reply, answer, error
 from .services import Served, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DOWN = error(503)
+TURN = "contextengine.v1.ContextEngine/AfterTurn"
 COMPACT = "contextengine.v1.ContextEngine/Compact"
 SPANS: list[Span] = []
 
@@ -129,12 +129,10 @@ async def test_background_work_is_a_trace_of_its_own_linked_to_its_cause(on: Ser
     await on.assign(session, contextThreshold=0.1)
     SPANS.clear()
     await on.at.client.after_turn(session, [user("And now?")], budget=budget(4_000))
-    async with asyncio.timeout(30):
-        while not spans("chat first-small") or not spans("compact"):
-            await asyncio.sleep(0.02)
+    await until(lambda: bool(spans("chat first-small") and spans("compact") and spans(TURN)))
     call = spans("chat first-small")[0]
     assert chain(call) == ["chat first-small", "summarize", "compact"]
-    (turn,) = spans("contextengine.v1.ContextEngine/AfterTurn")
+    (turn,) = spans(TURN)
     root = next(span for span in spans("compact") if span.trace_id == call.trace_id)
     assert root.link is not None
     assert (root.link.trace_id, root.link.span_id) == (turn.trace_id, turn.span_id)

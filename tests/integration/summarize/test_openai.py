@@ -62,7 +62,7 @@ async def ask(
     pool: WorkerPool, made: Provider, request: SummaryRequest = REQUEST, **options: Any
 ) -> SummaryResult:
     settings: dict[str, Any] = {
-        "timeout": 5.0,
+        "timeout": 60.0,
         "retries": 0,
         "api_key_env": "TEST_MODEL_KEY",
     } | options

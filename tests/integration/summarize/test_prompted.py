@@ -148,7 +148,7 @@ async def test_streamed_or_not_nothing_but_a_summary_is_committed(
             "base_url": made.base_url,
             "model": "m",
             "retries": 0,
-            "timeout": 5,
+            "timeout": 60,
             "stream": True,
         }
         settings: dict[str, Any] = {
@@ -180,7 +180,7 @@ async def test_a_limit_is_waited_out_as_the_service_asks(
             "base_url": made.base_url,
             "model": "m",
             "retries": 1,
-            "timeout": 5,
+            "timeout": 60,
         }
         settings: dict[str, Any] = {"summarizer.endpoints": [endpoint]}
         async with served(tmp_path_factory.mktemp("busy"), **settings) as on:

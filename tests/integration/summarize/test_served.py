@@ -23,7 +23,7 @@ def served(made: Provider, **more: Any) -> dict[str, Any]:
         "base_url": made.base_url,
         "model": "small",
         "retries": 0,
-        "timeout": 5,
+        "timeout": 60,
     }
     return {"summarizer.endpoints": [endpoint], "engine.dag.freshTailTurns": 1, **more}
 

@@ -235,7 +235,7 @@ async def test_a_read_waits_for_the_revision_that_it_names(house: House) -> None
             house.rows(ref(), at_least_revision=2),
         )
     ]
-    await asyncio.sleep(0.1)
+    await house.working(3)
     assert not any(task.done() for task in waiting)
     await house.client.ingest(ref(), user("two"))
     assembly, status, rows = await asyncio.gather(*waiting)
@@ -245,7 +245,7 @@ async def test_a_read_waits_for_the_revision_that_it_names(house: House) -> None
 
 async def test_it_waits_for_a_session_that_is_still_to_come(house: House) -> None:
     waiting = asyncio.create_task(house.client.assemble(ref(), at_least_revision=1))
-    await asyncio.sleep(0.05)
+    await house.working(1)
     await house.client.ingest(ref(), user("one"))
     assert texts((await waiting).items) == ["one"]
 

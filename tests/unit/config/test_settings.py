@@ -367,7 +367,7 @@ def test_the_server_needs_no_parser_and_no_grpc_to_read_its_settings() -> None:
         " if m in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout.strip() == "[]"
 

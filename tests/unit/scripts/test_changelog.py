@@ -85,7 +85,7 @@ def test_a_release_of_nothing_is_none() -> None:
 def test_what_a_version_says_is_printed() -> None:
     script = changelog.__file__
     done = subprocess.run(
-        [sys.executable, script, "7.8.9"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script, "7.8.9"], capture_output=True, text=True, timeout=150, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "CHANGELOG.md says nothing of 7.8.9\n"

@@ -85,7 +85,7 @@ class Clone:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=150,
             check=False,
         )
         return done.returncode, done.stdout

@@ -339,7 +339,7 @@ def test_opening_an_up_to_date_database_imports_no_migrations(tmp_path: Path) ->
         " store.close()\nasyncio.run(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", look, path], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", look, path], capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout == "500 set()\n"
 

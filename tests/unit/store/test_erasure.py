@@ -157,7 +157,7 @@ async def test_what_a_reader_holds_open_is_overwritten_later(
     reader = database.connect_reader(path)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         gone = await secrets.delete("a")
     assert any(word.encode() in files(path) for word in gone)
     reader.close()

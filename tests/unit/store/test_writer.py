@@ -46,15 +46,16 @@ def writer_of(store: SqliteStore) -> Writer:
 
 @contextmanager
 def held(store: SqliteStore):
-    """The writer is busy, so that what comes meanwhile is one group."""
+    """The writer is busy, so that what comes meanwhile is one group: a commit is queued by the call
+    itself, before it is awaited."""
     begun, going = threading.Event(), threading.Event()
 
     def holds(db: sqlite3.Connection) -> None:
         begun.set()
-        going.wait(30)
+        going.wait(60)
 
     writer_of(store).submit(holds, lambda result: None)
-    assert begun.wait(30)
+    assert begun.wait(60)
     try:
         yield
     finally:
@@ -77,7 +78,6 @@ async def test_commits_that_wait_share_a_transaction(store: SqliteStore) -> None
     writer_of(store)._db.set_trace_callback(statements.append)
     with held(store):
         tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(100)]
-        await asyncio.sleep(0.05)
     await asyncio.gather(*tasks)
     assert statements.count("COMMIT") <= 2  # that of the holder, and theirs
     assert not any("SAVEPOINT" in statement for statement in statements)
@@ -93,7 +93,6 @@ async def test_one_that_fails_costs_one_more_transaction(store: SqliteStore) -> 
         tasks += [
             asyncio.ensure_future(store.commit(commit("taken", 2, host_id="a"))) for _ in range(3)
         ]
-        await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[:20] == [None] * 20
     assert all(isinstance(outcome, DuplicateHostIds) for outcome in outcomes[20:])
@@ -106,7 +105,6 @@ async def test_a_defect_of_one_caller_is_its_own(store: SqliteStore) -> None:
         good = asyncio.ensure_future(store.commit(commit("good")))
         broken = replace(commit("bad"), messages=[replace(commit("bad").messages[0], tokens=2**63)])
         bad = asyncio.ensure_future(store.commit(broken))
-        await asyncio.sleep(0.05)
     await good
     with pytest.raises(OverflowError):
         await bad
@@ -155,7 +153,6 @@ async def test_what_does_not_fit_fails_alone(store: SqliteStore) -> None:
             small = [asyncio.ensure_future(store.commit(commit(f"s{n}"))) for n in range(3)]
             large = asyncio.ensure_future(store.commit(commit("large", size=2_000_000)))
             small += [asyncio.ensure_future(store.commit(commit(f"t{n}"))) for n in range(3)]
-            await asyncio.sleep(0.05)
         await asyncio.gather(*small)
         with pytest.raises(StoreUnavailable):
             await large
@@ -183,7 +180,6 @@ async def test_who_met_the_failure_is_told_so_and_the_others_got_their_results(
             store.commit(commit("b", 2)),
         ]
         tasks = [asyncio.ensure_future(one) for one in group]
-        await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), StoreUnavailable, type(None)]
     assert "full" in str(outcomes[1])
@@ -205,7 +201,6 @@ async def test_an_error_of_the_disk_is_not_the_callers(store: SqliteStore) -> No
             writer_of(store).submit(fails, lambda result: None),
             asyncio.ensure_future(store.commit(commit("b"))),
         ]
-        await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), StoreUnavailable, type(None)]
     assert (await store.counts())["sessions"] == 2
@@ -273,6 +268,5 @@ async def test_usual_commits_of_a_group_are_written_together(
     monkeypatch.setattr(writer_module, "_guard", alone)
     with held(store):
         tasks = [asyncio.ensure_future(store.commit(commit(f"s{n}", 2))) for n in range(5)]
-        await asyncio.sleep(0.05)
     await asyncio.gather(*tasks)
     assert (await store.counts())["messages"] == 10

@@ -262,7 +262,7 @@ def test_the_same_in_a_process_with_another_hash_seed() -> None:
             env=os.environ | {"PYTHONHASHSEED": seed},
             cwd=Path(__file__).parents[3],
             capture_output=True,
-            timeout=60,
+            timeout=150,
             check=True,
         )
         assert done.stdout.decode() == here

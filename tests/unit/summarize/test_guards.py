@@ -212,7 +212,7 @@ async def test_while_a_trial_is_out_others_go_round_it() -> None:
 
 async def test_a_trial_that_hangs_is_cut_off_and_has_failed() -> None:
     async def hang() -> SummaryResult:
-        await asyncio.sleep(10)
+        await asyncio.Event().wait()
         return GOOD
 
     policy = SummaryPolicy(breaker=BreakerLimits(1, 1_000, 20))
@@ -229,7 +229,7 @@ async def test_a_cancelled_trial_leaves_its_place() -> None:
 
     async def hang() -> SummaryResult:
         entered.set()
-        await asyncio.sleep(10)
+        await asyncio.Event().wait()
         return GOOD
 
     house = House([Model([*[DOWN] * 5, hang, GOOD])])
@@ -320,7 +320,7 @@ async def test_of_a_call_that_was_cancelled_the_estimate_stays_spent() -> None:
 
     async def hang() -> SummaryResult:
         entered.set()
-        await asyncio.sleep(10)
+        await asyncio.Event().wait()
         return GOOD
 
     house = House([Model([hang])])

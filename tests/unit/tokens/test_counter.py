@@ -183,10 +183,12 @@ async def test_a_cancelled_count_stops() -> None:
     await counter.warm()
     slices = 0
     count_slice = counter._count_slice
+    cancelled = threading.Event()
 
     def watched(piece: str) -> int:
         nonlocal slices
         slices += 1
+        assert cancelled.wait(60)
         return count_slice(piece)
 
     counter._count_slice = watched  # type: ignore[method-assign]
@@ -196,6 +198,7 @@ async def test_a_cancelled_count_stops() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    cancelled.set()
     counter._threads.shutdown(wait=True)
     assert slices < len(HARD["ten megabytes"]) / SLICE_CHARS / 2
 
