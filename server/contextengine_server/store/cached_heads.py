@@ -72,6 +72,7 @@ class CachedHeads:
         self.model_leases = store.model_leases
         self.spawns = store.spawns
         self.ledger = store.ledger
+        self.memory = store.memory
         self.workload = store.workload
 
     async def close(self) -> None:

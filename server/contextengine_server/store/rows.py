@@ -205,6 +205,8 @@ class Commit(msgspec.Struct, frozen=True):
     retire_after: int | None = None
     """Retire all live messages of this session with a sequence above this one, at
     `head.revision`."""
+    keeps_facts: bool = False
+    """What the agent remembers of the messages that are retired stays: they were not taken back."""
     retire_summaries: Sequence[str] = ()
     """Retire these live summaries, at `head.revision`."""
     summaries: Sequence[SummaryRow] = ()

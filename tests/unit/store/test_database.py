@@ -152,7 +152,13 @@ async def test_every_row_of_the_first_schema_is_there(tmp_path: Path) -> None:
         )
     ]
     assert await store.assignments("acme") == [Assignment("acme", "main", "", "dag", b'{"tail":8}')]
-    assert await store.counts() == {"sessions": 2, "messages": 4, "summaries": 1, "debts": 1}
+    assert await store.counts() == {
+        "sessions": 2,
+        "messages": 4,
+        "summaries": 1,
+        "debts": 1,
+        "agent_facts": 0,
+    }
     await store.close()
     with database.connect(path) as db:
         assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [

@@ -219,7 +219,15 @@ HOT = {
     "jobs.by_digest": "lent_jobs_digest (tenant=? AND digest=?)",
     "heads.delete_rest.3": "lent_jobs_session (tenant=? AND agent=? AND session=?)",
     "heads.delete_rest.4": "spawns_child (tenant=? AND agent=? AND session=?)",
-    "heads.delete_rest.7": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
+    "heads.delete_rest.5": "agent_facts_session (tenant=? AND agent=? AND session=?)",
+    "memory.of_session": "agent_facts_session (tenant=? AND agent=? AND session=?)",
+    "memory.of_agent": "agent_facts_place (tenant=? AND agent=?)",
+    "memory.newest": "agent_facts_place (tenant=? AND agent=?)",
+    "memory.take_back": ("agent_facts_session (tenant=? AND agent=? AND session=? AND sequence>?)"),
+    "memory.retired": (
+        "messages_retired (tenant=? AND agent=? AND session=? AND retired_revision>?)"
+    ),
+    "heads.delete_rest.8": "spawns_parent (tenant=? AND parent_agent=? AND parent_session=?)",
     "spawns.asked": (
         "spawns_request (tenant=? AND parent_agent=? AND parent_session=? AND request_id=?)"
     ),

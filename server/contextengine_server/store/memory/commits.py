@@ -18,7 +18,7 @@ from contextengine_server.store.errors import (
 )
 from contextengine_server.store.rows import Commit, Deleted
 
-from . import ledger
+from . import agent_facts, ledger
 from .tables import SessionTables, Tables, live
 
 
@@ -32,6 +32,8 @@ def commit(tables: Tables, change: Commit) -> None:
         session = tables.sessions[scope] = SessionTables(change.head)
     session.head = change.head
     _retire(session, change)
+    if change.retire_after is not None and not change.keeps_facts:
+        agent_facts.take_back(tables, scope, change.retire_after)
     _shift(session, change)
     for fact in change.facts:
         row = session.messages[fact.sequence]

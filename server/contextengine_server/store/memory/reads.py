@@ -113,6 +113,8 @@ class MemoryReads(MemoryConnection):
             for row in session.messages.values()
         )
         taken += sum(len(row.text.encode()) for row in session.summaries.values())
+        facts = (fact for fact in tables.facts.get(scope[:2], {}).values() if fact.scope == scope)
+        taken += sum(len(fact.value.encode()) + len(fact.text.encode()) for fact in facts)
         answers = tables.replies.get(scope, {}).values()
         return taken + sum(len(reply.digest) + len(reply.reply) for reply, _ in answers)
 
@@ -241,7 +243,7 @@ class MemoryReads(MemoryConnection):
         return self._tables().dependents(scope)
 
     async def counts(self, tenant: str | None = None) -> dict[str, int]:
-        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
+        """Rows by kind; of a tenant or of all."""
         tables = self._tables()
         own = [
             session
@@ -254,5 +256,10 @@ class MemoryReads(MemoryConnection):
             "summaries": sum(len(session.summaries) for session in own),
             "debts": sum(
                 tenant is None or debt.scope.tenant == tenant for debt in tables.debts.values()
+            ),
+            "agent_facts": sum(
+                len(facts)
+                for agent, facts in tables.facts.items()
+                if tenant is None or agent[0] == tenant
             ),
         }

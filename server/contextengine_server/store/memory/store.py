@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextengine_server.context.scope import Scope
 from contextengine_server.store.commits import check
 from contextengine_server.store.protocols import (
+    AgentMemory,
     Answering,
     Guards,
     ModelLeases,
@@ -20,6 +21,7 @@ from contextengine_server.store.protocols import (
 from contextengine_server.store.rows import Commit, Deleted
 
 from . import commits
+from .agent_facts import MemoryAgentFacts
 from .debts import MemoryDebts
 from .index import MemoryIndex
 from .ledger import MemoryLedger
@@ -44,6 +46,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         self.model_leases: ModelLeases = MemoryModelLeases(self._tables)
         self.spawns: Spawns = MemorySpawns(self._tables, self._committed, self._erased)
         self.ledger: SpendLedger = MemoryLedger(self._tables)
+        self.memory: AgentMemory = MemoryAgentFacts(self._tables)
         self.workload: Workloads = MemoryWorkloads(self._tables)
 
     async def commit(self, commit: Commit) -> None:

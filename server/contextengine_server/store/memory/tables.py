@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import Spent
 from contextengine_server.store.rows import (
     Assignment,
@@ -130,6 +131,8 @@ class Tables:
         self.spawns: dict[tuple[str, str], Spawn] = {}
         self.spent: dict[tuple[str, str], dict[int, Spent]] = {}
         self.costs: dict[tuple[str, str, str, str], Costs] = {}
+        self.facts: dict[tuple[str, str], dict[str, AgentFact]] = {}
+        """By agent, then by id."""
         self.passages = Passages()
 
     def head(self, scope: Scope) -> SessionHead | None:
@@ -156,6 +159,8 @@ class Tables:
         self.replies.pop(scope, None)
         self.passages.drop(scope)
         self.assignments.pop(scope, None)
+        facts = self.facts.get(scope[:2], {})
+        self.facts[scope[:2]] = {id: fact for id, fact in facts.items() if fact.scope != scope}
         for key, debt in list(self.debts.items()):
             if debt.scope == scope:
                 del self.debts[key]

@@ -17,6 +17,7 @@ from typing import Protocol
 from contextengine_server.store.search import SearchIndex
 
 from .ledger import SpendLedger
+from .memory import AgentMemory
 from .sessions import (
     Answering,
     Assignments,
@@ -34,6 +35,7 @@ from .spawns import SpawnLives, SpawnRecords, Spawns
 from .work import Debts, Guards, JobLeases, JobQueue, ModelLeases, Workloads
 
 __all__ = [
+    "AgentMemory",
     "Answering",
     "Assignments",
     "Commits",
@@ -80,4 +82,5 @@ class Store(
     model_leases: ModelLeases
     spawns: Spawns
     ledger: SpendLedger
+    memory: AgentMemory
     workload: Workloads

@@ -156,8 +156,8 @@ class Sizes(Protocol):
 
     async def size(self, scope: Scope) -> int:
         """Bytes of a session's own rows, retired ones included: bodies and ids of messages, texts
-        of summaries, answers to request ids, texts that search keeps. 0 where there is none. Takes
-        time in proportion to the rows."""
+        of summaries, facts, answers to request ids, texts that search keeps. 0 where there is
+        none. Takes time in proportion to the rows."""
 
 
 class Replies(Protocol):
@@ -208,7 +208,8 @@ class Listing(Protocol):
         """Sessions that stand on this one directly, by name."""
 
     async def counts(self, tenant: str | None = None) -> dict[str, int]:
-        """Rows by kind: sessions, messages, summaries, debts; of a tenant or of all."""
+        """Rows by kind: sessions, messages, summaries, debts, agent_facts; of a tenant or of
+        all."""
 
 
 class Assignments(Protocol):

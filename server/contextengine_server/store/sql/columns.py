@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from msgspec.structs import fields
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.agent_facts import AgentFact
 from contextengine_server.store.charges import SLOT_MS, Charge, Spent
 from contextengine_server.store.rows import (
     Assignment,
@@ -48,6 +49,7 @@ JOB = _names(ModelJob)
 SPAWN = _names(Spawn)
 SPENT = _names(Spent)
 COSTS = _names(Costs)
+FACT = _names(AgentFact, "tenant", "agent", "session")
 UPDATED = tuple(name for name in HEAD if name not in (*KEY, "incarnation"))
 """What a commit changes of a head."""
 
@@ -82,6 +84,14 @@ def summary_values(row: SummaryRow) -> tuple[Any, ...]:
     values = list(_summary_values(row))
     values[_CHILDREN] = json.dumps(row.children)
     return tuple(values)
+
+
+_fact_values = _getter(FACT)
+
+
+def fact_values(fact: AgentFact) -> tuple[Any, ...]:
+    """A fact's columns."""
+    return (*fact.scope, *_fact_values(fact))
 
 
 def spent_values(scope: Scope, charge: Charge) -> tuple[Any, ...]:
@@ -158,6 +168,15 @@ def debts(found: Iterable[Values]) -> list[Debt]:
 def jobs(found: Iterable[Values]) -> list[ModelJob]:
     """Jobs from their columns."""
     return _rows(found, ModelJob, _ANSWERED)
+
+
+def _fact(tenant: str, agent: str, session: str, *rest: Any) -> AgentFact:
+    return AgentFact(Scope(tenant, agent, session), *rest)
+
+
+def facts(found: Iterable[Values]) -> list[AgentFact]:
+    """Facts of agents from their columns."""
+    return _rows(found, _fact)
 
 
 def spawns(found: Iterable[Values]) -> list[Spawn]:

@@ -290,6 +290,23 @@ costs = sa.Table(
 )
 """What the calls of agents took, by model, for good."""
 
+agent_facts = sa.Table(
+    "agent_facts",
+    metadata,
+    _key("tenant"),
+    _key("agent"),
+    _key("id"),
+    _text("session"),
+    _text("kind"),
+    _text("subject"),
+    _text("value"),
+    _text("text"),
+    _number("sequence"),
+    _number("said_ms"),
+    _number("written_ms"),
+)
+"""What agents remember; `session` names where it was found."""
+
 _LIVE = messages.c.retired_revision == sa.literal_column("0")
 
 _m = messages.c
@@ -347,6 +364,10 @@ _partial(
 )
 _partial("lent_jobs_queue", _j.tenant, _j.queued_ms, where=_j.answered == sa.false())
 _partial("debts_queue", debts.c.queued_ms, where=debts.c.held == sa.false())
+
+_f = agent_facts.c
+sa.Index("agent_facts_session", _f.tenant, _f.agent, _f.session, _f.sequence)
+sa.Index("agent_facts_place", _f.tenant, _f.agent, _f.said_ms, _f.sequence, _f.id)
 
 _c = spawns.c
 sa.Index("spawns_child", _c.tenant, _c.agent, _c.session, _c.created_ms)

@@ -8,7 +8,7 @@ from .clauses import PARENT, SESSION, insert, insert_of_session, select
 from .columns import ASSIGNMENT, HEAD, KEY, REPLY, UPDATED
 from .dialect import Dialect
 
-COUNTED = ("sessions", "messages", "summaries", "debts")
+COUNTED = ("sessions", "messages", "summaries", "debts", "agent_facts")
 """What is counted for operators."""
 
 _OF_SESSIONS = (
@@ -17,6 +17,7 @@ _OF_SESSIONS = (
     "assignments",
     "lent_jobs",
     "spawns",
+    "agent_facts",
     "session_keys",
     "sessions",
 )
@@ -26,6 +27,7 @@ _SIZES = {
     "messages": ("LENGTH(body)", "LENGTH(content_hash)", "LENGTH(CAST(host_id AS BLOB))"),
     "summaries": ("LENGTH(CAST(text AS BLOB))",),
     "requests": ("LENGTH(digest)", "LENGTH(reply)"),
+    "agent_facts": ("LENGTH(CAST(value AS BLOB))", "LENGTH(CAST(text AS BLOB))"),
 }
 """What takes room in a session's rows."""
 

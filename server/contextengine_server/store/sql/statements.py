@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .dialect import Dialect
 from .ledger import LedgerStatements
+from .memory import MemoryStatements
 from .messages import MessageStatements, SummaryStatements
 from .sessions import AssignmentStatements, HeadStatements, ReplyStatements
 from .spawns import SpawnStatements
@@ -30,3 +31,4 @@ class Statements:
         self.workload = WorkloadStatements(dialect)
         self.spawns = SpawnStatements(dialect)
         self.ledger = LedgerStatements(dialect)
+        self.memory = MemoryStatements(dialect)

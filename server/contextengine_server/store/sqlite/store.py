@@ -16,6 +16,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.commits import check
 from contextengine_server.store.errors import StoreRefused, StoreUnavailable
 from contextengine_server.store.protocols import (
+    AgentMemory,
     Answering,
     Guards,
     ModelLeases,
@@ -40,9 +41,10 @@ from contextengine_server.store.search import SearchIndex
 from contextengine_server.store.sql.migrations import HEAD
 
 from . import database, passages, purge, reads, space, writes
+from .agents.facts import SqliteAgentFacts
+from .agents.ledger import SqliteLedger
 from .guards import SqliteGuards
 from .index import SqliteIndex
-from .ledger import SqliteLedger
 from .listings import SqliteListings
 from .model_leases import SqliteModelLeases
 from .readers import Readers
@@ -125,6 +127,7 @@ class SqliteStore(SqliteListings):
         self.model_leases: ModelLeases = SqliteModelLeases(self._read, self._write)
         self.spawns: Spawns = SqliteSpawns(self._read, self._write, self._committed, self._erased)
         self.ledger: SpendLedger = SqliteLedger(self._read)
+        self.memory: AgentMemory = SqliteAgentFacts(self._read, self._write)
         self.workload: Workloads = SqliteWorkloads(self._read, self._queued)
 
     # Life

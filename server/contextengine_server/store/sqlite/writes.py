@@ -42,7 +42,8 @@ from contextengine_server.store.sql.columns import (
     updated_values,
 )
 
-from . import ledger, passages, purge, reads
+from . import passages, purge, reads
+from .agents import ledger
 from .statements import SQL
 
 
@@ -60,6 +61,8 @@ def commit(db: sqlite3.Connection, change: Commit) -> None:
     names = named(scope, revision=head.revision)
     if change.retire_after is not None:
         db.execute(SQL.messages.retire_after, {**names, "after": change.retire_after})
+        if not change.keeps_facts:
+            db.execute(SQL.memory.take_back, {**names, "after": change.retire_after})
     if change.retire_summaries:
         _each(
             db,

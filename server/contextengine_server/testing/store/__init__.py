@@ -11,6 +11,8 @@ room. docs/stores.md says what a store is.
 
 from __future__ import annotations
 
+from .agents.ledger import LedgerCases
+from .agents.memory import MemoryCases
 from .assignments import AssignmentCases
 from .case import Reopen, StoreCase
 from .commits import CommitCases
@@ -20,7 +22,6 @@ from .groups import GroupCases
 from .guards import GuardCases
 from .histories import HistoryCases
 from .index import IndexCases
-from .ledger import LedgerCases
 from .listings import ListingCases
 from .model_leases import ModelLeaseCases
 from .reads import ReadCases
@@ -46,6 +47,7 @@ class StoreSuite(
     ModelLeaseCases,
     SpawnCases,
     LedgerCases,
+    MemoryCases,
     WorkloadCases,
     IndexCases,
     SearchCases,

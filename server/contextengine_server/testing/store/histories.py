@@ -236,6 +236,7 @@ async def same_lists(store: Store, model: StoreModel, tenant: str) -> None:
         "messages": sum(len(one.messages) for one in sessions),
         "summaries": sum(len(one.summaries) for one in sessions),
         "debts": sum(len(one.debts) for one in sessions),
+        "agent_facts": 0,
     }
 
 

@@ -10,6 +10,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, StoredReply
 
+from .agents.memory import fact, found
 from .case import StoreCase
 from .rows import SCOPE, Pen, debt, message, summary
 
@@ -277,8 +278,9 @@ class ReadCases(StoreCase):
         pen = Pen(store, Scope("other", "main", "s1"))
         await pen.write(count=2)
         await pen.write(retire_after=1)
-        mine = {"sessions": 1, "messages": 3, "summaries": 1, "debts": 1}
-        theirs = {"sessions": 1, "messages": 2, "summaries": 0, "debts": 0}
+        await store.memory.add(found(pen, fact("a", scope=pen.scope), fact("b", scope=pen.scope)))
+        mine = {"sessions": 1, "messages": 3, "summaries": 1, "debts": 1, "agent_facts": 0}
+        theirs = {"sessions": 1, "messages": 2, "summaries": 0, "debts": 0, "agent_facts": 2}
         assert await store.counts("acme") == mine
         assert await store.counts("other") == theirs
         assert await store.counts() == {kind: mine[kind] + theirs[kind] for kind in mine}

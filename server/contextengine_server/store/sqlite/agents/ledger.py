@@ -10,8 +10,8 @@ from contextengine_server.store.charges import SLOT_MS, SPENT_MS, Charge, Spent
 from contextengine_server.store.rows import Costs
 from contextengine_server.store.sql import columns
 
-from .index import Run
-from .statements import SQL
+from ..index import Run
+from ..statements import SQL
 
 
 class SqliteLedger:

@@ -10,8 +10,8 @@ from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Costs
 
-from .case import Reopen, StoreCase
-from .rows import SCOPE, Pen
+from ..case import Reopen, StoreCase
+from ..rows import SCOPE, Pen
 
 NOON = 1_700_000_000_000 // SLOT_MS * SLOT_MS
 

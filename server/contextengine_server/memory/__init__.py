@@ -1,0 +1,1 @@
+"""Facts of an agent that outlive its sessions (docs/memory.md)."""
