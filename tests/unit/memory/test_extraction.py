@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextengine_server.memory.extraction.extract import facts_in
-from contextengine_server.memory.extraction.fact import FoundFact, Kind
+from contextengine_server.memory.extraction.fact import FactKind, FoundFact
 from contextengine_server.memory.extraction.values import is_card
 from tests.unit.memory.first_half import FIRST_HALF, Labelled
 from tests.unit.memory.second_half import SECOND_HALF
@@ -40,7 +40,7 @@ def test_every_kind_is_among_the_labels_in_both_languages() -> None:
             if any("\u4e00" <= one <= "\u9fff" for one in text) == chinese
             for line in facts
         }
-        assert kinds == set(Kind), chinese
+        assert kinds == set(FactKind), chinese
 
 
 def test_the_seed_s_example_gives_the_seed_s_lines() -> None:

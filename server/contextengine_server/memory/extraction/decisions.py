@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .clauses import clause, plain_lead
-from .fact import FoundFact, Kind, normal
+from .fact import FactKind, FoundFact, normal
 from .prose import Sentence
 
 _WHO = (
@@ -123,7 +123,7 @@ def _decision(one: Sentence, said: str) -> FoundFact:
     value = _short(whole)
     replaces = next((found["old"].strip() for p in _REPLACED if (found := p.search(one.text))), "")
     return FoundFact(
-        Kind.DECISION,
+        FactKind.DECISION,
         value,
         _subject(one.text, whole, value),
         one.text,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .decisions import decisions
-from .fact import FoundFact, Kind
+from .fact import FactKind, FoundFact
 from .people import entities, names
 from .preferences import preferences
 from .prose import Sentence, sentences
@@ -27,7 +27,7 @@ def facts_in(role: str, text: str, max_chars: int = MAX_CHARS) -> list[FoundFact
     """The facts that a message of this role says, in order, each once."""
     if role not in ROLES:
         return []
-    found: dict[tuple[Kind, str], FoundFact] = {}
+    found: dict[tuple[FactKind, str], FoundFact] = {}
     for one in sentences(_beginning(text, max_chars)):
         if not one.states:
             continue

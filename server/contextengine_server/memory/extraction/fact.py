@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class FactKind(StrEnum):
     """What a fact is about."""
 
     NAME = "name"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 class FoundFact(msgspec.Struct, frozen=True):
     """A fact."""
 
-    kind: Kind
+    kind: FactKind
     value: str
     """In short, as it was said."""
     subject: str

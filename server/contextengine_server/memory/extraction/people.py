@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .clauses import plain_lead
-from .fact import FoundFact, Kind, normal
+from .fact import FactKind, FoundFact, normal
 from .prose import Sentence
 
 _PROPER = r"[A-Z][\w'’-]*(?:\s+(?:de|del|della|van|von|der|da|di|bin|al|la)?\s?[A-Z][\w'’.-]*){0,3}"
@@ -81,7 +81,7 @@ def names(one: Sentence) -> Iterator[FoundFact]:
         if found is None or not plain_lead(one.text[: found.start()]):
             continue
         if not _NO_NAME.search(found["name"]):
-            yield FoundFact(Kind.NAME, found["name"].rstrip("."), "user", one.text)
+            yield FoundFact(FactKind.NAME, found["name"].rstrip("."), "user", one.text)
             return
 
 
@@ -93,10 +93,10 @@ def entities(one: Sentence) -> Iterator[FoundFact]:
             if plain_lead(one.text[: found.start()]) and not _NOT_WHO_ZH.search(who):
                 said = f"{role}: {who}"
                 subject = normal(said) if _MANY.search(role) else role
-                yield FoundFact(Kind.ENTITY, said, subject, one.text)
+                yield FoundFact(FactKind.ENTITY, said, subject, one.text)
     for pattern, role in ((_WORKS, "employer"), (_WORKS_ZH, "公司")):
         for found in pattern.finditer(one.text):
             who = one.text[found.start("who") : found.end()] if role != "employer" else found["who"]
             who = re.sub(r"(?:工作|上班|任职)$", "", who).rstrip(".")
             if plain_lead(one.text[: found.start()]) and not _NOT_WHO_ZH.search(who):
-                yield FoundFact(Kind.ENTITY, f"{role}: {who}", "employer", one.text)
+                yield FoundFact(FactKind.ENTITY, f"{role}: {who}", "employer", one.text)

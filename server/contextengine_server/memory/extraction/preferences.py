@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .clauses import clause, plain_lead
-from .fact import FoundFact, Kind, normal
+from .fact import FactKind, FoundFact, normal
 from .prose import Sentence
 
 _HOW = (
@@ -80,7 +80,7 @@ def preferences(one: Sentence) -> Iterator[FoundFact]:
         if found is not None:
             if plain_lead(_without_order(one.text[: found.start("said")])):
                 said = clause(found["said"])
-                yield FoundFact(Kind.PREFERENCE, said, _order_subject(said), one.text)
+                yield FoundFact(FactKind.PREFERENCE, said, _order_subject(said), one.text)
             return
 
 
@@ -101,12 +101,12 @@ def _liked(one: Sentence, found: re.Match[str]) -> FoundFact | None:
     said = clause(found["said"])
     if groups.get("favourite"):
         subject = normal(groups["favourite"]).replace("favorite", "favourite")
-        return FoundFact(Kind.PREFERENCE, said, subject, one.text)
+        return FoundFact(FactKind.PREFERENCE, said, subject, one.text)
     if not what:
-        return FoundFact(Kind.PREFERENCE, said, _order_subject(said), one.text)
+        return FoundFact(FactKind.PREFERENCE, said, _order_subject(said), one.text)
     exclusive = bool(groups.get("rather")) or groups["verb"] in ("prefer", "favor", "favour")
     subject = _liking_subject(clause(what), exclusive=exclusive)
-    return FoundFact(Kind.PREFERENCE, said, subject, one.text, corrects=_no_more(one.text))
+    return FoundFact(FactKind.PREFERENCE, said, subject, one.text, corrects=_no_more(one.text))
 
 
 def _liking_subject(what: str, *, exclusive: bool) -> str:

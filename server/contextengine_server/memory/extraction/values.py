@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .clauses import clause, plain_lead
-from .fact import FoundFact, Kind, normal
+from .fact import FactKind, FoundFact, normal
 from .prose import Sentence
 
 _EMAIL = re.compile(
@@ -138,7 +138,7 @@ def emails(one: Sentence) -> Iterator[FoundFact]:
             continue
         value = found[0]
         mine = re.search(r"(?i)\bmy\b|\bme\b|\bI\b|我", one.text[: found.start()])
-        yield FoundFact(Kind.EMAIL, value, "mine" if mine else normal(value), one.text)
+        yield FoundFact(FactKind.EMAIL, value, "mine" if mine else normal(value), one.text)
 
 
 def dates(one: Sentence) -> Iterator[FoundFact]:
@@ -149,11 +149,11 @@ def dates(one: Sentence) -> Iterator[FoundFact]:
             if label.split()[-1] in _NO_LABEL or not plain_lead(one.text[: found.start()]):
                 continue
             label = "born" if label.endswith("born") else label
-            yield FoundFact(Kind.DATE, f"{label}: {found['day'].rstrip('.')}", label, one.text)
+            yield FoundFact(FactKind.DATE, f"{label}: {found['day'].rstrip('.')}", label, one.text)
     for found in _DATED_ZH.finditer(one.text):
         label = re.sub(r"^(?:我们?的?|这个|那个|项目的)", "", found["label"])
         if label and label not in _NO_LABEL_ZH and plain_lead(one.text[: found.start()]):
-            yield FoundFact(Kind.DATE, f"{label}: {found['day']}", label, one.text)
+            yield FoundFact(FactKind.DATE, f"{label}: {found['day']}", label, one.text)
 
 
 def addresses(one: Sentence) -> Iterator[FoundFact]:
@@ -166,7 +166,7 @@ def addresses(one: Sentence) -> Iterator[FoundFact]:
             named = found.groupdict().get("label") or "home"
             label = normal(named).removeprefix("new").strip()
             if len(place) >= 2:
-                yield FoundFact(Kind.ADDRESS, place, label or "home", one.text)
+                yield FoundFact(FactKind.ADDRESS, place, label or "home", one.text)
 
 
 def identifiers(one: Sentence) -> Iterator[FoundFact]:
@@ -179,7 +179,7 @@ def identifiers(one: Sentence) -> Iterator[FoundFact]:
             if plain_lead(one.text[: found.start()]) and not re.fullmatch(rf"(?i){_DAY}", value):
                 said = f"{label}: {value}"
                 subject = label if _CHANGES.search(label) else normal(said)
-                yield FoundFact(Kind.IDENTIFIER, said, subject, one.text)
+                yield FoundFact(FactKind.IDENTIFIER, said, subject, one.text)
 
 
 def is_card(value: str) -> bool:
