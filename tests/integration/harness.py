@@ -83,7 +83,8 @@ class House:
     async def start(self) -> None:
         """Begins a life."""
         flags = {"server.address": "127.0.0.1:0", "store.url": str(self.database), **self.settings}
-        engines = installed_engines()
+        plugins = flags.get("plugins.directory")
+        engines = installed_engines(Path(plugins) if plugins else None)
         for registration in self.engines:
             engines = engines.tried(registration)
         settings = load_settings(None, flags, {}, engines)

@@ -28,11 +28,18 @@ from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.compaction.request import (
     DEFERRED,
     HELD,
+    MAX_MOVED,
     NO_SMALLER,
     Compacted,
     CompactionRequest,
     Precondition,
     precondition_of,
+)
+from contextengine_server.compaction.rewrites import (
+    MAX_ASKED,
+    UNCHANGED_LIST,
+    Rewriting,
+    list_of,
 )
 from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.context.budget import ReferenceTokens
@@ -48,6 +55,7 @@ from contextengine_server.engines.contract import (
     event_name,
 )
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.engines.rewrite import rewriter_of
 from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.addition import kept_for_words
@@ -67,9 +75,6 @@ from contextengine_server.summarize import COUNT_ONLY_MAX_TOKENS
 from contextengine_server.summarize.request import SummaryResult
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
-
-MAX_MOVED = 3
-"""How often in a row a call plans again because the session was reshaped meanwhile."""
 
 log = structlog.get_logger("contextengine.compact")
 
@@ -93,7 +98,7 @@ class Compactor(msgspec.Struct, frozen=True):
         """Compacts until the goal is reached or nothing is left to do. The caller holds the
         session's compaction lock."""
         result: Compacted | None = None
-        moved = 0
+        moved, rewriting = 0, Rewriting()
         while True:
             async with self.sessions.open(
                 address.scope, None if engine.chunk is None else 0
@@ -109,7 +114,8 @@ class Compactor(msgspec.Struct, frozen=True):
                 if len(result.summaries) >= wanted.passes:
                     return result
                 try:
-                    made = self.next_pass(engine, session, view, wanted, len(result.summaries))
+                    done = len(result.summaries)
+                    made = await self.planned(engine, session, view, wanted, done, rewriting)
                 except EngineFailed:
                     if not self.selection.falls_back:
                         raise
@@ -140,6 +146,7 @@ class Compactor(msgspec.Struct, frozen=True):
             row, after = committed
             if row is None:
                 return result.ended(NO_SMALLER)
+            rewriting.committed()
             result.summaries.append(row)
             result.after = after
 
@@ -156,6 +163,37 @@ class Compactor(msgspec.Struct, frozen=True):
                 await self.sessions.fresh(session, None)
             return session.view
         return await with_oldest(self.store, view, session.encoding.shaper, engine.chunk)
+
+    async def planned(
+        self,
+        engine: Engine,
+        session: Session,
+        view: View,
+        wanted: CompactionRequest,
+        done: int,
+        rewriting: Rewriting,
+    ) -> Pass | NothingToDo:
+        """The same as `next_pass`, where an engine that rewrites lists is asked how. Where it
+        leaves the list as it is, and a compaction is forced, the summarizers are asked instead.
+        The session is not locked. Raises EngineFailed."""
+        ground = precondition_of(session)
+        left = rewriting.next_pass(engine, session.encoding, view, ground)
+        if left is not None:
+            return left
+        made = self.next_pass(engine, session, view, wanted, done)
+        rewriter = rewriter_of(engine)
+        if isinstance(made, NothingToDo) or not made.step.rewrites or rewriter is None:
+            return made
+        if rewriting.asked < MAX_ASKED:
+            tokens = view.view_tokens() + wanted.uncounted
+            with self.asking(session.scope, engine):
+                await rewriting.ask(rewriter, session.scope, list_of(view), wanted, tokens, ground)
+            if precondition_of(session) != ground:
+                return made  # which is not committed either: the view is another by now
+            left = rewriting.next_pass(engine, session.encoding, view, ground)
+            if left is not None:
+                return left
+        return made if wanted.force else NothingToDo(UNCHANGED_LIST)
 
     def next_pass(
         self, engine: Engine, session: Session, view: View, wanted: CompactionRequest, done: int
@@ -181,7 +219,10 @@ class Compactor(msgspec.Struct, frozen=True):
         made: Pass,
         wanted: CompactionRequest,
     ) -> SummaryResult:
-        """The summary of a pass, by the chain. Only cancellation is raised."""
+        """The summary of a pass: the engine's own, or by the chain. Only cancellation is raised."""
+        text = made.step.text
+        if text:
+            return SummaryResult(text, encoding.count(text), engine.id)
         frame = frame_tokens(made, encoding.count)
         summary = await self.summaries.write(
             scope,
@@ -291,12 +332,8 @@ class Compactor(msgspec.Struct, frozen=True):
                 session.advance(new, state)
                 if not shrunk:
                     self.meters.compacted["no_progress"].value += 1
-                    log.info(
-                        "compaction would not shrink the view",
-                        engine=engine.id,
-                        gain=made.gain,
-                        cost=row.tokens,
-                    )
+                    sizes = {"gain": made.gain, "cost": row.tokens}
+                    log.info("compaction would not shrink the view", engine=engine.id, **sizes)
                     return None, ReferenceTokens(session.view.view_tokens())
                 self.place(session, [row])
                 self.announce(session, engine.id, row)

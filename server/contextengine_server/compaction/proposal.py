@@ -26,6 +26,7 @@ from contextengine_server.compaction.request import (
     CompactionRequest,
     precondition_of,
 )
+from contextengine_server.compaction.rewrites import Rewriting
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.lawful import snapshot_of
@@ -105,9 +106,11 @@ class Proposals(msgspec.Struct, frozen=True):
             proposal = Proposal(Compacted("", tokens, tokens), view)
             rows: list[SummaryRow] = []
             reason = HELD if session.state.held and not wanted.force else ""
+            rewriting = Rewriting()
             while not reason and len(rows) < wanted.passes:
-                made = self.compactor.next_pass(
-                    engine, session, await self._oldest(engine, session, view), wanted, len(rows)
+                oldest = await self._oldest(engine, session, view)
+                made = await self.compactor.planned(
+                    engine, session, oldest, wanted, len(rows), rewriting
                 )
                 if isinstance(made, NothingToDo):
                     reason = made.reason

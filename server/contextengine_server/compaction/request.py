@@ -14,6 +14,9 @@ MAX_PASSES = 5_000
 """Passes of one call: a history of a hundred million tokens in leaves of 20,000. Every pass shrinks
 the view, so it ends before."""
 
+MAX_MOVED = 3
+"""How often in a row a call plans again because the session was reshaped meanwhile."""
+
 NO_SMALLER = "nothing to compact: a summary would not be smaller"
 HELD = "nothing to compact: a compaction was undone, and none is made until one is forced"
 DEFERRED = "deferred to background"

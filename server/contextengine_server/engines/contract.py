@@ -60,6 +60,11 @@ class CompactionStep(msgspec.Struct, frozen=True):
     update: bool = False
     """At depth 0: it is written from the summaries that it replaces and the messages that none of
     them covers, and brings these summaries up to date. False: from all its messages."""
+    text: str = ""
+    """The summary itself, where the engine wrote it; empty: the summarizers do."""
+    rewrites: bool = False
+    """True: what may be taken at most. What becomes of it the engine says of a list of messages
+    (`engines.rewrite`), outside every lock."""
 
 
 class NothingToDo(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from contextengine_server.context.view import View
 
 from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from .failure import EngineBroken, threw
+from .rewrite import rewriter_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class GuardedEngine:
         self.chunk = engine.chunk
         self.summary_tokens = engine.summary_tokens
         self.tools = engine.tools
+        self.rewriter = rewriter_of(engine)
         self.fingerprint = engine.fingerprint
         self._options = engine.options
         self.reach = _remembered(guarded(self.id, engine.reach, int, type(None)))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from types import ModuleType
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.engines.patience import LOAD_S, TookTooLong, within
 from contextengine_server.engines.registration import InvalidEngine, Registration
+from contextengine_server.plugins.folder.aliases import stand_in
 from contextengine_server.plugins.folder.directory import (
     FoundPlugin,
     PluginDirectory,
     package_of,
 )
+from contextengine_server.plugins.folder.offers import offer_of
 from contextengine_server.plugins.folder.package import load_package
+
+HOME = ".hermes"
+"""Below the directory of plugins: what plugins for Hermes are told to keep their files in."""
 
 
 class PluginEngine(msgspec.Struct, frozen=True):
@@ -31,11 +35,13 @@ class PluginEngine(msgspec.Struct, frozen=True):
 def engines_of(directory: PluginDirectory, seconds: float = LOAD_S) -> Iterator[PluginEngine]:
     """Runs the code of every enabled plugin, each for so long at most. One that is broken stops
     nothing."""
-    for plugin in directory.plugins():
-        if not plugin.enabled:
-            continue
+    enabled = [plugin for plugin in directory.plugins() if plugin.enabled]
+    home = directory.path.absolute() / HOME
+    if enabled:
+        stand_in(home)
+    for plugin in enabled:
         try:
-            registration = _registration(plugin, seconds)
+            registration = _registration(plugin, home, seconds)
         except InvalidEngine as why:
             yield PluginEngine(plugin.name, plugin.owner, why)
         else:
@@ -45,22 +51,21 @@ def engines_of(directory: PluginDirectory, seconds: float = LOAD_S) -> Iterator[
         yield PluginEngine(name, f"plugin:{name}", gone)
 
 
-def _registration(plugin: FoundPlugin, seconds: float) -> Registration:
-    if plugin.manifest is None or plugin.why:
+def _registration(plugin: FoundPlugin, home: Path, seconds: float) -> Registration:
+    manifest = plugin.manifest
+    if manifest is None or plugin.why:
         raise InvalidEngine(f"{plugin.owner} cannot be used: {plugin.why}")
-    load = partial(load_package, plugin.name, package_of(plugin.folder, plugin.manifest))
+    start = package_of(plugin.folder, manifest)
+
+    def load() -> Registration:
+        return offer_of(load_package(manifest.name, start), manifest, home)
+
     try:
-        module = within(seconds, load)
+        return replace(within(seconds, load), owner=plugin.owner)
+    except InvalidEngine as error:
+        raise InvalidEngine(f"{plugin.owner} cannot be used: {error}") from error
     except TookTooLong as error:
         raise InvalidEngine(f"{plugin.owner} cannot be imported: it {error}") from error
     except Exception as error:  # whatever a stranger's module raises
         kind = type(error).__name__
         raise InvalidEngine(f"{plugin.owner} cannot be imported: {kind}") from error
-    return replace(_offer(plugin, module), owner=plugin.owner)
-
-
-def _offer(plugin: FoundPlugin, module: ModuleType) -> Registration:
-    offer = getattr(module, "ENGINE", None)
-    if isinstance(offer, Registration):
-        return offer
-    raise InvalidEngine(f"{plugin.owner} brings no engine along: its package has no ENGINE")

@@ -105,7 +105,7 @@ def test_modules_of_a_plugin_are_its_own(directory: PluginDirectory) -> None:
             "plugin:p cannot be imported: RuntimeError",
         ),
         ("import nonesuch", "plugin:p cannot be imported: ModuleNotFoundError"),
-        ("x = 1", "plugin:p brings no engine along"),
+        ("x = 1", "plugin:p cannot be used: it brings no engine along"),
         (NATIVE.replace('"plain"', '"dag"'), "engine id 'dag' is registered already by core"),
         (NATIVE.replace('"plain"', '"default"'), "engine id 'default' is reserved"),
     ],

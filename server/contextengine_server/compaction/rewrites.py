@@ -1,0 +1,204 @@
+"""Compaction by an engine that rewrites a list of messages: the list that it is given, and the
+passes that follow from its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from contextengine_server.compaction.compaction_pass import Pass, frame_tokens, prepare
+from contextengine_server.compaction.request import CompactionRequest, Precondition
+from contextengine_server.compaction.summary_request import source_message
+from contextengine_server.context.atom import Atom
+from contextengine_server.context.laws.progress import shrinks
+from contextengine_server.context.message import NO_RESULT, Entry
+from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import Summary, View
+from contextengine_server.engines.contract import CompactionStep, Engine
+from contextengine_server.engines.rewrite import (
+    Change,
+    ChatMessage,
+    Place,
+    Rewriter,
+    RewriteRequest,
+    read_changes,
+)
+from contextengine_server.session.encoding import Encoding
+
+UNCHANGED_LIST = "nothing to compact: the engine left the list as it is"
+MAX_ASKED = 3
+"""How often an engine is asked for one compaction: as often as Hermes asks in a turn."""
+
+_LATE = "[result of an earlier tool call]"
+
+
+class _ListedAtom(msgspec.Struct, frozen=True):
+    """An atom as it was when the list was made."""
+
+    place: Place
+    entries: Sequence[Entry]
+    calls: tuple[str, ...]
+    closed: bool
+
+
+class ViewList(msgspec.Struct, frozen=True):
+    """What a view shows, to be told to an engine: taken under the session's lock, and written out
+    beside it."""
+
+    parts: Sequence[_ListedAtom | Summary]
+
+    def written(self) -> tuple[list[ChatMessage], list[Place]]:
+        """The messages, and where each stands. Decodes every message."""
+        messages: list[ChatMessage] = []
+        places: list[Place] = []
+        for part in self.parts:
+            if isinstance(part, Summary):
+                said = [_summary_message(part, messages)]
+                place = Place(part.first_step, part.last_step, part.id)
+            else:
+                said, place = list(_messages_of(part)), part.place
+            messages += said
+            places += [place] * len(said)
+        return messages, places
+
+
+def list_of(view: View) -> ViewList:
+    """What a view shows, in order; the whole of it is in memory."""
+    stays = {*view.must_stay(), view.steps - 1}
+    parts: list[tuple[int, _ListedAtom | Summary]] = [(s.first_step, s) for s in view.summaries]
+    for first, last, _ in view.uncovered():
+        for step in range(first, last + 1):
+            atom = view.atom(step)
+            parts.append((step, _listed(atom, Place(step, step, fixed=step in stays))))
+    return ViewList([part for _, part in sorted(parts, key=lambda one: one[0])])
+
+
+def _listed(atom: Atom, place: Place) -> _ListedAtom:
+    calls = tuple(call.id for call in atom.calls)
+    return _ListedAtom(place, tuple(atom.entries), calls, atom.closed)
+
+
+_ROLE_OF = {"custom": "user"}
+
+
+def _messages_of(part: _ListedAtom) -> list[ChatMessage]:
+    """An atom's messages in the form of OpenAI's chat API: every call that is closed has its
+    result."""
+    messages: list[ChatMessage] = []
+    waiting = list(part.calls)
+    for entry in part.entries:
+        source = source_message(entry)
+        if source.calls or source.text or not source.results:
+            said: ChatMessage = {
+                "role": _ROLE_OF.get(source.role, source.role),
+                "content": source.text,
+            }
+            if source.calls:
+                said["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments},
+                    }
+                    for call in source.calls
+                ]
+            elif said["role"] == "tool":
+                said["role"] = "user"  # a result of no call is a text
+            messages.append(said)
+        for result in source.results:
+            if result.id in waiting:
+                waiting.remove(result.id)
+                messages.append({"role": "tool", "tool_call_id": result.id, "content": result.text})
+            elif not part.calls:
+                messages.append({"role": "user", "content": f"{_LATE}\n{result.text}"})
+    if part.closed:
+        messages += [
+            {"role": "tool", "tool_call_id": call, "content": NO_RESULT} for call in waiting
+        ]
+    return messages
+
+
+def _summary_message(summary: Summary, before: Sequence[ChatMessage]) -> ChatMessage:
+    """A summary as a message of whoever did not speak last."""
+    last = before[-1]["role"] if before else "system"
+    return {"role": "user" if last in ("assistant", "tool") else "assistant",
+            "content": summary.text}  # fmt: skip
+
+
+class Rewriting(msgspec.Struct):
+    """What came of asking an engine: passes that are to be committed one after the other."""
+
+    asked: int = 0
+    changes: list[Change] = []
+    ground: Precondition | None = None
+    """What must still stand for these changes."""
+
+    def next_pass(
+        self, engine: Engine, encoding: Encoding, view: View, ground: Precondition
+    ) -> Pass | None:
+        """The next pass that makes the view smaller; None: there is none left, or what was asked
+        for does not stand any more."""
+        if self.ground != ground:
+            self.changes = []
+        while self.changes:
+            made = pass_of(self.changes.pop(0), engine, encoding, view)
+            if made is not None:
+                return made
+        return None
+
+    def committed(self) -> None:
+        """One of the passes was committed: the rest stands on what that made."""
+        if self.ground is not None:
+            self.ground = replace(self.ground, generation=self.ground.generation + 1)
+
+    async def ask(
+        self,
+        rewriter: Rewriter,
+        scope: Scope,
+        listed: ViewList,
+        wanted: CompactionRequest,
+        tokens: int,
+        ground: Precondition,
+    ) -> None:
+        """Asks the engine. The session is not locked. Raises EngineBroken."""
+        self.asked += 1
+        messages, places = await asyncio.to_thread(listed.written)
+        request = RewriteRequest(
+            scope, messages, places, tokens, wanted.available, wanted.force, wanted.focus
+        )
+        answer = await rewriter.rewrite(request)
+        self.ground = ground
+        self.changes = (
+            await asyncio.to_thread(read_changes, messages, places, answer)
+            if answer is not None
+            else []
+        )
+
+
+def pass_of(change: Change, engine: Engine, encoding: Encoding, view: View) -> Pass | None:
+    """The summary of a stretch that an engine left out: by its own words where they are smaller
+    than what they stand for, else by the summarizers. None: it would not be smaller, or the stretch
+    is not in the view."""
+    there = {summary.id for summary in view.summaries}
+    if not there.issuperset(change.replaces) or change.last >= view.steps:
+        return None
+    text = change.text.encode("utf-8", "replace").decode()
+    made = prepare(
+        view,
+        CompactionStep(
+            change.first,
+            change.last,
+            engine.summary_tokens,
+            change.replaces,
+            update=bool(change.replaces),
+        ),
+    )
+    if made.gain <= encoding.summary_floor:
+        return None
+    if text and not shrinks(made.gain, encoding.count(text) + frame_tokens(made, encoding.count)):
+        text = ""
+    target = made.gain - 1 if text else min(engine.summary_tokens, made.gain - 1)
+    return replace(made, step=replace(made.step, target_tokens=target, text=text))
