@@ -9,7 +9,7 @@ import pytest
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.carried import FoldState
+from contextengine_server.context.carried import FoldState, Reign, shifted
 from contextengine_server.context.fold import EntryFacts, NeedsHistory, apply, extend, extended
 from contextengine_server.context.message import Form
 from contextengine_server.context.view import View
@@ -253,6 +253,22 @@ def test_what_an_older_step_than_those_in_memory_needs_is_asked_for() -> None:
     with pytest.raises(NeedsHistory) as asked:
         extend(window, entries_of([ViewRow(5, rows("t-x")[0].message, 10)]), SHAPER)
     assert asked.value.args == (1,)
+
+
+def test_a_late_result_for_a_step_of_the_window_takes_its_place() -> None:
+    whole = view_of("u a u a+x u a u")
+    window = replace(
+        whole, base=2, atoms=whole.atoms[2:], anchors={step: whole.atoms[step] for step in (0, 1)}
+    )
+    change = extend(window, entries_of([ViewRow(8, rows("t-x")[0].message, 16)]), SHAPER)
+    apply(window, change)
+    assert [shown(atom) for atom in window.atoms] == ["3", "4 8", "5", "6", "7"]
+    assert [shown(window.anchors[step]) for step in (0, 1)] == ["1", "2"]
+
+
+def test_only_reigns_that_ended_behind_a_late_result_move() -> None:
+    before, at, behind = Reign(0, 5, 10), Reign(2, 5, 20), Reign(4, 5, 30)
+    assert shifted((before, at, behind), 20, 7) == (before, at, Reign(4, 5, 37))
 
 
 def test_a_late_result_moves_the_summaries_behind_it_and_no_other() -> None:

@@ -74,3 +74,4 @@ def test_law_12_the_same_input_is_known_again() -> None:
         input_key([first, second], "dag:2"), input_key([first, third], "dag:1"),
     ]  # fmt: skip
     assert len({key, *others}) == 6
+    assert len(key) == 24  # a state keeps several

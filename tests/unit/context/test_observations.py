@@ -78,6 +78,14 @@ def test_what_is_stale_is_so_behind_the_revision_that_stored_the_later_read() ->
     assert stale(made, 21) == {1: (Replacement(0, by=2),)}
 
 
+def test_of_a_message_with_several_results_each_is_stale_from_its_own_revision_on() -> None:
+    parts = [read(1, target=b"one"), read(1, target=b"two", part=1)]
+    made = taken(*parts, read(2, target=b"one"), read(3, target=b"two"))
+    first, second = Replacement(0, by=2), Replacement(1, by=3)
+    seen = [stale(made, revision).get(1, ()) for revision in (20, 21, 30, 31)]
+    assert seen == [(), (first,), (first,), (first, second)]
+
+
 def test_stale_results_of_a_message_are_told_in_its_order() -> None:
     made = taken(read(1, target=b"a", part=0), read(1, target=b"b", part=1), read(2, target=b"b"))
     made.take([read(3, target=b"a")])

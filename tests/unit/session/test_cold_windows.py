@@ -30,7 +30,10 @@ from tests.unit.commands.house import (
 )
 from tests.unit.session.test_two_servers import same_as_cold
 
-KINDS = ("user", "user", "answer", "answer", "calls", "result", "late", "pin", "large", "rewind")
+KINDS = (
+    "user", "user", "answer", "answer", "calls", "result", "late", "pin", "large", "rewind",
+    "system",
+)  # fmt: skip
 
 happening = st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(20, 500))
 
@@ -43,6 +46,8 @@ def said(kind: str, number: int, words: int, calls: list[str]) -> list[pb.Messag
             return [user(text)]
         case "pin":
             return [user(text, labels={"pinned": "yes"})]
+        case "system":
+            return [pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text=text))])]
         case "large":
             return [user(long(f"large{number}", 6_000)), assistant("noted")]
         case "calls":

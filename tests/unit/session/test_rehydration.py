@@ -21,6 +21,7 @@ from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, Assembly
 from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.assembly.whereabouts import Whereabouts
+from contextengine_server.session.rehydration.reminders import reminders_of
 from contextengine_server.session.rehydration.workspace import WorkspaceFile
 from contextengine_server.session.state import Reading, SessionState
 from contextengine_server.wire.message import Incoming
@@ -33,6 +34,7 @@ from tests.unit.commands.house import (
     assistant,
     incoming,
     long,
+    result,
     scope,
     text_of,
     user,
@@ -186,6 +188,29 @@ async def test_it_stays_as_it_is_until_the_next_compaction(rows: Rows) -> None:
 
 def texts_as_bytes(made: Assembly) -> list[bytes]:
     return list(made.joined.after(0))
+
+
+async def test_the_word_to_go_on_stands_before_a_step_that_is_not_over(rows: Rows) -> None:
+    """Calls may still be answered when a compaction ends: what answers them stands behind it."""
+    calling = incoming(*chatter(0, 15), user("look"), assistant("I look", "", "c1"))
+    server = await compacted(rows, calling)
+    await server.context.ingest.run(TENANT, S1, incoming(result("c1", "found")), None)
+    said = texts(await server.assemble(BUDGET))
+    assert said[-2:] == ["I look", "found"]
+    assert said[-3].startswith("[Resume]")
+    await server.close()
+
+
+async def test_what_comes_back_is_made_once(rows: Rows) -> None:
+    """And anew once something of it changes."""
+    server = await compacted(rows, worked(reading("a.py", "alpha body")))
+    session = server.core.cache.find(scope())
+    assert session is not None
+    await server.assemble(BUDGET)
+    made = reminders_of(session, "")
+    assert reminders_of(session, "") is made
+    assert reminders_of(session, "ship it") is not made
+    await server.close()
 
 
 async def test_a_restart_shows_the_same(rows: Rows) -> None:
@@ -476,6 +501,7 @@ async def test_the_list_is_explained_and_told(rows: Rows) -> None:
     assembly_events.announce(server.core.events, server.core.meters, made)
     told = server.events("context:rehydrated")[-1]
     assert (told.counts["sections"], told.counts["files"]) == (2, 1)
+    assert told.counts["tokens"] == made.rehydrated.tokens
     assert told.attributes["stripped"] == ""
     assert not server.events("context:overflow")
     less = await server.assemble(5_000)

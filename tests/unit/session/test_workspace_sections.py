@@ -73,3 +73,12 @@ def test_there_is_room_for_so_many_characters() -> None:
     assert sections_of([WorkspaceFile("AGENTS.md", "## Red Lines")], SECTIONS) == (
         ("AGENTS.md", "## Red Lines"),
     )
+
+
+def test_what_fills_the_room_is_whole_and_what_is_longer_is_cut() -> None:
+    heading = "## Red Lines\n"
+    fills = heading + "a" * (MAX_CHARS - len(heading))
+    assert found(fills) == [fills]
+    [cut] = found(fills + "b")
+    assert cut.endswith(CUT)
+    assert len(cut) == MAX_CHARS

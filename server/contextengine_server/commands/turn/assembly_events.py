@@ -24,10 +24,10 @@ _VERDICTS = {FITS: "fits", OVER_BUDGET: "over_budget", DEGRADED: "degraded"}
 
 
 def announce(events: Events, meters: Meters, assembly: Assembly) -> None:
-    """Tells of an assembly that begins anew, or does not fit. Tokens of the window and its parts
+    """Tells of an assembly, which begins anew or does not fit. Tokens of the window and its parts
     are the model's, others are in the reference encoding."""
     view, budget = assembly.view, assembly.budget
-    if not view.scope.complete or (assembly.outcome == FITS and not assembly.joined.begun):
+    if not view.scope.complete:
         return
     forms = [each for each in assembly.plan.segments if isinstance(each, Reshaped)]
     spared = [tokens for each in forms for _, tokens in spared_by(each, view)]

@@ -62,3 +62,11 @@ async def test_nothing_is_counted_of_what_left_the_view(server: Server) -> None:
     assert head.last_sequence == 16
     await server.ingest("a")
     assert (await server.head()).message_count == 1
+
+
+async def test_a_list_begins_anew_although_it_says_the_same(server: Server) -> None:
+    await server.ingest("a")
+    before = await server.assemble()
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    await server.ingest("a")
+    assert (await server.assemble()).epoch != before.epoch

@@ -58,3 +58,20 @@ async def test_a_session_that_nobody_prepared_ends_too(server: Server) -> None:
     assert await server.context.end_subagent.run(TENANT, Ref(AGENT, "s1"), COMPLETED, "")
     assert (await server.head()).ended
     assert not await server.context.end_subagent.run(TENANT, Ref(AGENT, "none"), COMPLETED, "")
+
+
+async def test_a_child_that_ends_while_it_starts(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends it may be another server: what the store says then is what the child hears."""
+    await server.ingest("a")
+    token = (await prepare(server)).token
+    start = server.store.spawns.start
+
+    async def ended_meanwhile(tenant: str, which: str, now_ms: int) -> bool:
+        await server.context.end_subagent.run(TENANT, CHILD, COMPLETED, token)
+        return await start(tenant, which, now_ms)
+
+    monkeypatch.setattr(server.store.spawns, "start", ended_meanwhile)
+    with pytest.raises(SpawnEnded):
+        await server.context.bootstrap.run(TENANT, CHILD, Introduction(), spawn_token=token)

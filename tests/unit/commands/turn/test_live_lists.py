@@ -88,6 +88,23 @@ async def test_a_message_between_stored_ones_becomes_the_truth(server: Server, i
     assert (list(again.stored), texts_of(again)) == ([], texts_of(shown))
 
 
+async def test_a_list_that_takes_back_is_stored_once_by_its_request(server: Server) -> None:
+    """A request that is sent again tells what the first one stored."""
+    await stored(server, user("u"), assistant("a"), assistant("b"))
+    whole = [user("u"), assistant("a"), user("steer"), assistant("b"), user("u2")]
+
+    async def begin(*history: pb.Message) -> list[int]:
+        done = await server.context.bootstrap.run(
+            TENANT, S1, Introduction(), incoming(*history), request()
+        )
+        return [one.sequence for one in done.stored]
+
+    assert await begin(*whole) == [1, 2, 4, 5, 6]
+    await stored(server, assistant("since"))
+    await begin(*whole, user("again"), assistant("more"))
+    assert await server.stored() == ["u", "a", "steer", "b", "u2", "since"]
+
+
 async def test_a_message_between_stored_ones_is_shown_at_its_place(server: Server) -> None:
     await stored(server, user("u"), assistant("a"), assistant("b"))
     whole = [user("u"), assistant("a"), user("steer"), assistant("b"), user("u2")]

@@ -39,8 +39,8 @@ async def test_another_model_begins_with_its_own_factor(server: Server) -> None:
     await server.ingest("a")
     taught = Report(input_tokens=2_000, billed=True, sent=Sent(ReferenceTokens(1_000)), other=0)
     await server.context.report_usage.run(TENANT, S1, taught, None)
-    done = await server.context.update_model.run(TENANT, S1, Model("gpt-5"), None)
-    assert done.model.factor == done.model.learned == profile("gpt-5").factor
+    done = await server.context.update_model.run(TENANT, S1, Model("claude-opus-4-7"), None)
+    assert done.model.factor == done.model.learned == profile("claude-opus-4-7").factor > 1
 
 
 async def test_the_same_request_again_changes_nothing(server: Server) -> None:

@@ -146,3 +146,21 @@ async def test_calls_that_were_made_before_are_told_as_they_come(serve: Serve) -
     await again.assemble(100_000)
     await again.context.ingest.run(TENANT, S1, incoming(call("c5", b'{"n": 1, "path": "b"}')), None)
     assert [event.name for event in again.events()].count("context:reread") == 1
+
+
+async def test_watchers_are_told_of_lists_that_begin_anew_or_do_not_fit(serve: Serve) -> None:
+    server = await serve(**SMALL)
+
+    def told() -> list[str]:
+        return [event.attributes["verdict"] for event in server.events("context:budget_computed")]
+
+    await say(server, user("a"))
+    await ask(server, 100_000)
+    await say(server, assistant("b"))
+    await ask(server, 100_000)
+    assert told() == ["fits"]
+    await server.talk(1, 12)
+    await ask(server, 10)
+    await say(server, assistant("c"))
+    await ask(server, 10)
+    assert told() == ["fits", "over_budget", "over_budget"]
