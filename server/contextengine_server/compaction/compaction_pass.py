@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.laws.progress import input_key
-from contextengine_server.context.message import Entry
+from contextengine_server.context.message import Entry, Role
 from contextengine_server.context.summary_text import SummaryFacts, render
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep
@@ -23,6 +23,9 @@ from contextengine_server.wire.slots import WireShaper
 MAX_OVERAGE = 3
 """A summary of more than so many times its target is cut there, as with lossless-claw's option
 summaryMaxOverageFactor (src/db/config.ts)."""
+
+ASKED = 3
+"""So many of the user's newest messages say what a summary may dwell on."""
 
 CUT = "\n[cut here: the summary was longer than it may be; what it stands for can be expanded]"
 
@@ -42,6 +45,8 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
     last_sequence: int
     span_start: int
     span_end: int
+    asked: Sequence[Entry] = ()
+    """What the user said last in the session, oldest first."""
 
     @property
     def sources(self) -> Sequence[Summary]:
@@ -64,6 +69,16 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 
 def prepare(view: View, step: CompactionStep) -> Pass:
     """What a step would cover in this view, which holds all of it."""
+    return replace(_covering(view, step), asked=asked_last(view))
+
+
+def asked_last(view: View) -> list[Entry]:
+    """The newest messages of the user's in memory, oldest first."""
+    entries = [entry for step in view.users[-ASKED:] for entry in view.atom(step).entries]
+    return [entry for entry in entries if entry.traits.role == Role.USER][-ASKED:]
+
+
+def _covering(view: View, step: CompactionStep) -> Pass:
     children = [summary for summary in view.summaries if summary.id in step.replaces]
     if step.depth:
         return _fold(view, step, children)

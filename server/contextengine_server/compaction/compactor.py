@@ -233,6 +233,7 @@ class Compactor(msgspec.Struct, frozen=True):
             wanted.focus,
             frame=frame,
             children=made.sources,
+            asked=made.asked,
         )
         target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - frame)
         return bounded(summary, target, encoding.count)

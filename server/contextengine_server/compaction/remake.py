@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import (
     Pass,
+    asked_last,
     bounded,
     frame_tokens,
     id_of,
@@ -153,6 +154,7 @@ class Remake(msgspec.Struct, frozen=True):
                 "",
                 frame=frame,
                 children=made.sources,
+                asked=made.asked,
                 better_than=wanted.better_than,
             )
         except SummarizerFailed as error:
@@ -291,6 +293,7 @@ def _pass(session: Session, engine: Engine, row: SummaryRow) -> Pass:
         row.last_sequence,
         row.span_start,
         row.span_end,
+        asked_last(view),
     )
 
 

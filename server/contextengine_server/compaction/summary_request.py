@@ -9,6 +9,7 @@ secrets out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -27,7 +28,7 @@ from contextengine_server.summarize import (
     SummaryResult,
 )
 from contextengine_server.summarize.language import language_of, written_in
-from contextengine_server.summarize.request import SourceCall, SourceResult, Summarizer
+from contextengine_server.summarize.request import Handoff, SourceCall, SourceResult, Summarizer
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import CURRENT, under
@@ -91,6 +92,7 @@ class SummaryRequests(msgspec.Struct):
         *,
         frame: int,
         children: Sequence[Summary] = (),
+        asked: Sequence[Entry] = (),
         better_than: str = "",
     ) -> SummaryResult:
         """The summary of a compaction's step. Only cancellation is raised; with `better_than`, who
@@ -98,10 +100,10 @@ class SummaryRequests(msgspec.Struct):
 
         `entries` are the messages that it stands for; with `children`, summaries of lesser depth,
         it is one deeper than the deepest of them. `gain` is the tokens that leave the view with it;
-        `frame` what it costs there besides its text.
+        `frame` what it costs there besides its text; `asked` what the user said last, oldest first.
         """
         request = self.request(
-            scope, engine, step, entries, gain, focus, frame=frame, children=children
+            scope, engine, step, entries, gain, focus, frame=frame, children=children, asked=asked
         )
         request = replace(request, better_than=better_than)
         began_ms = self.clock_ms()
@@ -168,9 +170,15 @@ class SummaryRequests(msgspec.Struct):
         *,
         frame: int,
         children: Sequence[Summary] = (),
+        asked: Sequence[Entry] = (),
     ) -> SummaryRequest:
-        """What the summarizers are asked; see `summarize`."""
+        """What the summarizers are asked; see `write`."""
         sources = [*map(source_summary, children), *map(source_message, entries)]
+        handoff = None
+        if engine.declared.handoff:
+            task = next((one.text for one in reversed(sources) if _asks(one)), "")
+            said = tuple(source_message(entry).text for entry in asked)
+            handoff = Handoff(self._today(), said, task)
         return SummaryRequest(
             messages=tuple(sorted(sources, key=lambda source: source.sequence)),
             source_tokens=max(1, gain - frame),
@@ -183,7 +191,16 @@ class SummaryRequests(msgspec.Struct):
             agent=scope.agent,
             session=scope.session,
             policy=self.selection.policy(scope),
+            handoff=handoff,
         )
+
+    def _today(self) -> str:
+        """The date alone: a time would make every prompt another."""
+        return datetime.fromtimestamp(self.clock_ms() / 1_000, UTC).strftime("%Y-%m-%d")
+
+
+def _asks(source: SourceMessage) -> bool:
+    return source.role == "user" and bool(source.text.strip())
 
 
 def _language(sources: Sequence[SourceMessage], previous: str) -> str:

@@ -88,6 +88,9 @@ class Declared(msgspec.Struct, frozen=True):
     rehydrates: tuple[str, ...] | None = None
     """The names of sections of the workspace's files that come back behind summaries, with the
     files that were read last and what a subagent is to keep in sight; None: nothing comes back."""
+    handoff: bool = False
+    """True where its summary hands the work over in sections, and each compaction brings it up to
+    date."""
     evicts: bool = True
     """False for an engine that never evicts by itself (legacy)."""
     host_capabilities: frozenset[str] = frozenset()

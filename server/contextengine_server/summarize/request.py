@@ -80,6 +80,18 @@ class SummaryPolicy(msgspec.Struct, frozen=True):
     breaker: BreakerLimits = msgspec.field(default_factory=BreakerLimits)
 
 
+class Handoff(msgspec.Struct, frozen=True):
+    """What a summary is written with that hands the work over in sections."""
+
+    today: str = ""
+    """The date as 2026-01-31; empty: it is not told."""
+    asked: tuple[str, ...] = ()
+    """What the user said last in the session, oldest first: what it dwells on without a focus."""
+    task: str = ""
+    """The newest message of the user's that it covers; empty: there is none. It stands in the
+    summary in these words."""
+
+
 class SummaryRequest(msgspec.Struct, frozen=True):
     """One summary to be made."""
 
@@ -109,6 +121,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     """The session that it is for."""
     policy: SummaryPolicy | None = None
     """What was chosen for this session; None: what the summarizers were made with."""
+    handoff: Handoff | None = None
+    """Set where it is to hand the work over in sections; a model alone can do that. None: the form
+    follows from the depth."""
     better_than: str = ""
     """The name of who wrote the summary that this one is to take the place of: only those before
     it in the chain are asked. Empty: all, and the note that counts at the end."""

@@ -28,7 +28,11 @@ class CompressorEngine(BaseEngine[CompressorOptions]):
     name = "Context compressor"
     summary_tokens = SUMMARY_MOST
     tools = Tools(("ctx_search", "ctx_inspect", "ctx_expand"))
-    declared = Declared(tail_steps=TAIL_STEPS, forms=frozenset({Form.HEAD_TAIL, Form.PLACEHOLDER}))
+    declared = Declared(
+        tail_steps=TAIL_STEPS,
+        forms=frozenset({Form.HEAD_TAIL, Form.PLACEHOLDER}),
+        handoff=True,
+    )
 
     def __init__(self, options: CompressorOptions) -> None:
         super().__init__(options)

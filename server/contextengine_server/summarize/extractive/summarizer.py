@@ -21,6 +21,7 @@ from contextengine_server.summarize.extractive.passages import SourcePassage, pa
 from contextengine_server.summarize.extractive.tools import uses_of
 from contextengine_server.summarize.extractive.units import Unit, units_of
 from contextengine_server.summarize.extractive.users import MOST_SAID, UserWords, user_words
+from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import (
     SourceMessage,
     SummarizerFailed,
@@ -69,8 +70,13 @@ class ExtractiveSummarizer:
 
 
 def extract_in_worker(request: SummaryRequest, encoding: str) -> SummaryResult:
-    """`extract` with the counter of a worker process."""
-    return extract(request, _counter(encoding))
+    """`extract` with the counter of a worker process; of a handoff no secret is left in it."""
+    count = _counter(encoding)
+    found = extract(request, count)
+    if request.handoff is None:
+        return found
+    text = redact(found.text)
+    return found if text == found.text else replace(found, text=text, tokens=count(text))
 
 
 @cache

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.summarize.chain.chain import accept
 from contextengine_server.summarize.models.answers import ModelAnswer, code_in
@@ -25,6 +26,7 @@ from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
     SummaryPrompt,
+    finish,
     prepare,
     target_of,
 )
@@ -191,7 +193,10 @@ class OpenAISummarizer:
             )
         spent = answer.spent(prompt, self._count)
         try:
-            text, tokens = accept(answer.summary(), request, self._count)
+            said = answer.summary()
+            if request.handoff is not None:
+                said = await self._pool.run(finish, said, replace(request, messages=()))
+            text, tokens = accept(said, request, self._count)
         except SummarizerFailed as error:
             error.spent = spent
             raise

@@ -17,6 +17,8 @@ from functools import cache
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.summarize.models.bounded_input import bounded
+from contextengine_server.summarize.models.handoff import automatic_focus, finished, task_of
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import SourceMessage, SummaryRequest
 
@@ -150,20 +152,17 @@ def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> Su
     The aggressive form shortens the longest messages until it fits `room` tokens, as far as that
     goes. Whether it does is the caller's to see.
     """
+    focus, messages = request.focus, request.messages
+    if request.handoff is None:
+        messages = tuple(map(_whole, messages))
+    else:
+        focus = focus or automatic_focus(request.handoff.asked)
+        messages = tuple(bounded(messages))
     request = replace(
         request,
-        focus=redact(request.focus).strip(),
+        focus=redact(focus).strip(),
         previous_summary=redact(request.previous_summary).strip(),
-        messages=tuple(
-            replace(
-                message,
-                text=redact(message.whole),
-                name=redact(message.name),
-                calls=(),
-                results=(),
-            )
-            for message in request.messages
-        ),
+        messages=messages,
     )
     longest = MESSAGE_CHARS
     prompt = _prompt(_shortened(request, longest) if request.aggressive else request, count)
@@ -171,6 +170,17 @@ def build(request: SummaryRequest, count: Callable[[str], int], room: int) -> Su
         longest //= 2
         prompt = _prompt(_shortened(request, longest), count)
     return prompt
+
+
+def finish(text: str, request: SummaryRequest) -> str:
+    """A model's answer in a worker process, as the form of the request wants it."""
+    return text if request.handoff is None else finished(text, request.handoff, target_of(request))
+
+
+def _whole(message: SourceMessage) -> SourceMessage:
+    """A message as one text, without secrets."""
+    text, name = redact(message.whole), redact(message.name)
+    return replace(message, text=text, name=name, calls=(), results=())
 
 
 def _prompt(request: SummaryRequest, count: Callable[[str], int]) -> SummaryPrompt:
@@ -181,10 +191,13 @@ def _prompt(request: SummaryRequest, count: Callable[[str], int]) -> SummaryProm
 
 def _system(request: SummaryRequest, target: int) -> str:
     what, normal, aggressive = _TASKS[min(max(request.depth, 0), len(_TASKS) - 1)]
+    task = f"This time it is {what}. {aggressive if request.aggressive else normal}"
+    if request.handoff is not None:
+        task = task_of(request, request.handoff)
     return "\n\n".join(
         (
             _RULES,
-            f"This time it is {what}. {aggressive if request.aggressive else normal}",
+            task,
             _language(request.language),
             (
                 f"Stay within {target} tokens, about {max(1, target * 3 // 4)} words. Shorter is"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from contextengine_server.summarize.chain.chain import accept
 from contextengine_server.summarize.guards.spend import MOST
@@ -21,6 +22,7 @@ from contextengine_server.summarize.models.prompts import (
     TEMPLATE_TOKENS,
     THINKING_TOKENS,
     SummaryPrompt,
+    finish,
     prepare,
     target_of,
 )
@@ -155,7 +157,10 @@ class RuntimeSummarizer:
             model = name_in(answer.model)
             call.answered(given, taken, model=model, finish=code_in(answer.stop_reason))
         try:
-            text, tokens = accept(_summary(answer), request, self._count)
+            said = _summary(answer)
+            if request.handoff is not None:
+                said = await self._pool.run(finish, said, replace(request, messages=()))
+            text, tokens = accept(said, request, self._count)
         except SummarizerFailed as error:
             error.spent = given + taken
             raise
