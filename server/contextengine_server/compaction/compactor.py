@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import msgspec
 import structlog
-from msgspec import structs
 from msgspec.structs import replace
 
+from contextengine_server.compaction.commit import announce, compacted_head, place
 from contextengine_server.compaction.compaction_pass import (
     Pass,
     bounded,
@@ -24,6 +24,13 @@ from contextengine_server.compaction.compaction_pass import (
     row_of,
 )
 from contextengine_server.compaction.memory_flush import MemoryFlush, Told
+from contextengine_server.compaction.model_failure import (
+    aborted,
+    after_commit,
+    after_summary,
+    goes_by_attempts,
+    rests,
+)
 from contextengine_server.compaction.queue import remake_owed
 from contextengine_server.compaction.request import (
     DEFERRED,
@@ -52,7 +59,6 @@ from contextengine_server.engines.contract import (
     CompactionStep,
     Engine,
     NothingToDo,
-    event_name,
 )
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.engines.rewrite import rewriter_of
@@ -60,8 +66,8 @@ from contextengine_server.errors import EngineFailed
 from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.addition import kept_for_words
 from contextengine_server.session.assembly.pressure import with_uncounted
+from contextengine_server.session.change import Editor, PreparedChange
 from contextengine_server.session.encoding import Encoding
-from contextengine_server.session.rehydration.decision import rehydrated
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
@@ -126,12 +132,20 @@ class Compactor(msgspec.Struct, frozen=True):
                 self.selection.failures.succeeded(address.scope.tenant, engine.id, "compact")
                 if isinstance(made, NothingToDo):
                     return result.ended(made.reason)
+                resting = self.resting(engine, session, wanted)
+                if resting and session.state.attempts.aborts:
+                    return result.failed(session.state.attempts.failure)
                 facts = self.memory.of_pass(session, made)
             told = None
             if facts is not None:
                 seconds = self.memory.patience(tokens + wanted.uncounted, wanted.available)
                 told = await self.memory.tell(facts, seconds)
-            summary = await self.summary_for(address.scope, encoding, engine, made, wanted)
+            summary = await self.summary_for(
+                address.scope, encoding, engine, made, wanted, resting=resting
+            )
+            if aborted(engine, summary.failure):
+                await self.note_failure(address, engine, summary)
+                return result.failed(summary.failure)
             if "failed" in summary.causes:
                 result.error = f"a summarizer failed, {summary.summarizer} stood in"
             committed = await self._commit(address, engine, made, summary, ground, wanted, told)
@@ -218,8 +232,11 @@ class Compactor(msgspec.Struct, frozen=True):
         engine: Engine,
         made: Pass,
         wanted: CompactionRequest,
+        *,
+        resting: bool = False,
     ) -> SummaryResult:
-        """The summary of a pass: the engine's own, or by the chain. Only cancellation is raised."""
+        """The summary of a pass: the engine\'s own, or by the chain; `resting`: by no model of it.
+        Only cancellation is raised."""
         text = made.step.text
         if text:
             return SummaryResult(text, encoding.count(text), engine.id)
@@ -234,9 +251,27 @@ class Compactor(msgspec.Struct, frozen=True):
             frame=frame,
             children=made.sources,
             asked=made.asked,
+            resting=resting,
         )
         target = max(COUNT_ONLY_MAX_TOKENS, made.step.target_tokens - frame)
         return bounded(summary, target, encoding.count)
+
+    def resting(self, engine: Engine, session: Session, wanted: CompactionRequest) -> bool:
+        """True where no model is to be asked now."""
+        return not wanted.force and rests(engine, session.state, self.sessions.clock_ms())
+
+    async def note_failure(self, address: Address, engine: Engine, summary: SummaryResult) -> None:
+        """Has the session remember that models failed, under an engine that goes by that."""
+        if not goes_by_attempts(engine):
+            return
+
+        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+            now_ms = self.sessions.clock_ms()
+            return PreparedChange(after_summary(engine, state, summary, now_ms), head)
+
+        self.meters.compacted["failed"].value += 1
+        async with self.sessions.open(address.scope, lock=True) as session:
+            await Editor(self.sessions, self.store, self.events).change(session, address, edit)
 
     def reached(
         self, engine: Engine, encoding: Encoding, view: View, wanted: CompactionRequest
@@ -313,7 +348,10 @@ class Compactor(msgspec.Struct, frozen=True):
                 )
                 shrunk = shrinks(made.gain, row.tokens)
                 state = session.state if told is None else told.noted(session.state)
+                state = after_summary(engine, state, summary, new.updated_ms)
                 if shrunk:
+                    limit = self.judged_by(engine, session, wanted.available)
+                    state = after_commit(state, [row], limit, new.updated_ms)
                     new, state = compacted_head(new, session, [row], state, wanted.force)
                 else:
                     state = state.refusing(_key(engine, made, wanted))
@@ -336,9 +374,16 @@ class Compactor(msgspec.Struct, frozen=True):
                     sizes = {"gain": made.gain, "cost": row.tokens}
                     log.info("compaction would not shrink the view", engine=engine.id, **sizes)
                     return None, ReferenceTokens(session.view.view_tokens())
-                self.place(session, [row])
-                self.announce(session, engine.id, row)
+                place(session, [row])
+                announce(self.events, self.meters, session, engine.id, row)
                 return row, ReferenceTokens(session.view.view_tokens())
+
+    def judged_by(self, engine: Engine, session: Session, available: ReferenceTokens) -> int:
+        """The threshold that the next bill is held against; 0: none is."""
+        if not goes_by_attempts(engine):
+            return 0
+        with self.asking(session.scope, engine):
+            return max(1, engine.limit(session.view, available))
 
     def owed(self, session: Session, rows: list[SummaryRow], now_ms: int) -> Debt | None:
         """What the session owes with these summaries besides its own: that those which stand in for
@@ -348,51 +393,6 @@ class Compactor(msgspec.Struct, frozen=True):
         made = [summary_of(row, session.encoding.shaper) for row in rows]
         return remake_owed(session.scope, [*session.live_summaries, *made], now_ms)
 
-    def place(self, session: Session, rows: list[SummaryRow]) -> None:
-        """Memory follows the commit of these summaries."""
-        for row in rows:
-            summary = summary_of(row, session.encoding.shaper)
-            session.live_summaries.append(summary)
-            session.view.place(summary)
-        session.prefixes.clear()
-
-    def announce(self, session: Session, engine_id: str, row: SummaryRow) -> None:
-        """Counts a committed summary and says that it is there."""
-        self.meters.compacted["committed"].value += 1
-        self.events.emit(
-            event_name(engine_id, "compacted"),
-            *session.scope,
-            revision=row.created_revision,
-            counts={
-                "messages": row.message_count,
-                "tokens_before": row.source_tokens,
-                "tokens_after": row.tokens,
-                "depth": row.depth,
-                "leaf_summaries_created": int(row.depth == 0),
-                "condensed_summaries_created": int(row.depth > 0),
-            },
-            attributes={"summary": row.id, "summarizer": row.summarizer},
-        )
-
 
 def _key(engine: Engine, made: Pass, wanted: CompactionRequest) -> str:
     return made.key(f"{engine.fingerprint}:{wanted.focus}")
-
-
-def compacted_head(
-    head: SessionHead, session: Session, rows: list[SummaryRow], state: SessionState, force: bool
-) -> tuple[SessionHead, SessionState]:
-    """The head and the state with which these summaries are committed. `force`: from then on
-    compactions are made again, although one was undone."""
-    # What usage taught comes into force with a compaction's commit, so that nothing changes between
-    # two of them.
-    state = structs.replace(
-        state,
-        compactions=state.compactions + len(rows),
-        held=state.held and not force,
-        model=state.model.taught(),
-    )
-    state = rehydrated(session, rows, state)
-    count = len(session.live_summaries) + len(rows)
-    generation = head.generation + len(rows)
-    return replace(head, generation=generation, summary_count=count), state

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
+from contextengine_server.compaction.commit import compacted_head
 from contextengine_server.compaction.compaction_pass import prepare, row_of
-from contextengine_server.compaction.compactor import compacted_head
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View

@@ -15,6 +15,7 @@ import structlog
 
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.memory_job import MemoryJob
+from contextengine_server.compaction.model_failure import blocked
 from contextengine_server.compaction.queue import ASKED, FLUSH, REMAKE, CompactionQueue
 from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
@@ -256,6 +257,8 @@ class Background:
                 passes=MAX_PASSES if asked else PASSES,
             )
             if session.state.held and not wanted.force:
+                return False
+            if not asked and blocked(engine, session.state, self._clock_ms()):
                 return False
             async with session.compaction:
                 since = raw.get("generation")

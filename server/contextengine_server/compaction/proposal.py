@@ -17,8 +17,10 @@ import orjson
 from msgspec import structs
 from msgspec.structs import replace
 
+from contextengine_server.compaction.commit import announce, compacted_head, place
 from contextengine_server.compaction.compaction_pass import row_of
-from contextengine_server.compaction.compactor import Compactor, compacted_head
+from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.model_failure import aborted, after_commit
 from contextengine_server.compaction.request import (
     HELD,
     NO_SMALLER,
@@ -115,12 +117,21 @@ class Proposals(msgspec.Struct, frozen=True):
                 if isinstance(made, NothingToDo):
                     reason = made.reason
                     break
+                resting = self.compactor.resting(engine, session, wanted)
+                if resting and session.state.attempts.aborts:
+                    reason = proposal.done.failed(session.state.attempts.failure).why
+                    break
                 facts = self.compactor.memory.of_pass(session, made)
                 if facts is not None:
                     await self.compactor.memory.tell(facts)
                 summary = await self.compactor.summary_for(
-                    address.scope, session.encoding, engine, made, wanted
+                    address.scope, session.encoding, engine, made, wanted, resting=resting
                 )
+                if summary.failure is not None:
+                    await self.compactor.note_failure(address, engine, summary)
+                if aborted(engine, summary.failure):
+                    reason = proposal.done.failed(summary.failure).why
+                    break
                 # All of them would be committed at once: under one revision, so that no later
                 # summary has the id of one that was taken back; and what was evicted by then is the
                 # same for each.
@@ -145,6 +156,7 @@ class Proposals(msgspec.Struct, frozen=True):
                     "rows": msgspec.to_builtins(rows),
                     "engine": engine.id,
                     "force": wanted.force,
+                    "limit": self.compactor.judged_by(engine, session, wanted.available),
                     "expires_ms": proposal.expires_ms,
                 }
                 await self.store.remember(
@@ -183,7 +195,8 @@ class Proposals(msgspec.Struct, frozen=True):
                 return ProposalOutcome.CHANGED
             head = replace(self.sessions.next_head(session), ended=session.require().ended)
             rows = _rows(kept["rows"], head, session.view)
-            head, state = compacted_head(head, session, rows, session.state, kept["force"])
+            state = after_commit(session.state, rows, kept.get("limit", 0), head.updated_ms)
+            head, state = compacted_head(head, session, rows, state, kept["force"])
             head = replace(head, state=state.encode())
             try:
                 await self.sessions.commit(
@@ -206,9 +219,9 @@ class Proposals(msgspec.Struct, frozen=True):
                 await self.sessions.lost_race(session, tries)
                 continue
             session.advance(head, state)
-            self.compactor.place(session, rows)
+            place(session, rows)
             for row in rows:
-                self.compactor.announce(session, kept["engine"], row)
+                announce(self.compactor.events, self.compactor.meters, session, kept["engine"], row)
             return ProposalOutcome.COMMITTED
 
     async def _refused(self, session: Session, proposal_id: str) -> ProposalOutcome:

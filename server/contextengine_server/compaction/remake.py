@@ -16,6 +16,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from contextengine_server.compaction.commit import compacted_head, place
 from contextengine_server.compaction.compaction_pass import (
     Pass,
     asked_last,
@@ -23,7 +24,7 @@ from contextengine_server.compaction.compaction_pass import (
     frame_tokens,
     id_of,
 )
-from contextengine_server.compaction.compactor import Compactor, compacted_head
+from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.request import HELD, NOT_REMADE, REMADE, Compacted
 from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
 from contextengine_server.context.budget import ReferenceTokens
@@ -207,7 +208,7 @@ class Remake(msgspec.Struct, frozen=True):
     def _place(self, session: Session, row: SummaryRow, *, shown: bool) -> None:
         """Memory follows the commit. One that stands below another changes nothing of the view."""
         if shown:
-            self.compactor.place(session, [row])
+            place(session, [row])
             return
         summary = summary_of(row, session.encoding.shaper)
         session.live_summaries.append(summary)

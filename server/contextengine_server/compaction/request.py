@@ -17,6 +17,7 @@ the view, so it ends before."""
 MAX_MOVED = 3
 """How often in a row a call plans again because the session was reshaped meanwhile."""
 
+ABORTED = "summary failed"
 NO_SMALLER = "nothing to compact: a summary would not be smaller"
 HELD = "nothing to compact: a compaction was undone, and none is made until one is forced"
 DEFERRED = "deferred to background"
@@ -63,6 +64,11 @@ class Compacted(msgspec.Struct):
     def why(self) -> str:
         """Why it is not, or what went wrong on the way; empty: nothing to say."""
         return self.no_help if self.summaries and not self.helps else self.reason or self.error
+
+    def failed(self, failure: str | None) -> Compacted:
+        """Nothing more is done, since models failed."""
+        self.error = f"{ABORTED}: {failure or 'other'}"
+        return self.ended(self.error)
 
     def ended(self, reason: str) -> Compacted:
         """Nothing more is done; the reason counts where nothing was."""

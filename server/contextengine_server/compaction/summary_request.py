@@ -93,6 +93,7 @@ class SummaryRequests(msgspec.Struct):
         frame: int,
         children: Sequence[Summary] = (),
         asked: Sequence[Entry] = (),
+        resting: bool = False,
         better_than: str = "",
     ) -> SummaryResult:
         """The summary of a compaction's step. Only cancellation is raised; with `better_than`, who
@@ -100,12 +101,13 @@ class SummaryRequests(msgspec.Struct):
 
         `entries` are the messages that it stands for; with `children`, summaries of lesser depth,
         it is one deeper than the deepest of them. `gain` is the tokens that leave the view with it;
-        `frame` what it costs there besides its text; `asked` what the user said last, oldest first.
+        `frame` what it costs there besides its text; `asked` what the user said last, oldest first;
+        `resting`: no model is asked.
         """
         request = self.request(
             scope, engine, step, entries, gain, focus, frame=frame, children=children, asked=asked
         )
-        request = replace(request, better_than=better_than)
+        request = replace(request, better_than=better_than, resting=resting)
         began_ms = self.clock_ms()
         with CURRENT.get().span("summarize") as span:
             with under(span):

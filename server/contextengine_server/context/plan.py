@@ -4,7 +4,7 @@ each with its reason."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -91,6 +91,10 @@ class Declared(msgspec.Struct, frozen=True):
     handoff: bool = False
     """True where its summary hands the work over in sections, and each compaction brings it up to
     date."""
+    failing: Literal["stand_in", "cool_down", "abort"] = "stand_in"
+    """What a model that fails means for its compactions. `stand_in`: the next summarizer of the
+    chain writes; `cool_down`: where the failure says nothing of the messages, nothing is compacted,
+    and after any nothing is by itself for a while; `abort`: after any nothing is compacted."""
     evicts: bool = True
     """False for an engine that never evicts by itself (legacy)."""
     host_capabilities: frozenset[str] = frozenset()

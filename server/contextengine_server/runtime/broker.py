@@ -341,7 +341,9 @@ class Harnesses:
         if now >= job.expire_ms:
             seconds = self.terms.timeout_ms / 1000
             raise SummarizerFailed(
-                f"no harness answered within {seconds:g} s", asked=job.attempts > 0
+                f"no harness answered within {seconds:g} s",
+                asked=job.attempts > 0,
+                kind="timeout",
             )
         if job.lease_until_ms > now:
             return
@@ -352,7 +354,9 @@ class Harnesses:
         suited = self.attached(work.tenant, work.agent, work.model, work.input_tokens)
         if not suited:
             if job.attempts:
-                raise SummarizerFailed("the harness that was given the job has left")
+                raise SummarizerFailed(
+                    "the harness that was given the job has left", kind="connection"
+                )
             raise NobodyThere("no harness is attached that takes the job")
         for stream in suited:
             stream.woken.set()

@@ -66,6 +66,7 @@ def inherit(
         discovered=parent.state.discovered,
         workspace=state.workspace or parent.state.workspace,
         rehydration=parent.state.rehydration,
+        attempts=parent.state.attempts,
     )
     if not head.model:
         head = replace(head, model=parent.head.model, provider=parent.head.provider)

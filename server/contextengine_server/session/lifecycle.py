@@ -23,6 +23,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import Rehydration, SessionState, ViewFacts
 from contextengine_server.store.rows import SessionHead
+from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.telemetry.events import Events
 
 
@@ -51,6 +52,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 held=False,
                 refused=(),
                 rehydration=Rehydration(),
+                attempts=Attempts(),
             )
             head = replace(head, message_count=0, message_tokens=0, summary_count=0)
             return PreparedChange(

@@ -38,6 +38,15 @@ def set_model(
     return head, replace(state, model=facts)
 
 
+def switched(state: SessionState, *, route: bool) -> SessionState:
+    """The state with nothing that was seen under the budget before: bills say nothing of this one,
+    and nothing waits for any. `route`: it is another model, or reached in another way."""
+    usage = replace(
+        state.usage, last_prompt=0, last_completion=0, last_total=0, compactions=state.compactions
+    )
+    return replace(state, usage=usage, attempts=state.attempts.switched(route=route))
+
+
 SUMMED = (
     "input_tokens",
     "output_tokens",

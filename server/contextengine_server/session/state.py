@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 from contextengine_server.context.carried import FoldState
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
+from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.tokens import Bill
 from contextengine_server.usage.retention import CacheHistory
 
@@ -164,6 +165,8 @@ class SessionState(msgspec.Struct, frozen=True):
     workspace: Sections = ()
     """Sections of the workspace's files, as the host last gave them."""
     rehydration: Rehydration = Rehydration()
+    attempts: Attempts = Attempts()
+    """How its compactions went lately, under an engine that goes by that."""
 
     def encode(self) -> bytes:
         """As JSON."""

@@ -14,6 +14,21 @@ from contextengine_server.summarize.guards.spend import SpendLimits
 Cause = Literal["breaker_open", "spend_cap", "failed"]
 """Why a summarizer did not make a summary that it was there to make."""
 
+Failure = Literal[
+    "auth",
+    "connection",
+    "timeout",
+    "busy",
+    "overload",
+    "malformed",
+    "blank",
+    "truncated",
+    "other",
+]
+"""How a model failed: it wants other credentials or money; nobody was reached, or the answer broke
+off; it said nothing in time; it has no time now (408, 429, 502, 504); it is overloaded (529); its
+answer is no answer, is empty, was cut off at its length; or else."""
+
 LENGTH = struct.Struct(">Q")
 """The length before each pickle between the server and its workers."""
 
@@ -124,6 +139,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     handoff: Handoff | None = None
     """Set where it is to hand the work over in sections; a model alone can do that. None: the form
     follows from the depth."""
+    resting: bool = False
+    """True while models are not asked, since one failed for this session a short while ago."""
     better_than: str = ""
     """The name of who wrote the summary that this one is to take the place of: only those before
     it in the chain are asked. Empty: all, and the note that counts at the end."""
@@ -147,6 +164,8 @@ class SummaryResult(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...] = ()
     """Why it is by a later one than the first, each cause once. Empty: it is by the first that was
     there."""
+    failure: Failure | None = None
+    """How the last of the links before it failed; None: none did."""
 
     @property
     def wanted(self) -> str:
@@ -175,6 +194,7 @@ class SummarizerFailed(Exception):
         spent: int = 0,
         refused: tuple[tuple[str, str], ...] = (),
         causes: tuple[Cause, ...] = ("failed",),
+        kind: Failure = "other",
     ) -> None:
         super().__init__(reason)
         self.asked = asked
@@ -186,6 +206,7 @@ class SummarizerFailed(Exception):
         """As in SummaryResult, where several were tried."""
         self.causes = causes
         """As in SummaryResult."""
+        self.kind: Failure = kind
 
 
 class NobodyThere(SummarizerFailed):

@@ -6,6 +6,7 @@ import msgspec
 
 from contextengine_server.compaction.compaction_pass import Pass
 from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.model_failure import blocked, goes_by_attempts
 from contextengine_server.compaction.request import HELD, CompactionRequest
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, cell, in_model
 from contextengine_server.context.view import View
@@ -30,6 +31,7 @@ BELOW, NOTHING = "below threshold", "nothing to compact"
 SHOWN_FITS = "what is shown has room"
 """An engine that shows less than there is (a window of turns) judges by that."""
 AWAITING = "awaiting usage"
+DEFERRED_TO_USAGE = "deferred to real usage"
 
 
 class ShouldCompactCall(msgspec.Struct, frozen=True):
@@ -101,8 +103,13 @@ class ShouldCompact(msgspec.Struct, frozen=True):
             # compaction made of it; but what has no room does not wait.
             waits = awaiting and call.measured is None and tokens <= available
             reason = _reason(due=due, over=tokens >= limit, content=content)
+            stopped = blocked(engine, session.state, self.sessions.clock_ms())
             if session.state.held:
                 due, reason = False, HELD
+            elif due and stopped:
+                due, reason = False, stopped
+            elif due and call.preflight and defers(engine, session, ReferenceTokens(limit)):
+                due, reason = False, DEFERRED_TO_USAGE
             elif due and waits:
                 due, reason = False, AWAITING
             return Verdict(
@@ -135,6 +142,13 @@ class ShouldCompact(msgspec.Struct, frozen=True):
 def awaits_usage(state: SessionState) -> bool:
     """True where a host that reports usage has reported none since the newest compaction."""
     return state.usage.reports > 0 and state.compactions > state.usage.compactions
+
+
+def defers(engine: Engine, session: Session, limit: ReferenceTokens) -> bool:
+    """True where an estimate waits for what the provider says of the next prompt: the last one had
+    room, and hardly anything came since."""
+    stored = session.head.message_tokens if session.head is not None else 0
+    return goes_by_attempts(engine) and session.state.attempts.defers(stored, limit)
 
 
 def _reason(*, due: bool, over: bool, content: bool) -> str:

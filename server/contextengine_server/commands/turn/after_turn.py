@@ -10,6 +10,7 @@ import structlog
 
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.jobs import PASSES
+from contextengine_server.compaction.model_failure import blocked
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.request import CompactionRequest, describe
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens
@@ -136,6 +137,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
         try:
             measured = with_uncounted(session.view, more)
             due = not session.state.held and engine.due(session.view, available, measured)
+            due = due and not blocked(engine, session.state, self.sessions.clock_ms())
             self.selection.failures.succeeded(session.scope.tenant, engine.id, "after turn")
             return due
         except EngineBroken as error:

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.change import Editor, PreparedChange
-from contextengine_server.session.model import set_model
+from contextengine_server.session.model import set_model, switched
 from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -44,9 +44,16 @@ class UpdateModel(Struct, frozen=True):
         """Sets the model of a session, which is made where there is none."""
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+            before, known = head, state.model
             head, state = set_model(
                 head, state, wanted.model, wanted.provider, wanted.window, wanted.max_output
             )
+            route = (head.model, head.provider) != (before.model, before.provider)
+            if route or (state.model.window, state.model.max_output) != (
+                known.window,
+                known.max_output,
+            ):
+                state = switched(state, route=route)
             return PreparedChange(structs.replace(state, model=state.model.taught()), head)
 
         address = await self.addresses.find(tenant, ref)

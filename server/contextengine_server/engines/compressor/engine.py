@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
@@ -21,6 +23,11 @@ SHORT_REACH = 4
 """So many times its budget of history a plan may need, where old results are shown in short."""
 
 
+DECLARED = Declared(
+    tail_steps=TAIL_STEPS, forms=frozenset({Form.HEAD_TAIL, Form.PLACEHOLDER}), handoff=True
+)
+
+
 class CompressorEngine(BaseEngine[CompressorOptions]):
     """Keeps the head and the tail, and one summary of what lies between."""
 
@@ -28,16 +35,13 @@ class CompressorEngine(BaseEngine[CompressorOptions]):
     name = "Context compressor"
     summary_tokens = SUMMARY_MOST
     tools = Tools(("ctx_search", "ctx_inspect", "ctx_expand"))
-    declared = Declared(
-        tail_steps=TAIL_STEPS,
-        forms=frozenset({Form.HEAD_TAIL, Form.PLACEHOLDER}),
-        handoff=True,
-    )
 
     def __init__(self, options: CompressorOptions) -> None:
         super().__init__(options)
         self.threshold = max(options.threshold, SMALL_SHARE) if options.enabled else 0.0
         self.chunk = compaction.CHUNK
+        abort = options.abort_on_summary_failure
+        self.declared = replace(DECLARED, failing="abort" if abort else "cool_down")
 
     def reach(self, cell: int) -> int | None:
         """Further than its budget: what is shown in short costs next to nothing."""

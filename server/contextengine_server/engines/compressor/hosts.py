@@ -29,9 +29,6 @@ class HostOptions(Options):
     max_attempts: Whole = Field(
         3, ge=1, le=10, description=f"{HOST} how often it compacts in a turn."
     )
-    abort_on_summary_failure: bool = Field(
-        False, description=f"{LATER} the chain of summarizers ends in a note that always fits."
-    )
     in_place: bool = Field(
         True, description="Changes nothing here: a session always keeps its id and its rows."
     )

@@ -61,6 +61,14 @@ class CompressorOptions(HostOptions):
             " while they take no more than a tenth of the budget."
         ),
     )
+    abort_on_summary_failure: bool = Field(
+        False,
+        description=(
+            "True: where models fail, nothing is compacted, whatever they fail with. False: so it"
+            " is only where the failure says nothing of the messages (credentials, connection,"
+            " overload); else extraction stands in."
+        ),
+    )
     min_tail_user_messages: Whole = Field(
         1, ge=1, description="So many of the newest messages of the user stay as they are."
     )

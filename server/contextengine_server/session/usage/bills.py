@@ -8,6 +8,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from contextengine_server.context.budget import ModelTokens
+from contextengine_server.session.assembly.pressure import messages_in
 from contextengine_server.session.model import MOST, Report, noting
 from contextengine_server.session.state import SessionState, UsageFacts
 from contextengine_server.session.usage.escalation import escalates
@@ -71,7 +73,7 @@ class Billing(msgspec.Struct, frozen=True):
     ) -> SessionState:
         """The state with a report and its charge added."""
         longer = escalates(state)
-        state = noting(head, state, report)
+        state = self._judged(head, noting(head, state, report), report)
         if charge is None:
             return state
         usage = _charged(state, charge)
@@ -84,6 +86,19 @@ class Billing(msgspec.Struct, frozen=True):
         read, written = charge.cache_read_tokens, charge.cache_write_tokens
         cache = state.cache.reported(usage.turn, read, written, charge.time_ms)
         return replace(state, usage=usage, cache=cache)
+
+    def _judged(self, head: SessionHead, state: SessionState, report: Report) -> SessionState:
+        """The state with what a report says of the newest compaction."""
+        attempts = state.attempts
+        if not attempts.limit or report.ran not in ("", head.model):
+            return state
+        told = messages_in(
+            ModelTokens(report.prompt_tokens), report.sent.outside, state.model, state.model.factor
+        )
+        # What the provider refused has not become small enough.
+        tokens = attempts.limit if report.overflow_limit else told if report.prompt_tokens else 0
+        attempts = attempts.billed(tokens, head.message_tokens, self.clock_ms())
+        return replace(state, attempts=attempts)
 
     def meter(self, report: Report | None, charge: Charge | None) -> None:
         """Counts what was billed, once it is stored."""

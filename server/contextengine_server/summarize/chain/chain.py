@@ -12,6 +12,7 @@ from contextengine_server.summarize.chain.count_only import NAME as COUNT_ONLY
 from contextengine_server.summarize.chain.count_only import count_only
 from contextengine_server.summarize.request import (
     Cause,
+    Failure,
     NobodyThere,
     Summarizer,
     SummarizerFailed,
@@ -19,6 +20,9 @@ from contextengine_server.summarize.request import (
     SummaryResult,
     Unacceptable,
 )
+
+EMPTY = "empty"
+"""Why an answer without a word is no summary."""
 
 _INSTRUCTION_CHARS = 32
 """A focus of fewer characters is a topic rather than an instruction."""
@@ -76,7 +80,14 @@ class SummarizerChain:
             return await first_acceptable(self._summarizers, request, self._count)
         except SummarizerFailed as error:
             note = count_only(request, self._count)
-            return replace(note, refused=error.refused, spent=error.spent, causes=error.causes)
+            failure = error.kind if "failed" in error.causes else None
+            return replace(
+                note,
+                refused=error.refused,
+                spent=error.spent,
+                causes=error.causes,
+                failure=failure,
+            )
 
     def _before(self, name: str) -> Sequence[Summarizer]:
         """The links before the one of this name; the name of none of them is that of a model, and
@@ -95,6 +106,7 @@ async def first_acceptable(
     refused: list[tuple[str, str]] = []
     causes: dict[Cause, None] = {}
     spent, asked = 0, False
+    failure: Failure | None = None
     for summarizer in summarizers:
         try:
             result = await summarizer.summarize(request)
@@ -104,12 +116,13 @@ async def first_acceptable(
             refused += error.refused or [(summarizer.name, str(error))]
             causes |= dict.fromkeys(error.causes)
             spent, asked = spent + error.spent, asked or error.asked
+            failure = error.kind if "failed" in error.causes else failure
             continue
         except Exception as error:
             # The type alone: an error's text may quote the messages, and this is logged.
             refused.append((summarizer.name, type(error).__name__))
             causes["failed"] = None
-            asked = True
+            asked, failure = True, "other"
             continue
         refused += result.refused
         causes |= dict.fromkeys(result.causes)
@@ -121,6 +134,7 @@ async def first_acceptable(
         except Unacceptable as error:
             refused.append((summarizer.name, str(error)))
             causes["failed"] = None
+            failure = error.kind
             continue
         return replace(
             result,
@@ -129,12 +143,18 @@ async def first_acceptable(
             refused=tuple(refused),
             spent=spent,
             causes=tuple(causes),
+            failure=failure,
         )
     if not refused:
         raise NobodyThere("there is no summarizer")
     reason = "; ".join(f"{name}: {why}" for name, why in refused)
     raise SummarizerFailed(
-        reason, asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes)
+        reason,
+        asked=asked,
+        spent=spent,
+        refused=tuple(refused),
+        causes=tuple(causes),
+        kind=failure or "other",
     )
 
 
@@ -147,7 +167,7 @@ def accept(
     tokens = count(text)
     reason = unacceptable(text, tokens, request, quoted=quoted)
     if reason is not None:
-        raise Unacceptable(reason)
+        raise Unacceptable(reason, kind="blank" if reason == EMPTY else "other")
     return text, tokens
 
 
@@ -162,7 +182,7 @@ def unacceptable(
 ) -> str | None:
     """Why `text` must not become a summary; None where it may."""
     if not re.search(r"\w", text):
-        return "empty"
+        return EMPTY
     if not quoted and _REFUSAL.match(text):
         return "refusal"
     if not quoted and _ERROR.match(text):

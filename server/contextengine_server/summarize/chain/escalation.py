@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from contextengine_server.summarize.request import (
     Cause,
+    Failure,
     NobodyThere,
     Summarizer,
     SummarizerFailed,
@@ -39,6 +40,7 @@ class EscalatingSummarizer:
         refused: list[tuple[str, str]] = []
         causes: dict[Cause, None] = {}
         spent, asked = 0, False
+        kind: Failure = "other"
         left = 0 if request.aggressive else self._attempts
         while left >= 0:
             form = request if left else replace(request, aggressive=True)
@@ -51,6 +53,7 @@ class EscalatingSummarizer:
             except SummarizerFailed as error:
                 causes |= dict.fromkeys(error.causes)
                 refused.append((self.name, str(error)))
+                kind = error.kind
                 spent, asked = spent + error.spent, asked or error.asked
                 if isinstance(error, TooLong):
                     # What is too long for the model now is as long at the next attempt: one more,
@@ -62,5 +65,10 @@ class EscalatingSummarizer:
             else:
                 return replace(result, refused=tuple(refused), spent=spent + result.spent)
         raise SummarizerFailed(
-            refused[-1][1], asked=asked, spent=spent, refused=tuple(refused), causes=tuple(causes)
+            refused[-1][1],
+            asked=asked,
+            spent=spent,
+            refused=tuple(refused),
+            causes=tuple(causes),
+            kind=kind,
         )

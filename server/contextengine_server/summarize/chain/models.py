@@ -85,6 +85,10 @@ class Models:
         # Before the guards: a tenant without models costs no look at its breaker.
         if not asked:
             raise NobodyThere("no model is configured, and no harness lends one")
+        if request.resting:
+            raise SummarizerFailed(
+                "models rest after a failure", asked=False, causes=("breaker_open",)
+            )
         models = Failover(asked, self._count)
         return await GuardedSummarizer(
             models, self._states, self._clock_ms, self._policy

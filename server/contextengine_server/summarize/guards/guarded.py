@@ -106,7 +106,9 @@ class Failover:
 
     async def summarize(self, request: SummaryRequest) -> SummaryResult:
         """The summary. Raises SummarizerFailed, with every reason, where none of them gave one."""
-        return await first_acceptable(self._summarizers, request, self._count)
+        done = await first_acceptable(self._summarizers, request, self._count)
+        # One of them managed: that another did not is no failure of theirs.
+        return replace(done, failure=None)
 
 
 class GuardedSummarizer:
@@ -166,7 +168,8 @@ class GuardedSummarizer:
             )
             if ticket.trial and isinstance(error, TimeoutError):
                 raise SummarizerFailed(
-                    f"the breaker's trial took longer than {limits.half_open_timeout_ms} ms"
+                    f"the breaker's trial took longer than {limits.half_open_timeout_ms} ms",
+                    kind="timeout",
                 ) from None
             raise
         await self._tell(

@@ -72,11 +72,11 @@ class ModelAnswer:
             case "stop":
                 return without_thoughts("".join(self._text))
             case "length":
-                raise TooLong("cut off at the limit on its length")
+                raise TooLong("cut off at the limit on its length", kind="truncated")
             case "content_filter":
                 raise SummarizerFailed("stopped by the service's content filter")
             case None:
-                raise SummarizerFailed("the answer ended without its end")
+                raise SummarizerFailed("the answer ended without its end", kind="connection")
         raise Unacceptable(f"finish reason {code_in(self.finish) or 'unknown'}")
 
     def spent(self, prompt: SummaryPrompt, count: Callable[[str], int]) -> int:

@@ -31,6 +31,7 @@ from contextengine_server.summarize.models.prompts import (
     target_of,
 )
 from contextengine_server.summarize.request import (
+    Failure,
     Summarizer,
     SummarizerFailed,
     SummaryRequest,
@@ -113,6 +114,7 @@ class EndpointConnection:
                         f"the environment variable {endpoint.api_key_env}, which should hold the"
                         " key, is not set",
                         asked=False,
+                        kind="auth",
                     )
                 # In a thread: the import alone takes half a second.
                 self._client = await asyncio.to_thread(_client, endpoint, key)
@@ -193,10 +195,10 @@ class OpenAISummarizer:
             )
         spent = answer.spent(prompt, self._count)
         try:
-            said = answer.summary()
+            text, tokens = accept(answer.summary(), request, self._count)
             if request.handoff is not None:
-                said = await self._pool.run(finish, said, replace(request, messages=()))
-            text, tokens = accept(said, request, self._count)
+                text = await self._pool.run(finish, text, replace(request, messages=()))
+                text, tokens = accept(text, request, self._count)
         except SummarizerFailed as error:
             error.spent = spent
             raise
@@ -285,23 +287,32 @@ def _failure(error: Exception, spent: int) -> SummarizerFailed:
         error.spent = spent
         return error
     if isinstance(error, (openai.APITimeoutError, TimeoutError)):
-        return SummarizerFailed("no answer in time", spent=spent)
+        return SummarizerFailed("no answer in time", spent=spent, kind="timeout")
     if isinstance(error, openai.APIConnectionError):
-        return SummarizerFailed("the connection failed", spent=spent)
+        return SummarizerFailed("the connection failed", spent=spent, kind="connection")
     if isinstance(error, openai.APIStatusError):
         codes = " ".join(
             filter(None, (str(error.status_code), code_in(error.code) or code_in(error.type)))
         )
         if error.status_code == 413 or (error.status_code in (400, 422) and _says_too_long(error)):
             return TooLong(f"more than the model's context: {codes}", spent=spent)
-        return SummarizerFailed(codes, spent=spent)
+        return SummarizerFailed(codes, spent=spent, kind=_kind_of(error.status_code, codes))
     if isinstance(error, openai.APIError):
         code = code_in(error.code) or code_in(error.type) or "unknown"
         kind = TooLong if _says_too_long(error) else SummarizerFailed
         return kind(f"an error within the answer: {code}", spent=spent)
     if isinstance(error, ValueError):
-        return SummarizerFailed("a malformed answer", spent=spent)
+        return SummarizerFailed("a malformed answer", spent=spent, kind="malformed")
     return SummarizerFailed(type(error).__name__, spent=spent)
+
+
+def _kind_of(status: int, codes: str) -> Failure:
+    """How a service failed that answered with an error."""
+    if status in (401, 402, 403) or "quota" in codes:
+        return "auth"
+    if status == 529 or "overloaded" in codes:
+        return "overload"
+    return "busy" if status in (408, 429, 502, 504) else "other"
 
 
 def _says_too_long(error: Any) -> bool:

@@ -157,10 +157,10 @@ class RuntimeSummarizer:
             model = name_in(answer.model)
             call.answered(given, taken, model=model, finish=code_in(answer.stop_reason))
         try:
-            said = _summary(answer)
+            text, tokens = accept(_summary(answer), request, self._count)
             if request.handoff is not None:
-                said = await self._pool.run(finish, said, replace(request, messages=()))
-            text, tokens = accept(said, request, self._count)
+                text = await self._pool.run(finish, text, replace(request, messages=()))
+                text, tokens = accept(text, request, self._count)
         except SummarizerFailed as error:
             error.spent = given + taken
             raise
@@ -181,7 +181,7 @@ def _summary(answer: Completion) -> str:
     """The text of a complete answer. Raises SummarizerFailed for any other."""
     reason = answer.stop_reason.lower()
     if reason in _CUT:
-        raise TooLong("cut off at the limit on its length")
+        raise TooLong("cut off at the limit on its length", kind="truncated")
     if reason in _REFUSED:
         raise Unacceptable("refusal")
     if reason not in _WHOLE:
