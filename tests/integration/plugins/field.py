@@ -191,3 +191,119 @@ def installed(directory: Path, files: dict[str, str], *, enable: bool = True) ->
         [name] = [one.name for one in plugins.plugins() if one.folder == folder]
         plugins.enable(name)
     return str(directory / "plugins")
+
+
+SEED_HERMES = '''\
+from contextengine_server.plugins.hermes import ContextEngine
+import json
+
+
+class LCMEngine(ContextEngine):
+    """The class of the guide, its holes filled as its text says."""
+
+    last_prompt_tokens: int = 0
+    last_completion_tokens: int = 0
+    last_total_tokens: int = 0
+    threshold_tokens: int = 0
+    context_length: int = 0
+    compression_count: int = 0
+
+    @property
+    def name(self) -> str:
+        """Short identifier, e.g. 'lcm'. Must match config.yaml value."""
+        return "lcm"
+
+    def update_from_response(self, usage: dict) -> None:
+        self.last_prompt_tokens = usage["prompt_tokens"]
+        self.last_completion_tokens = usage["completion_tokens"]
+        self.last_total_tokens = usage["total_tokens"]
+
+    def should_compress(self, prompt_tokens: int = None) -> bool:
+        return (prompt_tokens or self.last_prompt_tokens) >= self.threshold_tokens
+
+    def compress(self, messages: list, current_tokens: int = None,
+                 focus_topic: str = None) -> list:
+        self.compression_count += 1
+        note = {"role": "assistant", "content": f"note {self.compression_count} of what was"}
+        return messages[:1] + [note] + messages[-4:]
+
+    def get_tool_schemas(self):
+        return [{"name": "lcm_grep", "description": "Search", "parameters": {"type": "object"}}]
+
+    def handle_tool_call(self, name, args, **kwargs):
+        return json.dumps({"error": f"Unknown tool: {name}"})
+'''
+
+SEED_PYCLAW = '''\
+from contextengine_server.plugins.pyclaw import (
+    ContextEnginePlugin,
+    ContextState,
+    CompactResult,
+)
+
+class MyPlugin(ContextEnginePlugin):
+    @property
+    def name(self) -> str:
+        return "my-plugin"
+    async def bootstrap(self, state: ContextState) -> None:
+        """Session init."""
+        pass
+    async def ingest(self, messages: list[dict], state: ContextState) -> None:
+        """Process new messages."""
+        pass
+    async def assemble(self, state: ContextState) -> list[dict]:
+        """Assemble final context for LLM consumption."""
+        return []  # return OpenAI-format message list
+    async def compact(
+        self,
+        messages: list[dict],
+        state: ContextState,
+        *,
+        max_tokens: int | None = None,
+    ) -> CompactResult:
+        """Compact messages when token budget exceeded."""
+        return CompactResult(
+            messages=messages,
+            tokens_before=1000,
+            tokens_after=800,
+            tokens_saved=200,
+        )
+'''
+
+WORKING_PYCLAW = """\
+from pyclaw.agents.context.plugins import ContextEnginePluginRegistry
+from pyclaw.agents.context.plugins.base import ContextEnginePlugin, CompactResult
+
+
+class Diary(ContextEnginePlugin):
+    name = "diary"
+    description = "One line for what was"
+
+    def __init__(self):
+        self.log = []
+
+    async def bootstrap(self, state):
+        self.log.append("bootstrap")
+
+    async def ingest(self, messages, state):
+        self.log.append(f"ingest {len(messages)}")
+
+    async def assemble(self, state):
+        return []
+
+    async def compact(self, messages, state, *, max_tokens=None):
+        self.log.append(f"compact {len(messages)}")
+        line = f"diary {state.compaction_count}: " + ", ".join(self.log)
+        return CompactResult(messages=messages[-3:], summary=line)
+
+    async def on_compact_complete(self, result, state):
+        self.log.append(f"done {state.compaction_count}")
+
+
+ContextEnginePluginRegistry.get_instance().register(Diary(), set_default=True)
+"""
+
+
+def single(name: str, source: str) -> dict[str, str]:
+    """A plugin of one module."""
+    return {"plugin.yaml": f"name: {name}\n", "__init__.py": source}

@@ -24,8 +24,8 @@ from contextengine_server.context.view import Summary, View
 
 from ..base import ADDITION, BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
+from ..delegation import delegate_compaction_to_runtime
 from ..failure import EngineBroken, threw
-from ..legacy import LegacyEngine, LegacyOptions
 from ..patience import TookTooLong
 from ..rewrite import ChatMessage, RewriteRequest, wrong_with
 from .host import EngineHost, HostedFacts
@@ -56,7 +56,6 @@ class HostedEngine(BaseEngine[HostedOptions]):
         self.threshold = options.threshold or facts.threshold
         self.rewriter = self
         self._host = host
-        self._runtime = LegacyEngine(LegacyOptions())
         self._sessions: OrderedDict[Scope, HostedSession] = OrderedDict()
         self._lost = 0
 
@@ -81,7 +80,7 @@ class HostedEngine(BaseEngine[HostedOptions]):
             return NothingToDo("already under target")
         if not goal.force and used < self.limit(view, goal.available):
             return NothingToDo("below threshold")
-        step = self._runtime.compaction(view, replace(goal, force=True))
+        step = delegate_compaction_to_runtime(view, replace(goal, force=True))
         if isinstance(step, NothingToDo):
             return step
         return replace(step, origin="engine", rewrites=True)

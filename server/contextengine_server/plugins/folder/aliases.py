@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from contextengine_server.plugins import hermes
+from contextengine_server.plugins import hermes, pyclaw
 
 
 def stand_in(home: Path) -> None:
-    """Makes `agent.context_engine` and `hermes_constants` of Hermes importable, unless something of
-    that name is. `home`: where plugins for Hermes keep their files."""
+    """Makes `agent.context_engine` and `hermes_constants` of Hermes importable, and
+    `pyclaw.agents.context.plugins` of PyClaw, unless something of that name is. `home`: where
+    plugins for Hermes keep their files."""
 
     def get_hermes_home() -> Path:
         home.mkdir(parents=True, exist_ok=True)
@@ -22,6 +23,11 @@ def stand_in(home: Path) -> None:
     constants.get_hermes_home = get_hermes_home  # type: ignore[attr-defined]
     _offer({"agent": _package("agent"), "agent.context_engine": hermes})
     _offer({"hermes_constants": constants})
+    above = ("pyclaw", "pyclaw.agents", "pyclaw.agents.context")
+    _offer(
+        {name: _package(name) for name in above}
+        | {f"{above[-1]}.plugins": pyclaw, f"{above[-1]}.plugins.base": pyclaw}
+    )
 
 
 def _package(name: str) -> ModuleType:

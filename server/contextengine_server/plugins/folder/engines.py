@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from contextengine_server.plugins.folder.directory import (
     PluginDirectory,
     package_of,
 )
-from contextengine_server.plugins.folder.offers import offer_of
+from contextengine_server.plugins.folder.offers import load_offer
 from contextengine_server.plugins.folder.package import load_package
 
 HOME = ".hermes"
@@ -58,7 +59,7 @@ def _registration(plugin: FoundPlugin, home: Path, seconds: float) -> Registrati
     start = package_of(plugin.folder, manifest)
 
     def load() -> Registration:
-        return offer_of(load_package(manifest.name, start), manifest, home)
+        return load_offer(partial(load_package, manifest.name, start), manifest, home)
 
     try:
         return replace(within(seconds, load), owner=plugin.owner)

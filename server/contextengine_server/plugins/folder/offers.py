@@ -1,4 +1,4 @@
-"""What the package of a plugin brings along: an engine of ours, or one for Hermes."""
+"""What the package of a plugin brings along: an engine of ours, or one for Hermes or PyClaw."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, Field, create_model
 
 from contextengine_server.engines.hosted.engine import HostedEngine
 from contextengine_server.engines.hosted.hermes import HermesHost, accepted
 from contextengine_server.engines.hosted.host import EngineHost, HostedFacts
 from contextengine_server.engines.hosted.options import HostedOptions
+from contextengine_server.engines.hosted.pyclaw import PyclawHost
 from contextengine_server.engines.registration import InvalidEngine, Registration
-from contextengine_server.plugins import hermes
+from contextengine_server.plugins import hermes, pyclaw
 from contextengine_server.plugins.folder.manifest import PluginManifest
 
 Settings = Mapping[str, Any]
 """The options that a plugin's `config` declares, by name."""
-THRESHOLD = 0.75
-"""Where an engine does not say from which share of the budget on it compacts: Hermes's default."""
+HERMES_THRESHOLD = 0.75
+"""The share of the budget from which on an engine compacts that does not say: Hermes's default."""
+PYCLAW_THRESHOLD = 0.7
+"""The same for PyClaw: all but its `reserve_ratio`."""
 
 
 class HermesContext:
@@ -45,72 +49,129 @@ class HermesContext:
         raise AttributeError(name)
 
 
-def offer_of(module: ModuleType, manifest: PluginManifest, home: Path) -> Registration:
-    """The engine of a package. Runs its code. Raises InvalidEngine, and what its code raises."""
-    native = getattr(module, "ENGINE", None)
-    if isinstance(native, Registration):
-        return native
-    make = _hermes_factory(module)
-    if make is None:
+class HostedKind(msgspec.Struct, frozen=True):
+    """How engines of another host are made, and asked."""
+
+    make: Callable[[Settings], Any]
+    """Makes an engine for a session, of its own."""
+    required: tuple[str, ...]
+    host: Callable[[Callable[[], Any]], EngineHost]
+    threshold: float
+
+
+def load_offer(
+    load: Callable[[], ModuleType], manifest: PluginManifest, home: Path
+) -> Registration:
+    """The engine of a package that `load` imports. Runs its code. Raises InvalidEngine, and what
+    its code raises."""
+    registry = pyclaw.ContextEnginePluginRegistry
+    registry.reset()
+    try:
+        module = load()
+        native = getattr(module, "ENGINE", None)
+        if isinstance(native, Registration):
+            return native
+        kind = _hermes(module, home) or _pyclaw(module, registry.get_instance().get_default())
+    finally:
+        registry.reset()
+    if kind is None:
         raise InvalidEngine(
             "it brings no engine along: its package has neither an ENGINE, nor register(ctx), nor a"
-            " subclass of ContextEngine"
+            " subclass of ContextEngine or of ContextEnginePlugin"
         )
+    return _hosted(kind, manifest)
+
+
+def _hosted(kind: HostedKind, manifest: PluginManifest) -> Registration:
     options = options_of(manifest)
-    probe = make(_settings(options(), manifest))
-    _require(probe, hermes.REQUIRED)
+    probe = kind.make(_settings(options(), manifest))
+    _require(probe, kind.required)
+    share = getattr(probe, "threshold_percent", None)
+    says = isinstance(share, (int, float)) and 0 < share <= 1
     facts = HostedFacts(
-        str(probe.name), manifest.version, manifest.description, _share(probe, "threshold_percent")
+        probe.name,
+        manifest.version,
+        manifest.description,
+        float(share) if share is not None and says else kind.threshold,
     )
 
     def engine(chosen: HostedOptions) -> HostedEngine:
         settings = _settings(chosen, manifest)
-        host: EngineHost = HermesHost(lambda: make(settings), str(home))
-        return HostedEngine(chosen, facts, host)
+        return HostedEngine(chosen, facts, kind.host(lambda: kind.make(settings)))
 
     return Registration(facts.id, options, engine)
 
 
-def _hermes_factory(module: ModuleType) -> Callable[[Settings], Any] | None:
-    """Makes an engine for a session: by `register(ctx)`, as most plugins have it, else of the first
-    class that is one."""
+def _hermes(module: ModuleType, home: Path) -> HostedKind | None:
+    """By `register(ctx)`, as most plugins for Hermes have it, else of the first class that is an
+    engine for it."""
+
+    def of(make: Callable[[Settings], Any]) -> HostedKind:
+        return HostedKind(
+            make, hermes.REQUIRED, lambda one: HermesHost(one, str(home)), HERMES_THRESHOLD
+        )
+
     register = getattr(module, "register", None)
-    if callable(register):
-        seen: list[Any] = []
+    if not callable(register):
+        kind = _class_of(module, _base("agent.context_engine", hermes.ContextEngine))
+        return of(partial(_made, kind)) if kind is not None else None
+    seen: list[Any] = []
 
-        def registered(config: Settings) -> Any:
-            context = HermesContext(config)
-            register(context)
-            if not context.engines:
-                raise InvalidEngine("its register(ctx) registers no engine")
-            engine = context.engines[0]
-            shared = any(engine is one for one in seen)
-            seen[:] = [engine]
-            return cloned(engine) if shared else engine
+    def registered(config: Settings) -> Any:
+        context = HermesContext(config)
+        register(context)
+        if not context.engines:
+            raise InvalidEngine("its register(ctx) registers no engine")
+        engine = context.engines[0]
+        shared = any(engine is one for one in seen)
+        seen[:] = [engine]
+        return cloned(engine) if shared else engine
 
-        return registered
-    base = _hermes_class()
+    return of(registered)
+
+
+def _pyclaw(module: ModuleType, registered: Any) -> HostedKind | None:
+    """What the package registered when it was imported, else of the first class that is a plugin
+    for PyClaw."""
+    kind = _class_of(module, _base("pyclaw.agents.context.plugins", pyclaw.ContextEnginePlugin))
+    if registered is None and kind is None:
+        return None
+
+    def make(config: Settings) -> Any:
+        return (
+            _made(kind, config) if kind is not None and registered is None else cloned(registered)
+        )
+
+    return HostedKind(
+        make,
+        pyclaw.REQUIRED,
+        lambda one: PyclawHost(one, pyclaw.ContextState),
+        PYCLAW_THRESHOLD,
+    )
+
+
+def _class_of(module: ModuleType, base: type[Any]) -> type[Any] | None:
+    """The first class of a package that is of this kind: its own, and none that it imports. Raises
+    InvalidEngine where that lacks a member."""
     for kind in vars(module).values():
-        if isinstance(kind, type) and issubclass(kind, base) and _is_of(kind, module):
-            _require_whole(kind)
-            return partial(_made, kind)
+        if not isinstance(kind, type) or not issubclass(kind, base):
+            continue
+        if (kind.__module__ + ".").startswith(f"{module.__name__}."):
+            lacking = sorted(getattr(kind, "__abstractmethods__", ()))
+            if lacking:
+                raise InvalidEngine(f"its engine {kind.__name__} lacks {', '.join(lacking)}")
+            return kind
     return None
-
-
-def _is_of(kind: type[Any], module: ModuleType) -> bool:
-    """True for a class of the package itself, and not one that it imports."""
-    return kind.__module__ == module.__name__ or kind.__module__.startswith(f"{module.__name__}.")
 
 
 def _made(kind: type[Any], config: Settings) -> Any:
     return kind(**accepted(kind, config))
 
 
-def _hermes_class() -> type[Any]:
-    """The base class: that of Hermes where it is installed, else ours."""
-    module = sys.modules.get("agent.context_engine", hermes)
-    kind = getattr(module, "ContextEngine", hermes.ContextEngine)
-    return kind if isinstance(kind, type) else hermes.ContextEngine
+def _base(module_name: str, ours: type[Any]) -> type[Any]:
+    """A base class: that of the other host where it is installed, else ours."""
+    kind = getattr(sys.modules.get(module_name), ours.__name__, ours)
+    return kind if isinstance(kind, type) else ours
 
 
 def cloned(engine: Any) -> Any:
@@ -119,23 +180,12 @@ def cloned(engine: Any) -> Any:
     return clone() if callable(clone) else copy.deepcopy(engine)
 
 
-def _require_whole(kind: type[Any]) -> None:
-    lacking = sorted(getattr(kind, "__abstractmethods__", ()))
-    if lacking:
-        raise InvalidEngine(f"its engine {kind.__name__} lacks {', '.join(lacking)}")
-
-
 def _require(engine: Any, members: tuple[str, ...]) -> None:
     lacking = [name for name in members if not hasattr(engine, name)]
     if lacking:
         raise InvalidEngine(f"its engine {type(engine).__name__} lacks {', '.join(lacking)}")
     if not isinstance(engine.name, str) or not engine.name.strip():
         raise InvalidEngine(f"its engine {type(engine).__name__} has no name")
-
-
-def _share(engine: Any, name: str) -> float:
-    share = getattr(engine, name, THRESHOLD)
-    return float(share) if isinstance(share, (int, float)) and 0 < share <= 1 else THRESHOLD
 
 
 TAKEN = frozenset({*HostedOptions.model_fields, *dir(BaseModel), "summarizer"})
@@ -156,11 +206,7 @@ def options_of(manifest: PluginManifest) -> type[HostedOptions]:
     for name, declared in manifest.config.items():
         kind, empty = _EMPTY[declared.type]
         default = empty if declared.default is None else declared.default
-        if (
-            not name.isidentifier()
-            or name in HostedOptions.model_fields
-            or hasattr(BaseModel, name)
-        ):
+        if not name.isidentifier() or name in TAKEN:
             raise InvalidEngine(f"its config has an option {name!r}, which cannot be one's name")
         fields[name] = (kind, Field(default, description=declared.description or name))
     model: type[HostedOptions] = create_model(

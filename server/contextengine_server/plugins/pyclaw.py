@@ -1,0 +1,141 @@
+"""The classes that plugins for PyClaw are written against, for those who write one here.
+
+    from contextengine_server.plugins.pyclaw import ContextEnginePlugin, ContextState, CompactResult
+
+A plugin that imports them from `pyclaw.agents.context.plugins` gets these where PyClaw is not
+installed. What its members are asked for here is in docs/plugins.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+REQUIRED = ("name", "bootstrap", "ingest", "assemble", "compact")
+"""What a plugin cannot be without."""
+
+
+@dataclass
+class ContextState:
+    """What a plugin may keep of a session: one instance serves all of them in PyClaw."""
+
+    session_id: str
+    compaction_count: int = 0
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class CompactResult:
+    """What a plugin answers to a list of messages."""
+
+    messages: list[dict[str, Any]]
+    tokens_before: int = 0
+    tokens_after: int = 0
+    tokens_saved: int = 0
+    summary: str | None = None
+    """Of what is not in the messages any more, where they do not say it themselves."""
+
+
+class ContextEnginePlugin(ABC):
+    """An engine that compacts a list of messages."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The engine's id."""
+
+    @property
+    def description(self) -> str:
+        """What people read."""
+        return ""
+
+    @abstractmethod
+    async def bootstrap(self, state: ContextState) -> None:
+        """A session begins, or is read again."""
+
+    @abstractmethod
+    async def ingest(self, messages: list[dict[str, Any]], state: ContextState) -> None:
+        """Messages that it has not seen."""
+
+    @abstractmethod
+    async def assemble(self, state: ContextState) -> list[dict[str, Any]]:
+        """The list as it would be sent."""
+
+    @abstractmethod
+    async def compact(
+        self, messages: list[dict[str, Any]], state: ContextState, *, max_tokens: int | None = None
+    ) -> CompactResult:
+        """The list, compacted."""
+
+    async def on_compact_complete(  # noqa: B027
+        self, result: CompactResult, state: ContextState
+    ) -> None:
+        """Its result was read."""
+
+    async def on_session_end(  # noqa: B027
+        self, state: ContextState, messages: list[dict[str, Any]]
+    ) -> None:
+        """A session is at its end."""
+
+    def get_status(self, state: ContextState) -> dict[str, Any]:
+        """What people read of a session."""
+        return {"session_id": state.session_id, "compaction_count": state.compaction_count}
+
+
+class ContextEnginePluginRegistry:
+    """Plugins by name. What the package of a plugin registers here when it is imported is its
+    engine."""
+
+    _instance: ContextEnginePluginRegistry | None = None
+
+    def __init__(self) -> None:
+        self._plugins: dict[str, ContextEnginePlugin] = {}
+        self._default = ""
+
+    @classmethod
+    def get_instance(cls) -> ContextEnginePluginRegistry:
+        """The one of the process."""
+        if cls._instance is None:
+            cls._instance = cls()
+        return cls._instance
+
+    @classmethod
+    def reset(cls) -> None:
+        """The next one is empty."""
+        cls._instance = None
+
+    def register(
+        self, plugin: ContextEnginePlugin, set_default: bool = False, allow_replace: bool = True
+    ) -> None:
+        """Adds a plugin under its name. Raises TypeError where it lacks a member, ValueError where
+        the name is taken and may not be given to another."""
+        lacking = [member for member in REQUIRED if not hasattr(plugin, member)]
+        if lacking:
+            raise TypeError(f"{type(plugin).__name__} lacks {', '.join(lacking)}")
+        if plugin.name in self._plugins and not allow_replace:
+            raise ValueError(f"context engine plugin {plugin.name!r} is already registered")
+        self._plugins[plugin.name] = plugin
+        if set_default:
+            self._default = plugin.name
+
+    def unregister(self, name: str) -> bool:
+        """Takes a plugin away; False where there is none."""
+        if self._default == name:
+            self._default = ""
+        return self._plugins.pop(name, None) is not None
+
+    def get(self, name: str) -> ContextEnginePlugin | None:
+        """The plugin of a name; None: there is none."""
+        return self._plugins.get(name)
+
+    def get_default(self) -> ContextEnginePlugin | None:
+        """The one that was made the default, else the first; None: there is none."""
+        first = next(iter(self._plugins.values()), None)
+        return self._plugins.get(self._default, first)
+
+    def list_plugins(self) -> list[dict[str, str]]:
+        """Name and description of each, in the order in which they came."""
+        return [
+            {"name": one.name, "description": one.description} for one in self._plugins.values()
+        ]

@@ -1,0 +1,80 @@
+"""The sample classes of the guides of Hermes and PyClaw, only their imports changed, serve a
+session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from contextengine import types as t
+from contextengine.messages import user
+from contextengine_server.plugins.engines import installed_engines
+from tests.integration.harness import House, budget, house, ref, texts
+from tests.integration.plugins.field import (
+    SEED_HERMES,
+    SEED_PYCLAW,
+    WORKING_PYCLAW,
+    installed,
+    single,
+)
+from tests.integration.plugins.test_hermes import turns
+
+
+@pytest.fixture(autouse=True)
+def looked_for_anew() -> Iterator[None]:
+    installed_engines.cache_clear()
+    yield
+    installed_engines.cache_clear()
+
+
+@asynccontextmanager
+async def serving(directory: Path, engine: str, source: str) -> AsyncIterator[House]:
+    where = installed(directory, single("sample", source))
+    async with house(directory, **{"plugins.directory": where, "engine.default": engine}) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("engine", "source", "writer"),
+    [("lcm", SEED_HERMES, "lcm"), ("my-plugin", SEED_PYCLAW, "extractive")],
+)
+async def test_a_sample_serves_a_session(
+    tmp_path: Path, engine: str, source: str, writer: str
+) -> None:
+    """That of PyClaw leaves every list as it is, so that the summarizers write the summary."""
+    said = [*turns(12), user("the last question")]
+    async with serving(tmp_path, engine, source) as home:
+        reply = await home.client.assemble(ref(), ingest=said, budget=budget(20_000))
+        assert (reply.engine_id, texts(reply.items)) == (engine, texts(said))
+        small = await home.client.assemble(ref(), budget=budget(3_000))
+        assert small.outcome == t.AssembleResponse.OUTCOME_FITS
+        assert texts(small.items)[-1] == "the last question"
+        done = await home.client.compact(ref(), force=True, budget=budget(3_000))
+        assert done.compacted
+        assert {one.summarizer for one in done.summaries} == {writer}
+        after = await home.client.assemble(ref(), budget=budget(3_000))
+        assert after.outcome == t.AssembleResponse.OUTCOME_FITS
+        assert any(item.HasField("summary") for item in after.items)
+        assert texts(after.items)[-1] == "the last question"
+        assert texts(await home.rows(ref())) == texts(said)
+
+
+async def test_a_plugin_for_pyclaw_is_asked_in_its_order(tmp_path: Path) -> None:
+    async with serving(tmp_path, "diary", WORKING_PYCLAW) as home:
+        [one] = [
+            one for one in (await home.client.engines.list()).engines if one.info.id == "diary"
+        ]
+        assert one.info.compaction_threshold == pytest.approx(0.7)
+        await home.client.ingest_batch(ref(), turns(8))
+        first = await home.client.compact(ref(), force=True, budget=budget(3_000))
+        assert [one.summarizer for one in first.summaries] == ["diary"]
+        shown = texts((await home.client.assemble(ref(), budget=budget(3_000))).items)
+        assert any("diary 0: bootstrap, ingest 32, compact 32" in text for text in shown)
+        await home.client.ingest_batch(ref(), turns(8, 8))
+        await home.client.compact(ref(), force=True, budget=budget(3_000))
+        shown = texts((await home.client.assemble(ref(), budget=budget(3_000))).items)
+        [line] = [text for text in shown if "diary 1: " in text]
+        assert "done 1, ingest 32, compact" in line, "only what is new since"
