@@ -54,9 +54,11 @@ class Registry:
             if refused.id == engine_id:
                 raise refused.why
         off = f": the plugin {engine_id!r} is not enabled" if engine_id in self._disabled else ""
+        broken = ", ".join(sorted({one.owner for one in self.refused}))
         raise UnknownEngine(
             f"engine {engine_id!r} is not registered{off}. Available engines:"
-            f" {', '.join(self.ids) or '(none)'}",
+            f" {', '.join(self.ids) or '(none)'}"
+            + (f". What {broken} brings along cannot be used" if broken else ""),
             metadata={"engine": engine_id, "available": ",".join(self.ids)},
         )
 

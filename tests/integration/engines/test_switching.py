@@ -3,10 +3,13 @@ history."""
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from contextengine import types as t
 from contextengine.messages import assistant, tool_call, tool_result, user
+from contextengine_server.plugins.engines import installed_engines
 from tests.integration.harness import House, budget, ref, texts
 
 LONG = " and so on" * 60
@@ -132,3 +135,35 @@ async def test_an_agent_wide_choice_switches_sessions_in_mid_life(house: House) 
     for name in ("s1", "s2"):
         reply = await house.client.assemble(ref(name))
         assert (reply.engine_id, texts(reply.items)) == ("legacy", texts(turns(2)))
+
+
+async def test_a_session_goes_through_every_switch_between_our_engines(house: House) -> None:
+    """From each of them to each other, with new turns and a compaction in between: nothing is lost,
+    every answer is lawful and says who gave it, and what was summarized stays so."""
+    ours = installed_engines().of("core").ids
+    walk = [engine for pair in permutations(ours, 2) for engine in pair]
+    written: list[str] = []
+    before = 0
+    for n, engine in enumerate(walk):
+        await assign(house, engine)
+        new = turns(1, n)
+        reply = await house.client.assemble(ref(), ingest=new, budget=budget(3_000))
+        written += texts(new)
+        assert reply.engine_id == engine
+        assert reply.outcome != t.AssembleResponse.OUTCOME_DEGRADED
+        assert f"q{n}{LONG}" in texts(reply.items)
+        await house.client.compact(ref(), force=True, budget=budget(3_000))
+        shown = await house.client.assemble(ref(), budget=budget(3_000))
+        assert shown.outcome == t.AssembleResponse.OUTCOME_FITS, engine
+        covered = max(
+            (item.summary.last_sequence for item in shown.items if item.HasField("summary")),
+            default=0,
+        )
+        assert covered >= before, f"{engine} shows again what was summarized"
+        before = covered
+        if n % 7 == 0:
+            await house.restart()
+    assert len(walk) >= 20
+    assert texts(await house.rows(ref())) == written
+    report = await house.client.engines.doctor(session=ref())
+    assert not [one for one in report.checks if one.status == t.DoctorResponse.STATUS_ERROR]
