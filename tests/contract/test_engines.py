@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -11,6 +13,8 @@ from contextengine_server.engines.pruned import PrunedEngine, PruningRules
 from contextengine_server.engines.registration import Registration
 from contextengine_server.testing.engine import EngineSuite, RealSessionCases
 from contextengine_server.testing.engine.laws import LawCases
+from contextengine_server.testing.oracle.pairs import ViewRow
+from tests.integration.replay.playing import EVERYTHING
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = (DATA / "airline_transcripts.jsonl", DATA / "coding_session.pi.jsonl")
@@ -82,21 +86,34 @@ class TestPrunedCompressor(LawCases, RealSessionCases):
     variants = (TestCompressor.variants[2],)
 
 
-class TestDagOverManySessions(RealSessionCases):
+class ManySessions(RealSessionCases):
+    """Every third session, the longest among them; each engine begins with another. The soak takes
+    all."""
+
+    files = FILES
+    begins: ClassVar[int]
+
+    def sessions(self) -> Iterator[tuple[str, list[ViewRow]]]:
+        *short, longest = super().sessions()
+        yield from short if EVERYTHING else short[self.begins :: 3]
+        yield longest
+
+
+class TestDagOverManySessions(ManySessions):
     registration = dag.ENGINE
-    files = FILES
+    begins = 0
 
 
-class TestLegacyOverManySessions(RealSessionCases):
+class TestLegacyOverManySessions(ManySessions):
     registration = legacy.ENGINE
-    files = FILES
+    begins = 1
 
 
-class TestPipelineOverManySessions(RealSessionCases):
+class TestPipelineOverManySessions(ManySessions):
     registration = pipeline.ENGINE
-    files = FILES
+    begins = 2
 
 
-class TestCompressorOverManySessions(RealSessionCases):
+class TestCompressorOverManySessions(ManySessions):
     registration = compressor.ENGINE
-    files = FILES
+    begins = 0

@@ -13,6 +13,7 @@ from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sqlite import SqliteStore
 from contextengine_server.testing.store import StoreSuite
+from tests import databases
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def nearly_full(store: SqliteStore) -> Iterator[None]:
 
 class TestSqlite(StoreSuite):
     def factory(self, place: Path) -> Store:
-        return SqliteStore(place / "store.db")
+        return SqliteStore(databases.place(place / "store.db"))
 
     def crowded(self, store: Store, place: Path) -> AbstractContextManager[None]:
         assert isinstance(store, SqliteStore)
@@ -44,7 +45,7 @@ class TestSqlite(StoreSuite):
 
 class TestCachedSqlite(StoreSuite):
     def factory(self, place: Path) -> Store:
-        return CachedHeads(SqliteStore(place / "store.db"))
+        return CachedHeads(SqliteStore(databases.place(place / "store.db")))
 
     def crowded(self, store: Store, place: Path) -> AbstractContextManager[None]:
         assert isinstance(store, CachedHeads)

@@ -23,6 +23,7 @@ from contextengine_server.config.load import load_settings
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.session.sessions import now_ms
+from tests.databases import place
 
 LARGE = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -88,6 +89,8 @@ class House:
         for registration in self.engines:
             engines = engines.tried(registration)
         settings = load_settings(None, flags, {}, engines)
+        if settings.store.url == str(self.database):
+            place(self.database)
         self.app = await self._life.enter_async_context(running(settings, clock_ms=self._clock))
         self.channel = await self.open_channel()
         self.client = self.client_of(self._token)

@@ -47,18 +47,16 @@ def counting(shared: House) -> Iterator[Counting]:
     core.summaries.summarizer = before
 
 
-async def folded(house: House, session: t.SessionRef, turns: int = 240) -> t.CompactResponse:
-    """A session that was compacted as far as that goes."""
-    await assign(house, session, "dag", **SMALL)
-    await store(house, session, talk(turns, 100))
-    await quiet(house, session)
-    return await house.client.compact(session, force=True, budget=budget(2_000))
+TURNS = 120
 
 
 async def test_a_long_history_ends_as_a_tree(
     shared: House, session: t.SessionRef, counting: Counting
 ) -> None:
-    done = await folded(shared, session)
+    await assign(shared, session, "dag", **SMALL)
+    await store(shared, session, talk(TURNS, 100))
+    await quiet(shared, session)
+    done = await shared.client.compact(session, force=True, budget=budget(2_000))
     status = await shared.client.get_status(session)
     assert done.passes == len(done.summaries) == status.summary_count == status.generation
     assert status.max_depth == max(s.depth for s in done.summaries) >= 2
@@ -90,23 +88,24 @@ async def test_a_long_history_ends_as_a_tree(
     shown = [item.origin.summary_id for item in reply.items if item.origin.summary_id]
     top = [s for s in done.summaries if s.id not in below]
     assert shown == [s.id for s in sorted(top, key=lambda s: s.first_sequence)]
-    assert ids_of(await shared.rows(session)) == ids_of(talk(240))
+    assert ids_of(await shared.rows(session)) == ids_of(talk(TURNS))
     shared.forget()
     assert (await ask(shared, session, budget=budget(50_000))).items == reply.items
-
-
-async def test_everything_below_can_be_reached(shared: House, session: t.SessionRef) -> None:
-    """From the deepest summary down to each message that it stands for."""
-    done = await folded(shared, session)
     deepest = max(done.summaries, key=lambda s: s.depth)
-    page, found = "", []
+    everything = list(range(deepest.first_sequence, deepest.last_sequence + 1))
+    assert await below_of(shared, session, deepest.id) == everything
+
+
+async def below_of(house: House, session: t.SessionRef, summary: str) -> list[int]:
+    """The sequences of the messages that a summary stands for, page by page."""
+    page, found = "", list[int]()
     while True:
-        part = await shared.client.recall.expand(
+        part = await house.client.recall.expand(
             session,
-            summary_ids=[deepest.id],
+            summary_ids=[summary],
             max_depth=10,
             include_messages=True,
-            max_tokens=50_000,
+            max_tokens=20_000,
             page_token=page,
         )
         found += [
@@ -116,8 +115,7 @@ async def test_everything_below_can_be_reached(shared: House, session: t.Session
         ]
         page = part.next_page_token
         if not page:
-            break
-    assert found == list(range(deepest.first_sequence, deepest.last_sequence + 1))
+            return found
 
 
 async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
@@ -129,7 +127,7 @@ async def test_a_session_that_goes_on_keeps_its_prefix_and_its_evictions(
     known: dict[str, list[bytes]] = {}
     gone: set[int] = set()
     depths: set[int] = set()
-    for turn, message in enumerate(talk(200, 100)):
+    for turn, message in enumerate(talk(120, 100)):
         reply = await ask(shared, session, ingest=[message], budget=budget(2_600))
         if turn % 6 == 5:
             await settled(shared, session)

@@ -36,6 +36,12 @@ def turns(messages: Sequence[t.Message]) -> Iterator[tuple[int, int]]:
     yield from pairwise(edges)
 
 
+def strides(messages: Sequence[t.Message]) -> Iterator[tuple[int, int]]:
+    """Where to stop on the way: behind every third turn; in the soak behind each."""
+    edges = [0, *(last for _, last in turns(messages))]
+    yield from pairwise(sorted({*edges[:: 1 if EVERYTHING else 3], len(messages)}))
+
+
 def without_ids(messages: Sequence[t.Message]) -> list[t.Message]:
     """Copies that have no ids."""
     copies = []

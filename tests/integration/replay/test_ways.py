@@ -1,5 +1,6 @@
-"""The coding session, turn by turn, in each way of calling: the same context at every turn; through
-deltas the same list as through full replies; across restarts and evictions the same bytes."""
+"""The coding session, some turns at a time, in each way of calling: the same context each time;
+through deltas the same list as through full replies; across restarts and evictions the same
+bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from contextengine import types as t
 from tests.integration.harness import House, ref
 from tests.integration.harness import house as living
 
-from .playing import EVERYTHING, WAYS, Player, coding, no_background, turns, with_ids
+from .playing import EVERYTHING, WAYS, Player, coding, no_background, strides, with_ids
 
 BUDGETS = {"dag": 50_000, "legacy": 200_000}
 
@@ -29,10 +30,10 @@ async def test_every_way_of_calling_gives_the_same_context(engine: str, tmp_path
             for delta in (False, True)
         }
         played = dict.fromkeys(players, 0)
-        for number, (_, last) in enumerate(turns(messages)):
-            # A list of nine hundred messages takes its time to send: outside the soak it is sent at
-            # every sixth turn.
-            often = last == len(messages) or number % (1 if EVERYTHING else 6) == 0
+        for number, (_, last) in enumerate(strides(messages)):
+            # A list of nine hundred messages takes its time to send: outside the soak it is sent
+            # half as often.
+            often = last == len(messages) or number % (1 if EVERYTHING else 2) == 0
             asked = [key for key in players if often or not key[0].startswith("live")]
             whole = ""
             for key in asked:
@@ -42,7 +43,7 @@ async def test_every_way_of_calling_gives_the_same_context(engine: str, tmp_path
                 whole = whole or reply.context_hash.hex()
                 # It chains the hashes of all the items, and so says of a delta what list it makes.
                 assert reply.context_hash.hex() == whole, (key, last)
-            if number % 8 == 0 or last == len(messages) or EVERYTHING:
+            if number % 4 == 0 or last == len(messages) or EVERYTHING:
                 _compare({key: players[key].held for key in asked})
         for (name, delta), player in players.items():
             kind = "delta" if delta else "full"
@@ -70,10 +71,10 @@ def _compare(held: dict[tuple[str, bool], list[t.Item]]) -> None:
 @pytest.mark.parametrize("engine", ["dag", "legacy"])
 async def test_a_restart_or_an_eviction_changes_no_byte(engine: str, tmp_path: Path) -> None:
     messages = with_ids(coding().messages)
-    every = 1 if EVERYTHING else 30
+    every = 1 if EVERYTHING else 10
     async with living(tmp_path, **{"engine.default": engine}) as house:
         no_background(house)
-        for number, (first, last) in enumerate(turns(messages)):
+        for number, (first, last) in enumerate(strides(messages)):
             request = t.AssembleRequest(
                 session=ref("s"), budget=t.Budget(message_tokens=BUDGETS[engine])
             )

@@ -24,7 +24,10 @@ _STEADY = settings(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-_EXPLORE = settings(_STEADY, derandomize=False, max_examples=2_000)
+_PROFILES = {
+    "explore": settings(_STEADY, derandomize=False, max_examples=2_000),
+    "glance": settings(_STEADY, max_examples=25),
+}
 
 
 class EngineCase:
@@ -36,11 +39,9 @@ class EngineCase:
     with."""
     files: ClassVar[Sequence[Path]] = (AIRLINE,)
     """Real sessions, in formats that `contextengine import` reads."""
-    search: ClassVar[settings] = (
-        _EXPLORE if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else _STEADY
-    )
+    search: ClassVar[settings] = _PROFILES.get(os.environ.get("HYPOTHESIS_PROFILE", ""), _STEADY)
     """How hard random sessions are looked through: the same examples in every run, unless
-    HYPOTHESIS_PROFILE says `explore`."""
+    HYPOTHESIS_PROFILE says `explore`; a quarter of them where it says `glance`."""
 
     def engines(self) -> list[Engine]:
         """The engine with each of the variants."""
