@@ -80,6 +80,19 @@ async def test_without_a_known_token_nobody_gets_in(metadata):
     assert not h.seen.calls
 
 
+@pytest.mark.parametrize("rpc", contract.rpcs(), ids=lambda rpc: rpc.attribute)
+async def test_a_stranger_is_turned_away_before_there_is_a_body(rpc):
+    """However large: a server whose strangers send it 40 bodies of 60 MB has none of them."""
+    async with house(options=GUARDED) as h:
+        path = f"/{rpc.method}"
+        if rpc.streams_out:
+            call = h.channel.stream_stream(path)(metadata=bearer("a guess"))
+            failed = await failure(call.read())
+        else:
+            failed = await failure(h.channel.stream_unary(path)(metadata=bearer("a guess")))
+    assert (failed.code, failed.reason) == (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
+
+
 async def test_only_an_operator_assigns():
     async with house(options=GUARDED) as h:
         engines = engines_pb2_grpc.EnginesStub(h.channel)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
+from typing import Any
 
 import grpc
 import pytest
@@ -12,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from contextengine_proto.v1 import assemble_pb2, lifecycle_pb2, sessions_pb2
 from contextengine_server.api.pipeline import server as api_server
 from contextengine_server.api.pipeline.server import ServerOptions
-from tests.integration.api_infra.house import House, Seen, failure, house, nothing
+from tests.integration.api_infra.house import House, Seen, failure, failure_of, house, nothing
 
 REQUEST = assemble_pb2.AssembleRequest()
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -59,6 +61,44 @@ async def test_beyond_the_limit_callers_are_told_when_to_come_back():
         350,
         {"limit": "1"},
     )
+
+
+async def test_far_beyond_the_limit_every_caller_is_told_when_to_come_back():
+    """Of calls that wait to be taken gRPC itself lets 1,000 to 3,000 be: others would hear a bare
+    CANCELLED."""
+    options = ServerOptions(
+        address="127.0.0.1:0", max_concurrent_rpcs=10, max_streams_per_connection=10_000
+    )
+    async with house(forever, options=options) as h:
+        channels = [
+            grpc.aio.insecure_channel(
+                f"127.0.0.1:{h.port}", [("grpc.use_local_subchannel_pool", 1)]
+            )
+            for _ in range(4)
+        ]
+        calls = [
+            channel.unary_unary("/contextengine.v1.ContextEngine/Assemble")(b"")
+            for _ in range(1_250)
+            for channel in channels
+        ]
+
+        async def told(call: Any) -> tuple[grpc.StatusCode, str, int | None]:
+            try:
+                await call
+            except grpc.aio.AioRpcError as error:
+                failed = failure_of(error)
+                return failed.code, failed.reason, failed.retry_ms
+            raise AssertionError("the call did not fail")
+
+        asked = [asyncio.ensure_future(told(call)) for call in calls]
+        async with asyncio.timeout(120):
+            heard = {await one for one in islice(asyncio.as_completed(asked), len(calls) - 10)}
+        for one in asked:
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        for channel in channels:
+            await channel.close()
+    assert heard == {(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", 200)}
 
 
 async def test_watchers_do_not_use_up_the_places_of_calls():

@@ -38,10 +38,6 @@ async def test_the_fields_to_come_are_refused_by_name(house: House) -> None:
                 session=ref("s"), budget=budget(1000), memory_sections=[t.MemorySection()]
             ),
         ),
-        "live": (
-            "ContextEngine/Compact",
-            t.CompactRequest(session=ref("s"), live=t.LiveCompaction()),
-        ),
         "scope": (
             "Recall/Search",
             t.SearchRequest(session=ref("s"), query="x", scope=t.SearchScope.SEARCH_SCOPE_MEMORY),

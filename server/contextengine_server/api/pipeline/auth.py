@@ -85,6 +85,14 @@ class Authenticator:
         """True where a token is needed."""
         return bool(self._callers)
 
+    def knows(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
+        """Whether `caller` answers one."""
+        try:
+            self.caller(metadata)
+        except Unauthenticated:
+            return False
+        return True
+
     def caller(self, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
         """Who the metadata's `authorization: Bearer …` names. Raises Unauthenticated.
 

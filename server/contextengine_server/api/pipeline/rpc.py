@@ -48,13 +48,23 @@ LAST_WRITE_S = 0.5
 
 
 class Handlers(grpc.GenericRpcHandler):
-    """Looks a handler up by its path."""
+    """Looks a handler up by its path, when the headers of a call are there and no body yet. Where
+    tokens are asked for, a caller without a known one meets `refusing`, which read none: a body of
+    a stranger's, however large, never is in memory."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = handlers
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        refusing: Mapping[str, Handler],
+        authenticator: Authenticator,
+    ) -> None:
+        self._handlers, self._refusing = handlers, refusing
+        self._knows = authenticator.knows if authenticator.required else None
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         METADATA.set(handler_call_details.invocation_metadata)
+        if self._knows is not None and not self._knows(handler_call_details.invocation_metadata):
+            return self._refusing.get(handler_call_details.method)
         return self._handlers.get(handler_call_details.method)
 
 
@@ -75,8 +85,8 @@ class Pipeline:
         self._asks_who = authenticator.required
         self._metrics, self._max_bytes = metrics, max_message_bytes
 
-    def handlers(self, servicers: Mapping[str, object]) -> dict[str, Handler]:
-        """A handler for every rpc of the contract, by its path.
+    def handlers(self, servicers: Mapping[str, object]) -> Handlers:
+        """A handler for every rpc of the contract.
 
         `servicers` has the servicer of each full service name. An rpc without a method there must
         be in the table of `unserved`, and none may be in both: ValueError.
@@ -89,13 +99,29 @@ class Pipeline:
             if (work := getattr(servicers.get(rpc.service), rpc.attribute, None)) is not None
         }
         unserved.check(served, (rpc.method for rpc in contract.rpcs()))
-        return {
-            f"/{rpc.method}": self._handler(rpc, served.get(rpc.method)) for rpc in contract.rpcs()
-        }
+        meters = {f"/{rpc.method}": Meter(self._metrics, rpc) for rpc in contract.rpcs()}
+        return Handlers(
+            {
+                path: self._handler(meter, served.get(meter.rpc.method))
+                for path, meter in meters.items()
+            },
+            {path: self._unread(meter) for path, meter in meters.items()},
+            self._authenticator,
+        )
 
-    def _handler(self, rpc: Rpc, work: Callable[..., Any] | None) -> Handler:
+    def _unread(self, meter: Meter) -> Handler:
+        """Refuses without the request: one message is a stream of one here, and of a stream gRPC
+        takes nothing until it is asked."""
+        make = (
+            grpc.stream_stream_rpc_method_handler
+            if meter.rpc.streams_out
+            else grpc.stream_unary_rpc_method_handler
+        )
+        return make(self._refusing(meter))
+
+    def _handler(self, meter: Meter, work: Callable[..., Any] | None) -> Handler:
         # Neither deserializers nor serializers are given: both ends of a handler are bytes.
-        meter = Meter(self._metrics, rpc)
+        rpc = meter.rpc
         if rpc.streams_out:
             many = self._refusing(meter) if work is None else self._to_many(meter, work)
             make = (

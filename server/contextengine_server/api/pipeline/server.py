@@ -28,7 +28,7 @@ from contextengine_server.api.pipeline.auth import (
     is_local,
     split_address,
 )
-from contextengine_server.api.pipeline.rpc import Handlers, Pipeline
+from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
@@ -41,6 +41,9 @@ s."""
 CLOSE_GRACE_S = 1.0
 """For replies that are still being written, and for streams of health and reflection, when all
 calls are done."""
+
+MAX_PENDING = 1_000_000
+"""Calls that may wait inside gRPC until the event loop takes them: more than there ever are."""
 
 Hook = Callable[[], Awaitable[object]]
 
@@ -129,7 +132,7 @@ class Server:
             metrics=metrics,
             max_message_bytes=options.max_message_bytes,
         )
-        self._handlers = Handlers(pipeline.handlers(servicers))
+        self._handlers = pipeline.handlers(servicers)
         self._served = frozenset(servicers)
         self._health = health.aio.HealthServicer()
         self._hooks: list[tuple[str, Hook]] = []
@@ -226,6 +229,11 @@ def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", limit + limit // 4 + 1024 * 1024),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", options.max_streams_per_connection),
+        # Ours is the limit that tells a caller when to come back. Beyond these, of 1,000 and 3,000
+        # calls that wait to be taken, gRPC answers a bare CANCELLED, which nobody can tell from his
+        # own.
+        ("grpc.server.max_pending_requests", MAX_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING),
         # Two servers on one port would each get half of the calls, and neither would know.
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_time_ms", int(options.keepalive_s * 1000)),
