@@ -11,7 +11,12 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from contextengine_proto.v1 import assemble_pb2, lifecycle_pb2, sessions_pb2
+from contextengine_proto.v1 import (
+    assemble_pb2,
+    context_engine_pb2_grpc,
+    lifecycle_pb2,
+    sessions_pb2,
+)
 from contextengine_server.api.pipeline import server as api_server
 from contextengine_server.api.pipeline.server import ServerOptions
 from tests.integration.api_infra.house import House, Seen, failure, failure_of, house, nothing
@@ -76,11 +81,8 @@ async def test_far_beyond_the_limit_every_caller_is_told_when_to_come_back():
             )
             for _ in range(4)
         ]
-        calls = [
-            channel.unary_unary("/contextengine.v1.ContextEngine/Assemble")(b"")
-            for _ in range(1_250)
-            for channel in channels
-        ]
+        stubs: list[Any] = [context_engine_pb2_grpc.ContextEngineStub(one) for one in channels]
+        calls = [stub.Assemble(REQUEST) for _ in range(1_250) for stub in stubs]
 
         async def told(call: Any) -> tuple[grpc.StatusCode, str, int | None]:
             try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import grpc
 import pytest
@@ -142,7 +144,13 @@ def servicers_of_what_is_served() -> dict[str, object]:
 
 def test_served_and_unserved_are_all_rpcs_and_do_not_overlap():
     handlers = pipeline().handlers(servicers_of_what_is_served())
-    assert set(handlers) == {f"/{rpc.method}" for rpc in contract.rpcs()}
+
+    def found(path: str) -> object:
+        details: Any = SimpleNamespace(method=path, invocation_metadata=())
+        return handlers.service(details)
+
+    assert all(found(f"/{rpc.method}") for rpc in contract.rpcs())
+    assert found("/contextengine.v1.Engines/Nothing") is None
 
 
 def test_an_rpc_that_nobody_serves_does_not_start():
