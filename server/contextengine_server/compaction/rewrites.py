@@ -54,12 +54,13 @@ class ViewList(msgspec.Struct, frozen=True):
         """The messages, and where each stands. Decodes every message."""
         messages: list[ChatMessage] = []
         places: list[Place] = []
+        taken: set[str] = set()
         for part in self.parts:
             if isinstance(part, Summary):
                 said = [_summary_message(part, messages)]
                 place = Place(part.first_step, part.last_step, part.id)
             else:
-                said, place = list(_messages_of(part)), part.place
+                said, place = _messages_of(part, taken), part.place
             messages += said
             places += [place] * len(said)
         return messages, places
@@ -81,44 +82,63 @@ def _listed(atom: Atom, place: Place) -> _ListedAtom:
     return _ListedAtom(place, tuple(atom.entries), calls, atom.closed)
 
 
-_ROLE_OF = {"custom": "user"}
+_ROLE_OF = {"custom": "user", "tool": "user"}
+"""What else a message is by its role: a result of no call is a text."""
 
 
-def _messages_of(part: _ListedAtom) -> list[ChatMessage]:
-    """An atom's messages in the form of OpenAI's chat API: every call that is closed has its
-    result."""
+def _messages_of(part: _ListedAtom, taken: set[str]) -> list[ChatMessage]:
+    """An atom's messages in the form of OpenAI's chat API: no id of a call is there twice, and
+    every call that is closed has its result. `taken`: the ids before it, which it adds to."""
     messages: list[ChatMessage] = []
-    waiting = list(part.calls)
+    calls = [(call, _unlike(call, taken)) for call in part.calls]
+    waiting, unnamed = list(calls), list(calls)
     for entry in part.entries:
         source = source_message(entry)
-        if source.calls or source.text or not source.results:
-            said: ChatMessage = {
-                "role": _ROLE_OF.get(source.role, source.role),
-                "content": source.text,
+        asked = [(call, _named(call.id, unnamed)) for call in source.calls]
+        called = [
+            {
+                "id": id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
             }
-            if source.calls:
-                said["tool_calls"] = [
-                    {
-                        "id": call.id,
-                        "type": "function",
-                        "function": {"name": call.name, "arguments": call.arguments},
-                    }
-                    for call in source.calls
-                ]
-            elif said["role"] == "tool":
-                said["role"] = "user"  # a result of no call is a text
-            messages.append(said)
+            for call, id in asked
+            if id
+        ]
+        if called or source.text or not source.results:
+            role = _ROLE_OF.get(source.role, source.role)
+            said: ChatMessage = {"role": role, "content": source.text}
+            messages.append(said | {"tool_calls": called} if called else said)
         for result in source.results:
-            if result.id in waiting:
-                waiting.remove(result.id)
-                messages.append({"role": "tool", "tool_call_id": result.id, "content": result.text})
+            id = _named(result.id, waiting)
+            if id:
+                messages.append({"role": "tool", "tool_call_id": id, "content": result.text})
             elif not part.calls:
                 messages.append({"role": "user", "content": f"{_LATE}\n{result.text}"})
     if part.closed:
         messages += [
-            {"role": "tool", "tool_call_id": call, "content": NO_RESULT} for call in waiting
+            {"role": "tool", "tool_call_id": id, "content": NO_RESULT} for _, id in waiting
         ]
     return messages
+
+
+def _unlike(id: str, taken: set[str]) -> str:
+    """An id that is not taken: real sessions use one for several calls."""
+    unlike, count = id, 1
+    while unlike in taken:
+        count += 1
+        unlike = f"{id}~{count}"
+    taken.add(unlike)
+    return unlike
+
+
+def _named(id: str, among: list[tuple[str, str]]) -> str:
+    """What the oldest of these calls with an id is called in the list, which it leaves; empty: it
+    is none of them."""
+    for pair in among:
+        if pair[0] == id:
+            among.remove(pair)
+            return pair[1]
+    return ""
 
 
 def _summary_message(summary: Summary, before: Sequence[ChatMessage]) -> ChatMessage:

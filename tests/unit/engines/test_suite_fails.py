@@ -24,6 +24,7 @@ from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.legacy import LegacyEngine
 from contextengine_server.engines.options import Options
 from contextengine_server.engines.registration import Finding, Registration
+from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest
 from contextengine_server.testing.engine import EngineSuite
 
 
@@ -185,6 +186,41 @@ class Changing(DagEngine):
         self.version = f"1.{next(_numbers)}"
 
 
+class Fickle(DagEngine):
+    """Shows more or less, by how often it was asked."""
+
+    asked = 0
+
+    def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
+        self.asked += 1
+        return super().plan(view, budget // (1 + self.asked % 7), reserved)
+
+
+class Wide(DagEngine):
+    """Wants to compact beyond the window."""
+
+    def limit(self, view: View, available: int) -> int:
+        return 10 * available
+
+
+class Idle(LegacyEngine):
+    """Leaves compaction to its host, and does not say so to the runtime."""
+
+    def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
+        return NothingToDo("not my affair")
+
+
+class Careless(DagEngine):
+    """Rewrites lists by dropping every other message."""
+
+    def __init__(self, options: DagOptions) -> None:
+        super().__init__(options)
+        self.rewriter = self
+
+    async def rewrite(self, request: RewriteRequest) -> list[ChatMessage] | None:
+        return [m for m in request.messages if m["role"] != "tool"]
+
+
 class Failing(DagEngine):
     def plan(self, view: View, budget: int, reserved: int = 0) -> Plan:
         raise ZeroDivisionError
@@ -235,6 +271,10 @@ MEDDLING = replace(dag.ENGINE, findings=lambda options, beside: [Finding("server
             made(Dropping),
             "test_what_is_over_budget_fits_once_it_is_compacted_by_force",
         ),
+        (made(Idle), "test_one_that_does_not_own_compaction_delegates_it"),
+        (made(Fickle), "test_what_is_sent_twice_is_done_once"),
+        (made(Wide), "test_the_facts_that_hosts_read_follow_the_session"),
+        (made(Careless), "test_lists_that_it_rewrites_are_messages_that_a_provider_takes"),
         (made(Deaf), "test_it_is_listed_chosen_and_configured"),
         (made(Changing), "test_status_says_what_it_says_of_itself"),
         (made(Forgetful), "test_a_session_lives_with_it"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from .compactions import CompactionCases
 from .contract import ContractCases
+from .hosts import HostCases
 from .laws import LawCases
 from .real_cases import RealSessionCases
 from .served import ServedCases
@@ -20,7 +21,14 @@ __all__ = ["EngineSuite", "RealSessionCases"]
 
 
 class EngineSuite(
-    ContractCases, LawCases, SteadinessCases, CompactionCases, RealSessionCases, ServedCases
+    ContractCases,
+    LawCases,
+    SteadinessCases,
+    CompactionCases,
+    RealSessionCases,
+    ServedCases,
+    HostCases,
 ):
     """All that an engine promises: the laws, by its plans' segments and by independent oracles over
-    the lists as they are sent; steadiness; compactions that end; and its life behind a server."""
+    the lists as they are sent; steadiness; compactions that end; its life behind a server, and
+    what hosts rely on."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from contextengine_server.context.budget import cell
 from contextengine_server.context.lawful import least
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, Engine
+from contextengine_server.engines.delegation import delegate_compaction_to_runtime
 
 from .case import EngineCase
 from .random_sessions import RandomSession, sessions
@@ -81,5 +82,25 @@ class CompactionCases(EngineCase):
                 if step.first <= summary.first_step and summary.last_step <= step.last
             }
             assert set(step.replaces) == within, "summaries stand within it that it does not name"
+
+        holds()
+
+    def test_one_that_does_not_own_compaction_delegates_it(self) -> None:
+        """Where a session is over its budget and the built-in compaction, when forced, would make a
+        summary, so does it: nobody else makes one, so doing nothing would leave the session there
+        for good."""
+
+        @self.search
+        @given(compacted(), self.any_engine(), st.sampled_from(SHARES))
+        def holds(one: Trial, engine: Engine, share: int) -> None:
+            [budget] = budgets(one.view.total, [share])
+            goal = CompactionGoal(budget, force=True, floor=FLOOR)
+            if engine.owns_compaction or one.view.view_tokens() <= goal.room:
+                return
+            if isinstance(delegate_compaction_to_runtime(one.view, goal), CompactionStep):
+                step = engine.compaction(one.view, goal)
+                assert isinstance(step, CompactionStep), (
+                    f"it neither owns compaction nor delegates it: {step.reason}"
+                )
 
         holds()

@@ -4,7 +4,6 @@ where it fails, and in every projection."""
 from __future__ import annotations
 
 import json
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,14 @@ from contextengine import types as t
 from contextengine.errors import ProjectionImpossible
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.model_tools.definitions import TOOLS
-from contextengine_server.testing.oracle.pairs import ViewRow
 
-from .case import EngineCase
-from .server import Breaking, ref, serving, tokens
+from .server import Breaking, ServedCase, play, ref, serving, tokens
 
 CALLED = {"addition", "plan", "due"}
 """What every assembly asks of an engine; how far back it reaches is asked where not all is held."""
 
 
-class ServedCases(EngineCase):
+class ServedCases(ServedCase):
     """Each test has a server and a database of its own."""
 
     @pytest.mark.asyncio
@@ -49,7 +46,7 @@ class ServedCases(EngineCase):
     async def test_status_says_what_it_says_of_itself(self, tmp_path: Path) -> None:
         """So do Bootstrap and ListTools."""
         engine = self.engines()[0]
-        async with self._served(tmp_path) as client:
+        async with self.served(tmp_path) as client:
             introduced = (await client.bootstrap(ref(), history=[user("hello")])).engine
             status = await client.get_status(ref())
             assert status.engine == introduced
@@ -73,7 +70,7 @@ class ServedCases(EngineCase):
     @pytest.mark.asyncio
     async def test_a_session_lives_with_it(self, tmp_path: Path) -> None:
         """From the first message over calls, compaction and a reset to the end."""
-        async with self._served(tmp_path) as client:
+        async with self.served(tmp_path) as client:
             await client.bootstrap(ref())
             first = await client.assemble(ref(), ingest=[user("look")])
             assert (first.outcome, _texts(first)) == (1, ["look"])
@@ -104,14 +101,14 @@ class ServedCases(EngineCase):
         """Real sessions, compacted or not, read again from the store: the same list, in the same
         epoch."""
         before: dict[tuple[str, int], tuple[str, bytes]] = {}
-        async with self._served(tmp_path) as client:
-            for name, rows in self._few():
-                total = await _play(client, name, rows)
+        async with self.served(tmp_path) as client:
+            for name, rows in self.few():
+                total = await play(client, name, rows)
                 for share in (20, 60, 110):
                     before[name, total * share // 100] = await _list(
                         client, name, total * share // 100
                     )
-        async with self._served(tmp_path) as client:
+        async with self.served(tmp_path) as client:
             for (name, budget), wanted in before.items():
                 assert await _list(client, name, budget) == wanted, f"{name} at {budget} tokens"
 
@@ -158,10 +155,10 @@ class ServedCases(EngineCase):
     @pytest.mark.asyncio
     async def test_sessions_change_to_it_and_back(self, tmp_path: Path) -> None:
         """On the same history, in any order of engines."""
-        async with self._served(tmp_path) as client:
+        async with self.served(tmp_path) as client:
             others = [one.info.id for one in (await client.engines.list()).engines]
-            for name, rows in self._few():
-                total = await _play(client, name, rows)
+            for name, rows in self.few():
+                total = await play(client, name, rows)
                 for engine_id in (*others, self.registration.id):
                     await client.engines.assign(scope=ref(name), engine_id=engine_id)
                     await client.compact(ref(name), force=True, budget=tokens(total // 2))
@@ -172,9 +169,9 @@ class ServedCases(EngineCase):
     async def test_every_projection_of_what_it_shows_is_valid(self, tmp_path: Path) -> None:
         """Whatever is cut and summarized, no provider's rule is broken."""
         targets = installed_targets().targets
-        async with self._served(tmp_path) as client:
-            for name, rows in self._few():
-                total = await _play(client, name, rows)
+        async with self.served(tmp_path) as client:
+            for name, rows in self.few():
+                total = await play(client, name, rows)
                 for share in (15, 40, 110):
                     for target in targets:
                         budget = tokens(max(1, total * share // 100))
@@ -189,31 +186,6 @@ class ServedCases(EngineCase):
                         body = json.loads(json.dumps(target.body(reply)))
                         found = [one for one in target.validator(body, "") if not one.advice]
                         assert not found, f"{name} for {target.name} at {share} %: {found}"
-
-    def _served(self, directory: Path) -> AbstractAsyncContextManager[AsyncClient]:
-        block = {f"engine.{self.registration.id}": dict(self.variants[0])}
-        return serving(self.registration, directory, **block)
-
-    def _few(self) -> list[tuple[str, list[ViewRow]]]:
-        """The first real session of each file."""
-        first = {name.rpartition(" of ")[2]: (name, rows) for name, rows in self.sessions()}
-        return list(first.values())
-
-
-async def _play(client: AsyncClient, name: str, rows: list[ViewRow]) -> int:
-    """A session as it happened, compacted on its way; the tokens of its messages."""
-    for at in range(0, len(rows), 12):
-        await client.ingest_batch(ref(name), [_copy(row) for row in rows[at : at + 12]])
-        total = (await client.get_status(ref(name))).message_tokens
-        await client.compact(ref(name), budget=tokens(max(1, total * 3 // 4)))
-    return total
-
-
-def _copy(row: ViewRow) -> t.Message:
-    """The client gives messages ids."""
-    message = t.Message()
-    message.CopyFrom(row.message)
-    return message
 
 
 async def _list(client: AsyncClient, name: str, budget: int) -> tuple[str, bytes]:

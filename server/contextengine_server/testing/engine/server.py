@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from contextengine_server.engines.catalogue import Catalogue
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.registration import Registration
 from contextengine_server.plugins.engines import installed_engines
+from contextengine_server.testing.oracle.pairs import ViewRow
+
+from .case import EngineCase
 
 
 @asynccontextmanager
@@ -50,6 +53,37 @@ def ref(name: str = "one") -> t.SessionRef:
 def tokens(number: int) -> t.Budget:
     """A budget of so many tokens for messages."""
     return t.Budget(message_tokens=number)
+
+
+class ServedCase(EngineCase):
+    """An engine under test behind a server."""
+
+    def served(self, directory: Path) -> AbstractAsyncContextManager[AsyncClient]:
+        """A client of a server with the engine's first variant, over a database of the
+        directory."""
+        block = {f"engine.{self.registration.id}": dict(self.variants[0])}
+        return serving(self.registration, directory, **block)
+
+    def few(self) -> list[tuple[str, list[ViewRow]]]:
+        """The first real session of each file."""
+        first = {name.rpartition(" of ")[2]: (name, rows) for name, rows in self.sessions()}
+        return list(first.values())
+
+
+async def play(client: AsyncClient, name: str, rows: list[ViewRow]) -> int:
+    """A session as it happened, compacted on its way; the tokens of its messages."""
+    for at in range(0, len(rows), 12):
+        await client.ingest_batch(ref(name), [_copy(row) for row in rows[at : at + 12]])
+        total = (await client.get_status(ref(name))).message_tokens
+        await client.compact(ref(name), budget=tokens(max(1, total * 3 // 4)))
+    return total
+
+
+def _copy(row: ViewRow) -> t.Message:
+    """The client gives messages ids."""
+    message = t.Message()
+    message.CopyFrom(row.message)
+    return message
 
 
 class Breaking:
