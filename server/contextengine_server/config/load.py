@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as UnreadableVariable
 
 from contextengine_server.config.engine import DIRECTORY, EngineSettings
-from contextengine_server.config.policy import GROUP, Renamed
+from contextengine_server.config.policy import GROUP, Renamed, names_in
 from contextengine_server.config.schema import (
     OptionsError,
     Problem,
@@ -125,7 +125,7 @@ def _renamed(values: dict[str, Any], installed: Catalogue) -> tuple[dict[str, An
     moved, blocks, group = dict(engines), [], values.get(GROUP, {})
     for engine_id, options in engines.items():
         if isinstance(options, Mapping):
-            block = Renamed(options, f"engine.{engine_id}")
+            block = Renamed(options, f"engine.{engine_id}", _own_names(str(engine_id), installed))
             blocks.append(block)
             group = block.over(group)
             if _is_a_block(str(engine_id), installed):
@@ -134,6 +134,14 @@ def _renamed(values: dict[str, Any], installed: Catalogue) -> tuple[dict[str, An
                 del moved[engine_id]
                 block.problems.append(_no_engine(str(engine_id), installed))
     return {**values, "engine": moved, **({GROUP: group} if group else {})}, blocks
+
+
+def _own_names(name: str, installed: Catalogue) -> set[str]:
+    """The names of an engine's options; none where it is not installed."""
+    models = (
+        one.options for one in installed.registrations if name in (one.id, block_name(one.id))
+    )
+    return names_in(next(models, BaseModel))
 
 
 def _is_a_block(name: str, installed: Catalogue) -> bool:

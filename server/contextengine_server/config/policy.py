@@ -7,11 +7,11 @@ those that the dag had for the same before are understood in the block of any en
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pydantic.alias_generators import to_snake
 
 from contextengine_server.config.group import Group
@@ -105,11 +105,20 @@ _OURS = {to_snake(former): ours for former, ours in FORMER.items()}
 _GROUPS = {former.partition(".")[0] for former in _OURS}
 
 
+def names_in(model: type[BaseModel]) -> set[str]:
+    """The names that a model's options may be given by."""
+    fields = model.model_fields
+    return {*fields, *(field.alias for field in fields.values() if field.alias)}
+
+
 class Renamed:
     """An engine's block without the policy's former names, and what stood under those."""
 
-    def __init__(self, options: Mapping[str, Any], path: str = "") -> None:
-        """`path`: where the block stands, for problems."""
+    def __init__(
+        self, options: Mapping[str, Any], path: str = "", own: Collection[str] = ()
+    ) -> None:
+        """`path`: where the block stands, for problems; `own`: the names of the engine's options,
+        which are no former names."""
         self.rest: dict[str, Any] = {}
         self.policy: dict[str, Any] = {}
         """By our names, nested as PolicySettings is."""
@@ -117,7 +126,7 @@ class Renamed:
         """Our path of each setting, and the one under which it was given."""
         self.problems: list[Problem] = []
         for key, value in options.items():
-            if to_snake(key) in _GROUPS:
+            if to_snake(key) in _GROUPS and key not in own:
                 for former, leaf in _leaves(key, value):
                     self._take(former, f"{path}.{former}" if path else former, leaf)
             else:

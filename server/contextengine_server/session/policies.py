@@ -11,7 +11,7 @@ import msgspec
 import orjson
 from pydantic import BaseModel
 
-from contextengine_server.config.policy import GROUP, PolicySettings, Renamed
+from contextengine_server.config.policy import GROUP, PolicySettings, Renamed, names_in
 from contextengine_server.config.schema import OptionsError, merge, parse
 from contextengine_server.errors import InvalidField
 from contextengine_server.summarize import BreakerLimits, SpendLimits, SummaryPolicy
@@ -65,9 +65,7 @@ class Policies:
         the names that the dag had for it before, unless the engine's model has such an option
         itself. Raises InvalidField where the policy's part is wrong; the engine's is not looked at.
         """
-        names = {*model.model_fields, *(field.alias for field in model.model_fields.values())}
-        own = {key: value for key, value in options.items() if key in names}
-        renamed = Renamed({key: value for key, value in options.items() if key not in names})
+        renamed = Renamed(options, own=names_in(model))
         given = renamed.over(renamed.rest.pop(GROUP, {}))
         if not isinstance(given, Mapping):
             raise InvalidField("options_json", f"{GROUP}: must be a mapping of names to values")
@@ -78,7 +76,7 @@ class Policies:
         if renamed.problems:
             raise InvalidField("options_json", str(OptionsError(renamed.problems)))
         policy = asked.model_dump(mode="json", exclude_unset=True)
-        return AssignedOptions(own | renamed.rest, policy, renamed.given)
+        return AssignedOptions(renamed.rest, policy, renamed.given)
 
     def _merged(self, layers: bytes) -> PolicySettings:
         values: dict[str, Any] = self._configured
