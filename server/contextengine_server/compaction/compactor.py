@@ -48,7 +48,7 @@ from contextengine_server.compaction.rewrites import (
     Rewriting,
     list_of,
 )
-from contextengine_server.compaction.summary_request import SummaryRequests
+from contextengine_server.compaction.summary_request import SummaryRequests, words_of
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
@@ -249,6 +249,7 @@ class Compactor(msgspec.Struct, frozen=True):
             made.gain,
             wanted.focus,
             frame=frame,
+            count=encoding.count,
             children=made.sources,
             asked=made.asked,
             resting=resting,
@@ -305,6 +306,7 @@ class Compactor(msgspec.Struct, frozen=True):
             floor=session.encoding.summary_floor,
             capacity=self.summaries.capacity(session.scope, engine, view),
             reached=over,
+            said=words_of,
         )
         with self.asking(session.scope, engine):
             return engine.compaction(view, goal)

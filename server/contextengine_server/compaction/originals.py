@@ -51,7 +51,8 @@ class OriginalMessages(msgspec.Struct, frozen=True):
                 continue
             tokens -= sum(row.tokens for row in below)
             messages -= len(below)
-            found.append(await decoded(below))
+            told = [row for row in below if row.sequence not in request.passed_over]
+            found.append(await decoded(told))
         return [message for part in reversed(found) for message in part]
 
     async def _below(

@@ -154,6 +154,7 @@ class Remake(msgspec.Struct, frozen=True):
                 made.gain,
                 "",
                 frame=frame,
+                count=encoding.count,
                 children=made.sources,
                 asked=made.asked,
                 better_than=wanted.better_than,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.compaction.retold import NAME as FACTS
 from contextengine_server.context.view import Summary
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
@@ -66,7 +67,8 @@ def _ours(summaries: Sequence[Row]) -> tuple[list[Row], bool]:
     """Those that no host wrote and that were not made again, and whether a model wrote any."""
     remade = {one.remakes for one in summaries}
     ours = [one for one in summaries if one.origin != "host" and one.id not in remade]
-    return ours, any(not one.fallback and one.summarizer != EXTRACTIVE for one in ours)
+    rules = (EXTRACTIVE, FACTS)
+    return ours, any(not one.fallback and one.summarizer not in rules for one in ours)
 
 
 async def quoting(store: Store, head: SessionHead, rows: Sequence[SummaryRow]) -> list[str]:

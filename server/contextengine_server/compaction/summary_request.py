@@ -8,7 +8,7 @@ secrets out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -16,14 +16,23 @@ import structlog
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
+from contextengine_server.compaction.retold import (
+    Retold,
+    fitted,
+    joined,
+    retold,
+    shared,
+)
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.contract import CompactionStep, Engine, event_name
+from contextengine_server.engines.contract import CompactionStep, Engine, Said, event_name, unread
+from contextengine_server.engines.teller import teller_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.summarize import (
     Cause,
     SourceMessage,
+    SummarizerFailed,
     SummaryRequest,
     SummaryResult,
 )
@@ -63,6 +72,8 @@ class SummaryRequests(msgspec.Struct):
     meters: Meters
     clock_ms: Callable[[], int]
     model_capacity: Callable[[SummaryRequest, int], int | None]
+    originals: Callable[[SummaryRequest], Awaitable[Sequence[SourceMessage]]] | None = None
+    """Reads the messages below the summaries of a request, of which facts are taken again."""
 
     def capacity(self, scope: Scope, engine: Engine, view: View) -> int | None:
         """The tokens of messages that a summary of this session may be made of at once: what the
@@ -91,6 +102,7 @@ class SummaryRequests(msgspec.Struct):
         focus: str,
         *,
         frame: int,
+        count: Callable[[str], int],
         children: Sequence[Summary] = (),
         asked: Sequence[Entry] = (),
         resting: bool = False,
@@ -101,13 +113,42 @@ class SummaryRequests(msgspec.Struct):
 
         `entries` are the messages that it stands for; with `children`, summaries of lesser depth,
         it is one deeper than the deepest of them. `gain` is the tokens that leave the view with it;
-        `frame` what it costs there besides its text; `asked` what the user said last, oldest first;
-        `resting`: no model is asked.
+        `frame` what it costs there besides its text; `count` counts in the session's encoding;
+        `asked` is what the user said last, oldest first; `resting`: no model is asked.
         """
         request = self.request(
             scope, engine, step, entries, gain, focus, frame=frame, children=children, asked=asked
         )
         request = replace(request, better_than=better_than, resting=resting)
+        parts = await self._retold(engine, request)
+        room, most = shared(engine, request.target_tokens)
+        facts = fitted(parts.lines, room, count)
+        told: SummaryResult | None = None
+        if parts.read or not request.messages:
+            left = request.target_tokens - (count(facts) if facts else 0)
+            request = replace(
+                request,
+                messages=parts.read,
+                target_tokens=max(1, min(most, left)),
+                passed_over=parts.passed_over,
+            )
+            told = await self._asked(scope, engine, request)
+        elif better_than:
+            raise SummarizerFailed("there is nothing for a summarizer to read", asked=False)
+        return joined(facts, told, count)
+
+    async def _retold(self, engine: Engine, request: SummaryRequest) -> Retold:
+        """What of a request is told of, and how. The facts of what earlier summaries stand for are
+        taken from its messages again."""
+        parts = retold(engine, request.messages)
+        summaries = any(source.role == "summary" for source in request.messages)
+        if not (summaries and teller_of(engine) and self.originals):
+            return parts
+        whole = retold(engine, await self.originals(request))
+        return replace(parts, lines=whole.lines, passed_over=whole.passed_over)
+
+    async def _asked(self, scope: Scope, engine: Engine, request: SummaryRequest) -> SummaryResult:
+        """The summarizers' answer, which is measured and reported."""
         began_ms = self.clock_ms()
         with CURRENT.get().span("summarize") as span:
             with under(span):
@@ -253,3 +294,12 @@ def source_summary(child: Summary) -> SourceMessage:
         time_ms=child.start_ms,
         last=child.last_sequence,
     )
+
+
+def words_of(entry: Entry) -> Said:
+    """What a message says, as an engine reads it. Where what it carries decides, its words are not
+    read."""
+    known = unread(entry)
+    if known.calls or known.results or known.role not in ("user", "assistant"):
+        return known
+    return replace(known, text=source_message(entry).text)

@@ -7,15 +7,55 @@ An engine answers a plan; the laws check it; the session does the rest. Third pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, Protocol
 
 import msgspec
 from pydantic import BaseModel
 
 from contextengine_server.context.budget import ReferenceTokens, cell
+from contextengine_server.context.message import Entry, Role
 from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A message as an engine that looks at words reads it: without private reasoning."""
+
+    role: str
+    """`user`, `assistant`, `tool`, `system`, `developer` or `custom`."""
+    text: str = ""
+    """What it says besides its calls and results."""
+    calls: int = 0
+    """How many tools it calls."""
+    results: int = 0
+    """How many results it brings."""
+    silent: int = 0
+    """How many of them say nothing and are no errors."""
+    other: bool = False
+    """It holds something that is no text: a picture, a file."""
+
+
+_ROLES: dict[int, str] = {
+    Role.USER: "user",
+    Role.ASSISTANT: "assistant",
+    Role.TOOL: "tool",
+    Role.SYSTEM: "system",
+    Role.DEVELOPER: "developer",
+}
+
+
+def unread(entry: Entry) -> Said:
+    """A message of which no words are known."""
+    traits = entry.traits
+    parts = traits.part_count - len(traits.calls) - len(traits.results)
+    return Said(
+        _ROLES.get(traits.role, "custom"),
+        calls=len(traits.calls),
+        results=len(traits.results),
+        silent=len(traits.silent),
+        other=parts > 0,
+    )
 
 
 class CompactionGoal(msgspec.Struct, frozen=True):
@@ -35,6 +75,8 @@ class CompactionGoal(msgspec.Struct, frozen=True):
     reached: bool = False
     """What was asked for is reached: only what keeps the view in shape is left to do, such as
     folding summaries into a deeper one."""
+    said: Callable[[Entry], Said] = unread
+    """Reads a message's words."""
 
     @property
     def room(self) -> ReferenceTokens:

@@ -16,6 +16,7 @@ from contextengine_server.context.view import View
 from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from .failure import EngineBroken, threw
 from .rewrite import rewriter_of
+from .teller import teller_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class GuardedEngine:
         self.summary_tokens = engine.summary_tokens
         self.tools = engine.tools
         self.rewriter = rewriter_of(engine)
+        self.teller = teller_of(engine)
         self.fingerprint = engine.fingerprint
         self._options = engine.options
         self.reach = _remembered(guarded(self.id, engine.reach, int, type(None)))

@@ -141,6 +141,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     follows from the depth."""
     resting: bool = False
     """True while models are not asked, since one failed for this session a short while ago."""
+    passed_over: frozenset[int] = frozenset()
+    """The sequences of messages, below summaries among `messages`, that the summary does not tell
+    of."""
     better_than: str = ""
     """The name of who wrote the summary that this one is to take the place of: only those before
     it in the chain are asked. Empty: all, and the note that counts at the end."""

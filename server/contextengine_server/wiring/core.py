@@ -14,6 +14,7 @@ from contextengine_server.commands.turn.reply_cache import ReplyCache
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.memory_flush import FlushRules, Memory, MemoryFlush
+from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.compaction.proposal import Proposals
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.summary_request import SummaryRequests
@@ -145,7 +146,13 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         rules.usage, at.registry.ids, rules.budgets, store, clock_ms, events, meters
     )
     summaries = SummaryRequests(
-        at.summarizer, selection, events, meters, clock_ms, at.model_capacity
+        at.summarizer,
+        selection,
+        events,
+        meters,
+        clock_ms,
+        at.model_capacity,
+        OriginalMessages(store),
     )
     aligner, lists = Aligner(), LiveStore(sessions, appender, events)
     memory = MemoryFlush(at.memory, store, meters, rules.flush)

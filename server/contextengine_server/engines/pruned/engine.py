@@ -21,6 +21,7 @@ from contextengine_server.context.view import Summary, View
 
 from ..contract import CompactionGoal, CompactionStep, Engine, NothingToDo
 from ..rewrite import rewriter_of
+from ..teller import teller_of
 from .forms import in_short
 from .moments import Pruned, Reader, pruned_by_now
 from .rules import PruningRules
@@ -50,6 +51,7 @@ class PrunedEngine:
         self.summary_tokens = engine.summary_tokens
         self.tools = engine.tools
         self.rewriter = rewriter_of(engine)
+        self.teller = teller_of(engine)
         self.fingerprint = digest([engine.fingerprint, rules]).hex()
         self._tool = READS if READS in engine.tools.names else ""
         self._reader = Reader(rules, declared.tail_steps, declared.evicts)

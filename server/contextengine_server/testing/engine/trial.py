@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from contextengine_server.compaction.summary_request import words_of
 from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import apply, extend
@@ -93,7 +94,7 @@ class Trial:
     ) -> bool:
         """One pass of the engine's compaction, with a summarizer that writes as many words as this
         share of the tokens that it may, less so many; False: there is none."""
-        goal = CompactionGoal(available, force=force, floor=FLOOR, reached=reached)
+        goal = CompactionGoal(available, force=force, floor=FLOOR, reached=reached, said=words_of)
         step = engine.compaction(self.view, goal)
         if isinstance(step, NothingToDo):
             return False
