@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from contextengine_server.engines import compressor, dag, legacy, pipeline
+from contextengine_server.engines import compressor, dag, layered, legacy, pipeline
 from contextengine_server.engines.pruned import PrunedEngine, PruningRules
 from contextengine_server.engines.registration import Registration
 from contextengine_server.testing.engine import EngineSuite, RealSessionCases
@@ -86,6 +86,21 @@ class TestPrunedCompressor(LawCases, RealSessionCases):
     variants = (TestCompressor.variants[2],)
 
 
+class TestLayered(EngineSuite):
+    registration = layered.ENGINE
+    variants = (
+        {},
+        {"compaction": {"strategy": "linear"}},
+        {"compaction": {"strategy": "hybrid", "max_tokens": 3_000, "reserve_ratio": 0.6}},
+        {"layers": {"important": {"strategy": "keep"}, "transient": {"strategy": "summarize"}}},
+    )
+
+
+class TestPrunedLayered(LawCases, RealSessionCases):
+    registration = _pruned(layered.ENGINE)
+    variants = (TestLayered.variants[2],)
+
+
 class ManySessions(RealSessionCases):
     """Every third session, the longest among them; each engine begins with another. The soak takes
     all."""
@@ -117,3 +132,8 @@ class TestPipelineOverManySessions(ManySessions):
 class TestCompressorOverManySessions(ManySessions):
     registration = compressor.ENGINE
     begins = 0
+
+
+class TestLayeredOverManySessions(ManySessions):
+    registration = layered.ENGINE
+    begins = 1

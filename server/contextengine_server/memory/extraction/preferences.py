@@ -16,7 +16,8 @@ _HOW = (
 _LIKES = re.compile(
     rf"(?i)\b(?P<said>I\s+{_HOW}(?P<verb>prefer|love|like|enjoy|hate|dislike|favou?r|can't stand"
     rf"|cannot stand"
-    rf"|(?:do not|don't|don’t) (?:really |much )?(?:like|enjoy|care for|eat|drink|use))"
+    rf"|(?:do not|don't|don’t) (?:really |much )?(?:like|enjoy|care for|eat|drink|use)"
+    rf"|(?:do not|don't|don’t) want(?! (?:to|you|it|this|that|them|any|anything)\b))"
     rf"\s+(?P<what>.+)"
     rf"|I(?:'d| would) (?:much )?(?P<rather>rather|prefer)\s+(?P<rather_what>.+)"
     rf"|I (?P<habit>always|never|only) (?:want|use|eat|drink|fly|travel|write|read|work|buy|take"

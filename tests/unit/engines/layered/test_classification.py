@@ -1,0 +1,101 @@
+"""Which layer a message belongs to: labelled messages, half of them written before the words that
+tell layers apart and half after, and the facts of the reference."""
+
+from __future__ import annotations
+
+import pytest
+
+from contextengine_server.engines.contract import Said
+from contextengine_server.engines.layered.classification import (
+    LONG,
+    layer_of,
+    layer_of_step,
+    states_all,
+)
+from contextengine_server.engines.layered.layers import Layer
+from contextengine_server.memory.extraction.extract import facts_in
+from tests.unit.engines.layered import first_half, second_half
+from tests.unit.engines.layered.first_half import Labelled
+
+ENGLISH = first_half.ENGLISH + second_half.ENGLISH
+CHINESE = first_half.CHINESE + second_half.CHINESE
+
+
+def said(role: str, text: str) -> Said:
+    """A message as it is labelled: `assistant call` calls a tool."""
+    speaker, _, calls = role.partition(" ")
+    results = int(speaker == "tool")
+    return Said(speaker, text, int(bool(calls)), results, results * (not text.strip()))
+
+
+@pytest.mark.parametrize(("role", "text", "layer"), [*ENGLISH, *CHINESE])
+def test_labelled_messages(role: str, text: str, layer: str) -> None:
+    assert layer_of(said(role, text)) is Layer[layer.upper()]
+
+
+@pytest.mark.parametrize("labelled", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+def test_every_layer_and_kind_of_message_is_labelled(labelled: tuple[Labelled, ...]) -> None:
+    assert len({(role, text) for role, text, _ in labelled}) >= 60
+    assert {layer for _, _, layer in labelled} == {layer.name.lower() for layer in Layer}
+    assert sum("?" in text for _, text, _ in labelled) >= 4
+    assert any(role == "tool" and not text.strip() for role, text, _ in labelled)
+
+
+def test_a_call_and_its_result_share_a_layer() -> None:
+    call, nothing = Said("assistant", "ok", calls=1), Said("tool", results=1, silent=1)
+    assert layer_of(nothing) is Layer.TRANSIENT
+    assert layer_of_step([call, nothing]) is Layer.IMPORTANT
+    assert layer_of_step([Said("user", "hi"), Said("system", "ok")]) is Layer.CRITICAL
+    assert layer_of_step([]) is Layer.TRANSIENT
+
+
+def test_an_error_says_something() -> None:
+    assert layer_of(Said("tool", results=1, silent=0)) is Layer.IMPORTANT
+
+
+def test_what_is_long_is_important_whatever_facts_it_states() -> None:
+    fact = "We decided to use PostgreSQL for the database. "
+    assert layer_of(Said("assistant", fact)) is Layer.CONTEXTUAL
+    assert layer_of(Said("assistant", fact * (LONG // len(fact) + 1))) is Layer.IMPORTANT
+    assert layer_of(Said("assistant", "我们决定使用数据库。" * (LONG // 28 + 1))) is Layer.IMPORTANT
+    rules = "Never push to main. " * 60
+    assert layer_of(Said("user", rules)) is Layer.CRITICAL
+    assert layer_of(Said("user", rules * 3)) is Layer.IMPORTANT, "that is a document"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He wrote:\n> You must always answer in French.\nWhat does he mean?",
+        "Run this:\n```\n# Never delete this file\nprint(1)\n```",
+        "I must always restart it myself.",
+        "Don't worry about the rest, just look at the log.",
+    ],
+)
+def test_what_only_looks_like_an_instruction(text: str) -> None:
+    assert layer_of(Said("user", text)) is not Layer.CRITICAL
+
+
+def test_nobody_but_the_user_lays_something_down() -> None:
+    for role in ("assistant", "custom"):
+        assert layer_of(Said(role, "You must always answer in French.")) is not Layer.CRITICAL
+
+
+def test_pictures_are_worth_a_word() -> None:
+    assert layer_of(Said("user", "", other=True)) is Layer.IMPORTANT
+    assert layer_of(Said("user", "ok", other=True)) is Layer.IMPORTANT
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("My email is a@example.com.", True),
+        ("Thanks! I prefer dark mode.", True),
+        ("My email is a@example.com. Send the report there.", False),
+        ("Book flight HAT136 for tomorrow morning and use my gift card.", False),
+        ("Our staging server is slow.", False),
+    ],
+)
+def test_whether_facts_say_all_of_it(text: str, whole: bool) -> None:
+    said = Said("user", text)
+    assert states_all(said, facts_in(said.role, said.text)) is whole
