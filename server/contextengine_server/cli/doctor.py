@@ -48,7 +48,7 @@ async def diagnose(
     if backup is not None:
         if not repair:
             raise CommandFailed("--backup needs --repair: nothing is changed without it", 2)
-        from contextengine_server.cli.backup import mended_from
+        from contextengine_server.cli.mend import mended_from
 
         checks = await mended_from(where, backup, agent, session)
         print_checks(checks, f"this command, with {backup}", json)

@@ -48,6 +48,8 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: contextengine prune --dry-run --store var/contextengine.db")(
         asks(prune)
     )
+    app.command(epilog="Example: contextengine backup /backups/monday.db")(asks(backup))
+    app.command(epilog="Example: contextengine restore /backups/monday.db --replace")(asks(restore))
     app.command(epilog="Example: contextengine version")(version)
 
 
@@ -169,6 +171,42 @@ def prune(
     from contextengine_server.cli.store import prune as work
 
     run(work(where, dry_run, json))
+
+
+def backup(
+    where: Where,
+    target: Annotated[Path, typer.Argument(help="The file to write. It must not exist.")],
+    json: Json = False,
+) -> None:
+    """Copy the store into a file, as it is at one moment, and verify the copy.
+
+    A server may go on writing meanwhile. The file appears under its name when all of it is on
+    disk.
+    """
+    from contextengine_server.cli.store import back_up
+
+    run(back_up(where, target, json))
+
+
+def restore(
+    where: Where,
+    backup: Annotated[Path, typer.Argument(help="A file that `backup` wrote. It stays as it is.")],
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Where there is a database: move it aside, as NAME.replaced."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Put a copy of a backup in the store's place, after verifying it.
+
+    For a store that no server has open. What was written since the backup is in the database that
+    is moved aside.
+    """
+    from contextengine_server.cli.store import restore as work
+
+    run(work(where, backup, replace, json))
 
 
 def health(

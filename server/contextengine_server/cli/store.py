@@ -1,10 +1,11 @@
-"""Commands that work on a store that no server has open: `vacuum` and `prune`."""
+"""Commands that work on the store and not on a server: `backup`, `restore`, `vacuum`, `prune`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contextengine_server.cli.connection import Where, settings_of
@@ -13,6 +14,7 @@ from contextengine_server.cli.serve import refusal
 
 if TYPE_CHECKING:
     from contextengine_server.commands.sessions.prune import Outdated
+    from contextengine_server.store.kinds import StoreKind
     from contextengine_server.store.protocols import Store
     from contextengine_server.store.rows import SessionHead
 
@@ -43,19 +45,61 @@ async def opened(url: str, advice: str) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def vacuum(where: Where) -> None:
-    """Vacuums the store of the settings, and prints what it took before and after. Raises
+async def back_up(where: Where, target: Path, json: bool) -> None:
+    """Copies the store of the settings into a file, and prints what the copy holds. Raises
     CommandFailed."""
+    kind, url = _of_settings(where, "backup")
+    with _refused():
+        done = await kind.back_up(url, target)
+    _print_copied(f"{kind.place(url)} is copied to {target}", done, json)
+
+
+async def restore(where: Where, backup: Path, replace: bool, json: bool) -> None:
+    """Puts a copy of a backup in the place of the settings' store, and prints what it holds. Raises
+    CommandFailed."""
+    kind, url = _of_settings(where, "restore")
+    with _refused("stop that server first"):
+        done = await kind.restore(url, backup, replace=replace)
+    _print_copied(f"{backup} is restored to {kind.place(url)}", done, json)
+
+
+def _of_settings(where: Where, command: str) -> tuple[StoreKind, str]:
     from contextengine_server.plugins.stores import kind_of
 
     if where.address:
-        raise CommandFailed("vacuum works on the store and not on a server: give --store", 2)
+        raise CommandFailed(f"{command} works on the store and not on a server: give --store", 2)
     url = settings_of(where).store.url
+    return kind_of(url), url
+
+
+@contextmanager
+def _refused(advice: str = "") -> Iterator[None]:
+    """What the store refuses is the command's failure."""
+    from contextengine_server.store.errors import StoreError, StoreInUse
+
+    try:
+        yield
+    except StoreError as error:
+        more = f"; {advice}" if isinstance(error, StoreInUse) and advice else ""
+        raise CommandFailed(f"{error}{more}") from error
+
+
+def _print_copied(what: str, done: dict[str, int], json: bool) -> None:
+    if json:
+        print_json(done)
+        return
+    print(f"{what}: {', '.join(f'{count:,} {name}' for name, count in done.items())}, verified")
+
+
+async def vacuum(where: Where) -> None:
+    """Vacuums the store of the settings, and prints what it took before and after. Raises
+    CommandFailed."""
+    kind, url = _of_settings(where, "vacuum")
     async with opened(url, "a running server gives space back by itself") as store:
         before = (await store.health()).facts.get("bytes", "")
         await store.vacuum()
         after = (await store.health()).facts.get("bytes", "")
-    print(f"{kind_of(url).place(url)}: {before} bytes before, {after} after")
+    print(f"{kind.place(url)}: {before} bytes before, {after} after")
 
 
 async def prune(where: Where, dry_run: bool, json: bool) -> None:

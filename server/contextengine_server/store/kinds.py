@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
+from pathlib import Path
 
 import msgspec
 
 from contextengine_server.store.cached_heads import CachedHeads
+from contextengine_server.store.errors import StoreRefused
 from contextengine_server.store.protocols import Store
 
 
@@ -64,6 +66,16 @@ class StoreKind(ABC):
     @abstractmethod
     async def outlook(self, url: str) -> Outlook:
         """What opening the database would do. Makes and changes nothing."""
+
+    async def back_up(self, url: str, target: Path) -> dict[str, int]:
+        """Copies the database into a file, as it is at one moment, while servers write to it; what
+        the copy holds, by name. Raises StoreRefused, also for a kind that has means of its own."""
+        raise StoreRefused(f"{self.urls}: such a store has its own means of backup")
+
+    async def restore(self, url: str, backup: Path, *, replace: bool) -> dict[str, int]:
+        """Puts a copy of such a file in the database's place; what it holds, by name. `replace`:
+        also where there is one, which is moved aside. Raises StoreRefused."""
+        raise StoreRefused(f"{self.urls}: such a store has its own means of restoring")
 
     @abstractmethod
     def store(self, url: str) -> Store:

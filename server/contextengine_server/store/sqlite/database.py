@@ -90,6 +90,17 @@ def prepare(path: Path) -> None:
         raise StoreRefused(_broken(path, error)) from error
 
 
+def require_known(path: Path) -> None:
+    """Raises StoreRefused for a file that is no database of ours, or one of a newer version. Makes
+    and changes nothing."""
+    _require_database(path)
+    try:
+        if _revision(path, read_only=True) is None:
+            raise StoreRefused(f"{path} is empty: give the path of a database")
+    except sqlite3.Error as error:
+        raise StoreRefused(_broken(path, error, read_only=True)) from error
+
+
 def _require_database(path: Path) -> None:
     """Raises StoreRefused for a file that is neither empty nor SQLite's."""
     try:
@@ -105,10 +116,10 @@ def _require_database(path: Path) -> None:
         )
 
 
-def _revision(path: Path) -> str | None:
+def _revision(path: Path, *, read_only: bool = False) -> str | None:
     """The schema's revision; None for an empty database. Raises StoreRefused where it is not ours
     or not known."""
-    db = connect(path)
+    db = connect(path, read_only=read_only)
     try:
         mark = db.execute("PRAGMA application_id").fetchone()[0]
         tables = {
@@ -150,10 +161,10 @@ def _migrate(path: Path) -> None:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _broken(path: Path, error: sqlite3.Error) -> str:
+def _broken(path: Path, error: sqlite3.Error, *, read_only: bool = False) -> str:
     """What is wrong with a database that cannot be opened, as far as SQLite can tell."""
     try:
-        db = connect(path)
+        db = connect(path, read_only=read_only)
         try:
             findings = "; ".join(str(row[0]) for row in db.execute("PRAGMA quick_check(3)"))
         finally:

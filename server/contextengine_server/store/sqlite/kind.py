@@ -7,10 +7,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
 from contextengine_server.store.kinds import Outlook, Readiness, StoreKind
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.sql.migrations import HEAD, REVISIONS
 
+from .copies import back_up, restore
 from .store import SqliteStore
 
 _PREFIX = "sqlite:///"
@@ -37,6 +40,18 @@ class SqliteKind(StoreKind):
     async def outlook(self, url: str) -> Outlook:
         """Whether there is a file, and what schema it has."""
         return await asyncio.to_thread(_outlook, _path(url))
+
+    async def back_up(self, url: str, target: Path) -> dict[str, int]:
+        """See StoreKind; counts sessions, messages and bytes."""
+        path = _path(url).absolute()
+        return msgspec.structs.asdict(await asyncio.to_thread(back_up, path, target))
+
+    async def restore(self, url: str, backup: Path, *, replace: bool) -> dict[str, int]:
+        """See StoreKind; counts sessions, messages and bytes."""
+        path = _path(url).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        done = await asyncio.to_thread(restore, backup, path, replace=replace)
+        return msgspec.structs.asdict(done)
 
     def store(self, url: str) -> Store:
         """The store, whose directory is there. Raises OSError where it cannot be made."""

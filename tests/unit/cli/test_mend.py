@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.cli.backup import mended_from
 from contextengine_server.cli.connection import Where
 from contextengine_server.cli.doctor import diagnose
+from contextengine_server.cli.mend import mended_from
 from contextengine_server.cli.output import CommandFailed
 from contextengine_server.context.scope import Scope
 from contextengine_server.health.checks import ERROR, OK
