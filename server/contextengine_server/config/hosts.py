@@ -231,13 +231,12 @@ def hermes(source: HostConfig) -> None:
     options = _options(source, "compressor")
     for path in [path for path in source.leaves if path[:1] == ("compression",)]:
         option = path[1] if len(path) > 1 else ""
-        if option == "model_thresholds" or len(path) != 2 or to_camel(option) not in options:
+        value = source.leaves[path]
+        if option == "model_thresholds" and len(path) == 3:
+            value = {path[2]: value}
+        elif len(path) != 2 or to_camel(option) not in options:
             continue
-        source.map(path, f"engine.compressor.{to_camel(option)}", source.leaves[path])
-    source.ignore_rest(
-        ("compression", "model_thresholds"),
-        "an operator assigns engine.compressor.threshold to sessions by the model's pattern",
-    )
+        source.map(path, f"engine.compressor.{to_camel(option)}", value)
     source.ignore_rest(("compression",), "is not an option of the compressor engine")
     source.ignore_rest(("context",), f"memory of the runtime's own process {_STAYS}")
     source.ignore_rest(("auxiliary", "compression"), _SUMMARIZER)

@@ -36,7 +36,7 @@ FILES = 50
 PLANS = 200
 """Plans in a round, each after a message that is new."""
 PASSES = 40
-_count = cache(TokenCounter().count_text)
+count = cache(TokenCounter().count_text)
 
 
 def run(bench: Bench) -> None:
@@ -44,8 +44,8 @@ def run(bench: Bench) -> None:
     engines: list[Engine] = [PipelineEngine(PipelineOptions()), DagEngine(DagOptions())]
     for engine in engines:
         for size in SIZES[:2] if bench.quick else SIZES:
-            rows = _rows(size + bench.rounds * PLANS)
-            one = _played(engine, rows, size)
+            rows = talk(size + bench.rounds * PLANS)
+            one = played(engine, rows, size)
             medians = [_median_ms(engine, one, rows) for _ in range(bench.rounds)]
             bench.add(
                 of_rounds(
@@ -60,9 +60,9 @@ def run(bench: Bench) -> None:
             )
 
 
-def _played(engine: Engine, rows: Iterator[ViewRow], size: int) -> Trial:
+def played(engine: Engine, rows: Iterator[ViewRow], size: int) -> Trial:
     """A session of so many messages, compacted when that was due."""
-    one = trial_of([], WireShaper(_count))
+    one = trial_of([], WireShaper(count))
     while turn := list(islice(rows, min(4, size - len(one.rows)))):
         one.add(turn)
         _compact(engine, one)
@@ -89,11 +89,11 @@ def _median_ms(engine: Engine, one: Trial, rows: Iterator[ViewRow]) -> float:
     return statistics.median(took) * 1e3
 
 
-def _rows(count: int) -> Iterator[ViewRow]:
+def talk(messages: int) -> Iterator[ViewRow]:
     """Turns of four messages: a request, a call that reads one of some files, its result, and a
     reply."""
     random = Random(1)
-    for index in range(count):
+    for index in range(messages):
         call_id = f"call-{index // 4}"
         match index % 4:
             case 0:

@@ -94,7 +94,6 @@ prompt_caching: {cache_ttl: 5m}
     assert read.engine.options("compressor").protect_last_n == 12
     assert "at most 10" in why["compression.max_attempts"]
     assert "not an option" in why["compression.nonsense"]
-    assert "assigns" in why["compression.model_thresholds.gpt-5"]
     assert "summarizer.endpoints" in why["auxiliary.compression.api_key"]
     assert "sk-very-secret" not in repr(config)
 

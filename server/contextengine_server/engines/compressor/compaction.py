@@ -8,6 +8,9 @@ from the text of messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
+
 import msgspec
 
 from contextengine_server.context.lawful import SCRAP, least
@@ -16,10 +19,10 @@ from contextengine_server.context.view import Summary, View
 
 from ..base import LEFT_OUT_TOKENS
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
-from .forms import coming_forms, forms_now
+from .forms import coming_forms, forms_now, results_of
 from .options import CompressorOptions
 from .plan import fitted
-from .sizes import most_of_summary, summary_budget, threshold_of
+from .sizes import most_of_summary, summary_budget, threshold_in
 from .tail import head, tails
 from .words import HANDOFF_TOKENS
 
@@ -56,11 +59,57 @@ class _Range(msgspec.Struct, frozen=True):
     source: int
     """The tokens of messages that it stands for in the end."""
     below: tuple[Summary, ...]
+    whole: bool
+    """True where it reaches all that there is before the tail."""
 
 
-def used_of(view: View, available: int, options: CompressorOptions) -> int:
-    """The view's tokens, messages in other forms counted as they are shown."""
-    return view.view_tokens() - sum(forms_now(view, available, options).saved.values())
+class _Asked:
+    """What one question about a view needs to know of it; each is worked out once, where it is
+    needed: most of it takes time in proportion to the window."""
+
+    def __init__(self, view: View, available: int, options: CompressorOptions) -> None:
+        self.view, self.available, self.options = view, available, options
+
+    @cached_property
+    def saved(self) -> Mapping[int, int]:
+        """What other forms of messages save now, by step."""
+        return forms_now(self.view, self.available, self.options).saved
+
+    @cached_property
+    def used(self) -> int:
+        """The view's tokens, messages in other forms counted as they are shown."""
+        return self.view.view_tokens() - sum(self.saved.values())
+
+    def reaches(self, tokens: int) -> bool:
+        """True where so many are used. Forms take no more than the messages themselves, and leave
+        no less than all but the results: often that says enough."""
+        most = self.view.view_tokens()
+        if most < tokens:
+            return False
+        return most - results_of(self.view) >= tokens or self.used >= tokens
+
+    @cached_property
+    def coming(self) -> Mapping[int, int]:
+        """What they will save once a summary is committed, by step."""
+        return coming_forms(self.view, self.available, self.options).saved
+
+    @cached_property
+    def lacking(self) -> Lacking:
+        """What has no room. Nothing where there are no summaries: whatever is left out without them
+        is above the threshold."""
+        view, available = self.view, self.available
+        if not view.summaries or not any(view.evictions.evicting(available)):
+            return Lacking()
+        shown = fitted(view, available, available, self.saved, self.options)
+        there = {step for first, last in shown.ranges for step in range(first, last + 1)}
+        there.update(view.must_stay())
+        raw = sum(
+            view.atom(step).tokens
+            for first, last in uncovered(view)
+            for step in range(first, last + 1)
+            if step not in there and view.holds(step)
+        )
+        return Lacking(raw, len(shown.summaries) < len(view.summaries))
 
 
 def due(view: View, available: int, measured: int | None, options: CompressorOptions) -> bool:
@@ -68,10 +117,9 @@ def due(view: View, available: int, measured: int | None, options: CompressorOpt
     take."""
     if not options.enabled or not view.steps:
         return False
-    used = max(used_of(view, available, options), measured or 0)
-    wanted = (
-        used >= threshold_of(available, options) or lacking_of(view, available, options).matters
-    )
+    asked, limit = _Asked(view, available, options), threshold_in(view, available, options)
+    over = (measured or 0) >= limit or asked.reaches(limit)
+    wanted = over or asked.lacking.matters
     return wanted and least(view) + SCRAP < available and _has_work(view)
 
 
@@ -85,63 +133,53 @@ def _has_work(view: View) -> bool:
     )
 
 
-def lacking_of(view: View, available: int, options: CompressorOptions) -> Lacking:
-    """What has no room. Nothing where there are no summaries: whatever is left out without them is
-    above the threshold."""
-    if not view.summaries or not any(view.evictions.evicting(available)):
-        return Lacking()
-    shown = fitted(view, available, available, forms_now(view, available, options).saved, options)
-    there = {step for first, last in shown.ranges for step in range(first, last + 1)}
-    there.update(view.must_stay())
-    raw = sum(
-        view.atom(step).tokens
-        for first, last in uncovered(view)
-        for step in range(first, last + 1)
-        if step not in there and view.holds(step)
-    )
-    return Lacking(raw, len(shown.summaries) < len(view.summaries))
-
-
 def next_step(
     view: View, goal: CompactionGoal, options: CompressorOptions
 ) -> CompactionStep | NothingToDo:
     """The next summary, or why there is none."""
     if not view.steps:
         return NothingToDo("nothing to compact")
-    limit = threshold_of(goal.available, options)
-    used = max(used_of(view, goal.available, options), goal.measured or 0)
-    lacking = lacking_of(view, goal.available, options)
-    if goal.reached and not lacking.matters:
+    asked = _Asked(view, goal.available, options)
+    limit, told = threshold_in(view, goal.available, options), goal.measured or 0
+    if goal.reached and not asked.lacking.matters:
         return NothingToDo("already under target")
-    if not goal.force and used < limit and not lacking.matters:
+    over = goal.force or told >= limit or asked.reaches(limit)
+    if not over and not asked.lacking.matters:
         return NothingToDo("below threshold")
     # What has no room is not shown any more: it is summarized even where it stands in the head.
-    crowded = lacking.matters or used > goal.available
+    full = goal.available + 1
+    crowded = told >= full or asked.reaches(full) or asked.lacking.matters
     behind = view.leading if crowded else head(view, goal.available, options)
     found: CompactionStep | None = None
-    left = used
+    left: int | None = None
     low_water = int(LOW_WATER * limit)
     for number, tail in enumerate(tails(view, goal.available, options)):
-        if number and left <= low_water and (found is not None or not crowded):
-            break  # no need of a shorter tail
+        if number and (found is not None or not crowded):
+            left = max(asked.used, told) if left is None else left
+            if left <= low_water:
+                break  # no need of a shorter tail
         covered = _range(view, goal, behind, tail)
         if covered is None:
             continue
-        step = _step(view, goal, covered, hidden=lacking.summaries)
+        hidden = not covered.raw and asked.lacking.summaries
+        step = _step(view, goal, covered, hidden=hidden)
         if step is None:
             continue
         found = step
-        left = used - covered.gain + step.target_tokens - _coming(view, covered, goal, options)
+        if not covered.whole:
+            break  # nor would one change anything
+        left = max(asked.used, told) - covered.gain + step.target_tokens
+        if left > low_water:
+            left -= _coming(covered, asked)
     if found is not None:
         return found
     return NothingToDo("already compacted" if view.summaries else "nothing to compact")
 
 
-def _coming(view: View, covered: _Range, goal: CompactionGoal, options: CompressorOptions) -> int:
+def _coming(covered: _Range, asked: _Asked) -> int:
     """The tokens that other forms will save behind a summary once it is committed, besides those
     that they save now."""
-    now = forms_now(view, goal.available, options).saved
-    coming = coming_forms(view, goal.available, options).saved
+    now, coming = asked.saved, asked.coming
     return sum(coming[step] - now.get(step, 0) for step in coming if step > covered.last)
 
 
@@ -173,9 +211,8 @@ def _range(view: View, goal: CompactionGoal, behind: int, tail: int) -> _Range |
     if not 0 <= first <= last:
         return None
     made = sum(one.tokens for one in below)
-    return _Range(
-        first, last, raw + made, raw, raw + sum(one.covered_tokens for one in below), below
-    )
+    source = raw + sum(one.covered_tokens for one in below)
+    return _Range(first, last, raw + made, raw, source, below, whole)
 
 
 def _step(

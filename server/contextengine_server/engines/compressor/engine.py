@@ -16,7 +16,7 @@ from . import compaction
 from .forms import TAIL_STEPS, forms_now
 from .options import CompressorOptions
 from .plan import plan
-from .sizes import SMALL_SHARE, SUMMARY_MOST, threshold_of
+from .sizes import SMALL_SHARE, SUMMARY_MOST, threshold_in
 from .words import HANDOFF
 
 SHORT_REACH = 4
@@ -61,14 +61,11 @@ class CompressorEngine(BaseEngine[CompressorOptions]):
 
     def due(self, view: View, available: int, measured: int | None) -> bool:
         """See `compressor.compaction`."""
-        used = max(view.total, measured or 0)
-        if not view.summaries and used < threshold_of(available, self.options):
-            return False
         return compaction.due(view, available, measured, self.options)
 
     def limit(self, view: View, available: int) -> int:
         """See `compressor.sizes`."""
-        return threshold_of(available, self.options)
+        return threshold_in(view, available, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `compressor.compaction`."""

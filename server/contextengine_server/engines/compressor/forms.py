@@ -73,6 +73,13 @@ def short_results(view: View, revision: int, options: CompressorOptions) -> Mask
     return masks
 
 
+def results_of(view: View) -> int:
+    """The tokens of the messages with results behind the summaries, some perhaps more than once."""
+    every = view.observations.all
+    behind = every[bisect_left(every, max(view.raw_from, view.base), key=_step) :]
+    return sum(_size(view, one) for one in behind)
+
+
 def _parts(view: View, revision: int, first: int, last: int, options: CompressorOptions) -> Parts:
     """What is left out of the steps from `first` to before `last`."""
     parts = _old(view, revision, first, last) if options.tail_mode == "lean" else Parts()

@@ -19,10 +19,6 @@ LATER = "Changes nothing yet:"
 class HostOptions(Options):
     """Options without effect."""
 
-    model_thresholds: dict[str, Ratio] = Field(
-        {},
-        description=f"{LATER} an operator assigns `threshold` to sessions by the model's pattern.",
-    )
     tail_assistant_max_chars: Whole = Field(
         0, ge=0, description=f"{LATER} long messages are shown head and tail by the budget's cap."
     )

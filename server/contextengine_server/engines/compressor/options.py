@@ -3,13 +3,15 @@ that a file carries over (docs/compressor.md#options-of-hermes)."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from contextengine_server.config.schema import Ratio, Whole
 
 from .hosts import HostOptions
+
+Share = Annotated[Ratio, Field(gt=0, le=1)]
 
 RATIOS = 0.10, 0.80
 """`target_ratio` is brought between these."""
@@ -28,6 +30,13 @@ class CompressorOptions(HostOptions):
         description=(
             "The share of the budget for messages from which on a compaction is due: below 512,000"
             " tokens at least 0.75, and 64,000 tokens unless that is more than 0.85."
+        ),
+    )
+    model_thresholds: dict[str, Share] = Field(
+        {},
+        description=(
+            "The threshold by model: a part of the model's name, or `provider:part`; the longest"
+            " that fits holds."
         ),
     )
     threshold_tokens: Whole | None = Field(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from contextengine_server.context.view import View
+
 from .options import RATIOS, CompressorOptions
 
 LEAST_CONTEXT = 64_000
@@ -61,6 +63,15 @@ def threshold_of(
     if options.threshold_tokens is not None:
         value = min(value, options.threshold_tokens)
     return max(1, min(value, room))
+
+
+def threshold_in(view: View, available: int, options: CompressorOptions) -> int:
+    """The same for the model that a session runs on."""
+    if not options.model_thresholds:
+        return threshold_of(available, options)
+    model, provider = view.reader.model, view.reader.provider
+    share = share_for(model, provider, options.model_thresholds, options.threshold)
+    return threshold_of(available, options, share=share)
 
 
 def tail_budget(window: int, options: CompressorOptions) -> int:
