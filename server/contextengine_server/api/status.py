@@ -11,7 +11,9 @@ from contextengine_proto.v1 import lifecycle_pb2 as pb
 from contextengine_server.api import replies
 from contextengine_server.api.pipeline.auth import Caller
 from contextengine_server.api.subagents import spawn_status
+from contextengine_server.commands.compaction.should_compact import awaits_usage
 from contextengine_server.commands.lifecycle.get_status import SessionStatus, SummarizerState
+from contextengine_server.compaction.model_failure import goes_by_attempts
 from contextengine_server.context.budget import in_model
 from contextengine_server.session.state import UsageFacts
 from contextengine_server.session.usage.guard import GuardUse
@@ -48,22 +50,14 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         abandoned_calls=view.abandoned_calls,
         live_child_count=status.live_children,
         disk_bytes=status.disk_bytes,
-        engine_status_json=orjson.dumps(
-            {
-                "steps": view.steps,
-                "window_from_step": view.window_from_step,
-                "fingerprint": engine.fingerprint,
-                "held": state.held,
-                "failures_in_a_row": view.faults,
-            }
-        ),
+        engine_status_json=_engine_status(status),
     )
     said.create_time.FromMilliseconds(head.created_ms)
     said.update_time.FromMilliseconds(head.updated_ms)
     budget = status.budget
     if budget is not None:
         said.window, said.window_assumed = budget.window, budget.assumed
-        said.threshold_tokens = round(budget.available * engine.threshold)
+        said.threshold_tokens = in_model(status.limit, status.target.factor)
         said.usage_percent = min(100.0, 100.0 * said.view_tokens / max(1, budget.available))
     _usage(said, state.usage)
     said.cost.CopyFrom(_session_cost(state.usage))
@@ -83,6 +77,35 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
     if status.guarded is not None:
         said.token_guard.CopyFrom(_guard(status.guarded))
     return said
+
+
+def _engine_status(status: SessionStatus) -> bytes:
+    """What the engine adds; of one that waits after failures also how its compactions went, by the
+    names that hosts of Hermes read."""
+    view, state, engine = status.view, status.state, status.selected.engine
+    said: dict[str, object] = {
+        "steps": view.steps,
+        "window_from_step": view.window_from_step,
+        "fingerprint": engine.fingerprint,
+        "held": state.held,
+        "failures_in_a_row": view.faults,
+        **status.facts,
+    }
+    if goes_by_attempts(engine):
+        went, failed = state.attempts, state.attempts.cooling(status.now_ms)
+        said |= {
+            "compression_count": state.compactions,
+            "blocked": status.blocked,
+            "awaiting_real_usage_after_compression": awaits_usage(state),
+            "compression_failure_cooldown_seconds": failed,
+            "last_summary_error": went.failure or "",
+            "last_compress_aborted": bool(failed) and went.aborts,
+            "last_summary_fallback_used": went.dropped > 0,
+            "last_summary_dropped_count": went.dropped,
+            "ineffective_compression_count": went.strikes,
+            "compression_fallback_streak": went.fallbacks,
+        }
+    return orjson.dumps(said)
 
 
 def _guard(use: GuardUse) -> pb.TokenGuardStatus:

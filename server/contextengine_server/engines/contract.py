@@ -8,7 +8,7 @@ An engine answers a plan; the laws check it; the session does the rest. Third pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, cast
 
 import msgspec
 from pydantic import BaseModel
@@ -113,6 +113,16 @@ class NothingToDo(msgspec.Struct, frozen=True):
     """Why there is no compaction, in the words that hosts know as benign."""
 
     reason: str
+
+
+Facts = Callable[[View, ReferenceTokens], dict[str, object]]
+"""What an engine says of itself besides, as a JSON object, for a view and what its budget leaves
+for items."""
+
+
+def facts_of(engine: Engine) -> Facts | None:
+    """What answers that; None: the engine says nothing more. Engines need no such method."""
+    return cast("Facts | None", getattr(engine, "facts", None))
 
 
 ToolName = Literal["ctx_search", "ctx_inspect", "ctx_expand", "session_search"]

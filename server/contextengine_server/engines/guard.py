@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import View
 
-from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo
+from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo, facts_of
 from .failure import EngineBroken, threw
 from .rewrite import rewriter_of
 from .teller import teller_of
@@ -73,6 +73,8 @@ class GuardedEngine:
         self.saved = guarded(self.id, engine.saved, int)
         self.due = guarded(self.id, engine.due, bool)
         self.limit = guarded(self.id, engine.limit, int)
+        told = facts_of(engine)
+        self.facts = None if told is None else guarded(self.id, told, dict)
         self._compaction = guarded(self.id, engine.compaction, CompactionStep, NothingToDo)
 
     @property

@@ -3,6 +3,7 @@ date, and what models that fail mean for it (docs/compressor.md#when-it-does-not
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -180,6 +181,26 @@ async def test_by_configuration_nobody_stands_in(on: Served) -> None:
         "summary failed: other",
         0,
     )
+
+
+async def test_the_status_says_how_it_went(on: Served) -> None:
+    session = await talk(on, "status")
+    status = await on.at.client.get_status(session)
+    well = json.loads(status.engine_status_json)
+    assert well["threshold_tokens"] == status.threshold_tokens == 64_000
+    assert (well["tail_mode"], well["tail_token_budget"]) == ("lean", 10_000)
+    assert (well["blocked"], well["last_summary_error"]) == ("", "")
+    on.replying(first=error(401))
+    await compact(on, session)
+    failed = json.loads((await on.at.client.get_status(session)).engine_status_json)
+    assert (failed["blocked"], failed["last_summary_error"]) == ("cooldown:60", "auth")
+    assert (failed["last_compress_aborted"], failed["compression_count"]) == (True, 0)
+    on.replying(first=error(500))
+    assert (await compact(on, session, force=True)).compacted
+    stood_in = json.loads((await on.at.client.get_status(session)).engine_status_json)
+    assert stood_in["last_summary_fallback_used"]
+    assert stood_in["last_summary_dropped_count"] > 10
+    assert stood_in["compression_fallback_streak"] == 1
 
 
 async def test_two_compactions_without_effect_block_the_next_for_a_while(on: Served) -> None:

@@ -92,6 +92,7 @@ prompt_caching: {cache_ttl: 5m}
     why = reasons(config)
     assert taken(config)["engine.compressor.threshold"] == 0.6
     assert read.engine.options("compressor").protect_last_n == 12
+    assert read.engine.options("compressor").model_thresholds == {"gpt-5": 0.7}
     assert "at most 10" in why["compression.max_attempts"]
     assert "not an option" in why["compression.nonsense"]
     assert "summarizer.endpoints" in why["auxiliary.compression.api_key"]

@@ -29,6 +29,7 @@ from contextengine_server.engines.compressor.tail import tails
 from contextengine_server.engines.compressor.words import HANDOFF, HANDOFF_TOKENS
 from contextengine_server.engines.contract import CompactionGoal, CompactionStep, NothingToDo
 from contextengine_server.engines.registration import Surroundings
+from contextengine_server.session.session import reader_of
 from contextengine_server.testing.engine import views
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, count
 from contextengine_server.testing.engine.trial import lawful
@@ -100,6 +101,15 @@ def test_the_longest_key_that_names_a_model_holds(model: str, provider: str, sha
     shares = {"gpt-5.5": 0.6, "openai:gpt-5.5": 0.85, "gpt-5.5-codex-but-longer": 0.1}
     shares["openai:gpt-5.5-codex"] = 0.7
     assert share_for(model, provider, shares, 0.5) == share
+
+
+def test_a_session_goes_by_the_threshold_of_its_model() -> None:
+    one = Session(model_thresholds={"gpt-5": 0.9, "there:small": 0.8})
+    limits = {}
+    for model, provider in (("gpt-5-mini", ""), ("small", "there"), ("small", "here")):
+        one.view.reader = reader_of(model, provider)
+        limits[model, provider] = one.engine.limit(one.view, ReferenceTokens(100_000))
+    assert list(limits.values()) == [90_000, 80_000, 75_000]
 
 
 @given(st.integers(1, 2_000_000), st.integers(0, 100_000), st.floats(0.05, 1), st.booleans())

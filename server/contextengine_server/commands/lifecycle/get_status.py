@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from contextengine_server.compaction.model_failure import blocked
 from contextengine_server.context.budget import Budget, ReferenceTokens
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.engines.contract import Engine, facts_of
+from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.assembly.budget import (
@@ -76,6 +80,12 @@ class SessionStatus(msgspec.Struct, frozen=True):
     summarizers: SummarizerState
     jobs: Sequence[Debt]
     now_ms: int
+    limit: ReferenceTokens
+    """The tokens of messages from which on its engine compacts; 0: never by itself."""
+    facts: Mapping[str, object]
+    """What its engine says of itself besides."""
+    blocked: str
+    """Why no compaction begins by itself now; empty: one may."""
     guarded: GuardUse | None
     """How much of its agent's caps is used; None: no cap holds for its engine."""
     costs: Sequence[Costs] = ()
@@ -119,6 +129,8 @@ class GetStatus(msgspec.Struct, frozen=True):
                 faults={part: fault.count for part, fault in view.faults.items()},
             )
             aim = target(session, "", "")
+            budget = self._budget(aim)
+            limit, facts = _told(selected.engine, view, budget)
             method = session.encoding.counter.method
             watched = selected.engine.id in self.guard.engines
             guarded = await self.guard.use(session) if watched else None
@@ -135,7 +147,7 @@ class GetStatus(msgspec.Struct, frozen=True):
             state=state,
             view=seen,
             target=aim,
-            budget=self._budget(aim),
+            budget=budget,
             method=method,
             current_for_key=bool(head.session_key) and current == scope.session,
             live_children=await self.store.spawns.live_children(scope),
@@ -144,6 +156,9 @@ class GetStatus(msgspec.Struct, frozen=True):
             summarizers=await self._summarizers(scope),
             jobs=jobs,
             now_ms=self.sessions.clock_ms(),
+            limit=limit,
+            facts=facts,
+            blocked=blocked(selected.engine, state, self.sessions.clock_ms()),
             guarded=guarded,
             costs=await self.store.ledger.costs(scope.tenant),
             disk_bytes=await self.store.size(scope) if sized else None,
@@ -164,3 +179,19 @@ class GetStatus(msgspec.Struct, frozen=True):
             self.attached(scope.tenant),
             await self.store.model_leases.open_count(scope.tenant),
         )
+
+
+def _told(
+    engine: Engine, view: View, budget: Budget | None
+) -> tuple[ReferenceTokens, Mapping[str, object]]:
+    """An engine's threshold and what else it says of itself. That it fails is said where it is
+    asked for something."""
+    available = ReferenceTokens(budget.reference if budget is not None else 0)
+    if available <= 0:
+        return ReferenceTokens(0), {}
+    told = facts_of(engine)
+    try:
+        limit = engine.limit(view, available) if engine.threshold else 0
+        return ReferenceTokens(limit), told(view, available) if told is not None else {}
+    except EngineBroken:
+        return ReferenceTokens(0), {}

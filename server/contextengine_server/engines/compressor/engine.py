@@ -13,6 +13,7 @@ from contextengine_server.context.view import Summary, View
 from ..base import BEYOND, BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from . import compaction
+from .facts import facts
 from .forms import TAIL_STEPS, forms_now
 from .options import CompressorOptions
 from .plan import plan
@@ -66,6 +67,10 @@ class CompressorEngine(BaseEngine[CompressorOptions]):
     def limit(self, view: View, available: int) -> int:
         """See `compressor.sizes`."""
         return threshold_in(view, available, self.options)
+
+    def facts(self, view: View, available: int) -> dict[str, object]:
+        """See `compressor.facts`."""
+        return facts(view, available, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `compressor.compaction`."""

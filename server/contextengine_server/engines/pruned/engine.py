@@ -19,7 +19,7 @@ from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Plan, plan_tokens
 from contextengine_server.context.view import Summary, View
 
-from ..contract import CompactionGoal, CompactionStep, Engine, NothingToDo
+from ..contract import CompactionGoal, CompactionStep, Engine, NothingToDo, facts_of
 from ..rewrite import rewriter_of
 from ..teller import teller_of
 from .forms import in_short
@@ -52,6 +52,7 @@ class PrunedEngine:
         self.tools = engine.tools
         self.rewriter = rewriter_of(engine)
         self.teller = teller_of(engine)
+        self.facts = facts_of(engine)
         self.fingerprint = digest([engine.fingerprint, rules]).hex()
         self._tool = READS if READS in engine.tools.names else ""
         self._reader = Reader(rules, declared.tail_steps, declared.evicts)

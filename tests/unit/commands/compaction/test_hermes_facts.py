@@ -53,7 +53,7 @@ def compressor(serve: Serve) -> Serve:
         named = {f"engine.compressor.{name}": value for name, value in options.items()}
         return serve(**{"engine.default": "compressor", **named})
 
-    return made  # type: ignore[return-value]
+    return made
 
 
 @pytest.fixture
