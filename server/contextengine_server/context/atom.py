@@ -73,6 +73,10 @@ class Atom:
             self.closed, self.user, self.pinned, self.leading, self.growing, self.note,
         )  # fmt: skip
 
+    def slot_of(self, sequence: int) -> Slot | None:
+        """Where it shows a message; None: it does not."""
+        return next((slot for slot in self.slots if slot.sequence == sequence), None)
+
     def show(self, slot: Slot) -> None:
         """Adds a slot at the end."""
         self.slots.append(slot)

@@ -15,10 +15,12 @@ that is missing on either side tells nothing.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -34,8 +36,28 @@ from .message import (
     Stripped,
 )
 
+_STEP, _CREATED = attrgetter("step"), attrgetter("created")
 CHANGES = ("provider_change", "model_change", "api_change")
 """What the drift is, by the place in `MadeBy`."""
+
+
+How = TypeVar("How")
+"""In which form a message is shown."""
+
+
+class Newest(Generic[How]):
+    """Shows a message in other forms, of which the newest is kept."""
+
+    __slots__ = ("_kept", "_show")
+
+    def __init__(self, show: Callable[[How], Slot]) -> None:
+        self._show = show
+        self._kept: tuple[How, Slot] | None = None
+
+    def __call__(self, how: How) -> Slot:
+        if self._kept is None or self._kept[0] != how:
+            self._kept = how, self._show(how)
+        return self._kept[1]
 
 
 class Observation(msgspec.Struct, frozen=True, eq=False):
@@ -81,6 +103,7 @@ class StaleMessage:
     parts: list[Stale] = field(default_factory=list)
     """By when they became so."""
     _shown: dict[Replacements, Slot] = field(default_factory=dict)
+    """Plans of moments look at several forms in turn: all are kept."""
 
     def at(self, revision: int) -> Replacements:
         """Those of its results that were stale before this revision."""
@@ -113,8 +136,8 @@ class Observations:
     """Those of `stale`, rising."""
     decided: dict[Hashable, tuple[int, tuple[int, int]]] = field(default_factory=dict)
     """What session pruning decided about them (`engines.pruned`), by all that decides it."""
-    _shown: dict[int, tuple[Replacements, Slot]] = field(default_factory=dict)
-    _in_short: dict[int, tuple[Replacements, Slot]] = field(default_factory=dict)
+    _shown: dict[int, Newest[Replacements]] = field(default_factory=dict)
+    _in_short: dict[int, Newest[Replacements]] = field(default_factory=dict)
 
     def take(self, more: Iterable[Observation]) -> None:
         """More results, in order."""
@@ -140,20 +163,26 @@ class Observations:
         known.parts.append(Stale(before.part, now.sequence, now.created))
 
     def shown(self, sequence: int, show: Callable[[Replacements], Slot], how: Replacements) -> Slot:
-        """A message with markers in place of some results, made once; the newest form is kept."""
-        known = self._shown.get(sequence)
-        if known is None or known[0] != how:
-            known = self._shown[sequence] = how, show(how)
-        return known[1]
+        """A message with markers in place of some results; the newest form is kept."""
+        return _form(self._shown, sequence, show)(how)
 
     def in_short(
         self, sequence: int, show: Callable[[Replacements], Slot], how: Replacements
     ) -> Slot:
         """The same, kept apart: another form than an engine's own."""
-        known = self._in_short.get(sequence)
-        if known is None or known[0] != how:
-            known = self._in_short[sequence] = how, show(how)
-        return known[1]
+        return _form(self._in_short, sequence, show)(how)
+
+    def before(self, step: int) -> int:
+        """How many results stand before a step."""
+        return bisect_left(self.all, step, key=_STEP)
+
+    def before_revision(self, revision: int) -> int:
+        """How many had come before a revision."""
+        return bisect_left(self.all, revision, key=_CREATED)
+
+    def between(self, first: int, end: int) -> Sequence[Observation]:
+        """Those of the steps from `first` to before `end`."""
+        return self.all[self.before(first) : self.before(end)]
 
     def copy(self) -> Observations:
         """A copy that goes on by itself."""
@@ -171,6 +200,14 @@ class Observations:
     def stale_steps(self) -> set[int]:
         """The steps with stale results."""
         return {message.step for message in self.stale.values()}
+
+
+def _form(
+    kept: dict[int, Newest[Replacements]], sequence: int, show: Callable[[Replacements], Slot]
+) -> Newest[Replacements]:
+    if sequence not in kept:
+        kept[sequence] = Newest(show)
+    return kept[sequence]
 
 
 def observed(
@@ -209,22 +246,8 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
 
 def replied(step: int, entry: Entry, shaper: Shaper) -> Reply:
     """A message of a model."""
-    return Reply(step, entry, _Shown(shaper, entry) if entry.traits.thinking else None)
-
-
-class _Shown:
-    """Shows a message without some of its reasoning; the newest form is kept."""
-
-    __slots__ = ("_entry", "_how", "_shaper", "_slot")
-
-    def __init__(self, shaper: Shaper, entry: Entry) -> None:
-        self._shaper, self._entry, self._how = shaper, entry, Stripped()
-        self._slot: Slot | None = None
-
-    def __call__(self, how: Stripped) -> Slot:
-        if self._slot is None or self._how != how:
-            self._how, self._slot = how, self._shaper.stripped(self._entry, how)
-        return self._slot
+    show = Newest(partial(shaper.stripped, entry)) if entry.traits.thinking else None
+    return Reply(step, entry, show)
 
 
 @dataclass(slots=True)

@@ -127,6 +127,8 @@ def facts_of(engine: Engine) -> Facts | None:
 
 ToolName = Literal["ctx_search", "ctx_inspect", "ctx_expand", "session_search"]
 """The tools of recall that there are."""
+SESSION_SEARCH: ToolName = "session_search"
+"""The one that both finds and reads what is not shown."""
 
 
 class Tools(msgspec.Struct, frozen=True):

@@ -69,7 +69,7 @@ def _masks(view: View, revision: int, before: int) -> Masks:
         replaced = message.at(revision)
         if not replaced:
             continue
-        slot = next((s for s in view.atom(step).slots if s.sequence == sequence), None)
+        slot = view.atom(step).slot_of(sequence)
         if slot is None or slot.tokens <= LEAST_SAVED:
             continue
         shown = message.shown(replaced)

@@ -11,10 +11,10 @@ from contextengine_server.context.plan import Declared, Plan
 from contextengine_server.context.view import Summary, View
 
 from ..base import ADDITION, BEYOND, BaseEngine
-from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
+from ..contract import SESSION_SEARCH, CompactionGoal, CompactionStep, NothingToDo, Tools
 from . import compaction
 from .forms import Shaping
-from .options import RECALL, PipelineOptions
+from .options import PipelineOptions
 from .plan import TAIL_STEPS, plan
 
 MASKED_REACH = 5
@@ -29,7 +29,7 @@ class PipelineEngine(BaseEngine[PipelineOptions]):
     name = "Context pipeline"
     threshold = compaction.THRESHOLD
     summary_tokens = 4_000
-    tools = Tools((RECALL,))
+    tools = Tools((SESSION_SEARCH,))
     declared = Declared(tail_steps=TAIL_STEPS, forms=FORMS)
 
     def __init__(self, options: PipelineOptions) -> None:

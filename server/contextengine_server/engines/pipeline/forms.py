@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -11,16 +11,16 @@ from msgspec import structs
 from contextengine_server.context.budget import cell as on_grid
 from contextengine_server.context.lawful import Moment
 from contextengine_server.context.message import Gone, Replacement
-from contextengine_server.context.observations import Observation
 from contextengine_server.context.view import View
 
 from ..bounds import Bounds, bounds_of, with_masks
+from ..contract import SESSION_SEARCH
 from ..masks import LEAST_SAVED, Masks
 from . import evictor, masker, window
 from .isolation import isolated
 from .offload import REASON as ARRIVED
 from .offload import Arrived, arrived
-from .options import RECALL, PipelineOptions
+from .options import PipelineOptions
 from .scene import Decisions, Scene, scene_of
 from .ticks import earlier, results_at
 
@@ -71,7 +71,7 @@ class Shaping:
 
     def before(self, revision: int) -> Bounds:
         """Those before a revision."""
-        return self._with(bisect_left(self._view.observations.all, revision, key=_created))
+        return self._with(self._view.observations.before_revision(revision))
 
     def moments(self) -> Iterator[Moment]:
         """The view just before each tick in memory: what was masked then was less."""
@@ -129,7 +129,7 @@ def _masks(view: View, count: int, first: int, options: PipelineOptions, early: 
         return masks
     by_sequence: dict[int, dict[int, Replacement]] = {}
     for (sequence, part), how in decisions(scene, early).items():
-        by_sequence.setdefault(sequence, {})[part] = structs.replace(how, reader=RECALL)
+        by_sequence.setdefault(sequence, {})[part] = structs.replace(how, reader=SESSION_SEARCH)
     stays = set(view.must_stay())
     for one in scene.results:
         left_out = by_sequence.pop(one.sequence, None)
@@ -138,7 +138,7 @@ def _masks(view: View, count: int, first: int, options: PipelineOptions, early: 
         parts = {each.part: each for each in early.parts.get(one.sequence, ())} | left_out
         slot = early.forms.get(one.step, {}).get(one.sequence)
         if slot is None:
-            slot = next((s for s in view.atom(one.step).slots if s.sequence == one.sequence), None)
+            slot = view.atom(one.step).slot_of(one.sequence)
         every = tuple(parts[part] for part in sorted(parts))
         shown = view.observations.shown(one.sequence, one.show, every)
         if slot is not None and slot.tokens - shown.tokens > LEAST_SAVED:
@@ -148,10 +148,6 @@ def _masks(view: View, count: int, first: int, options: PipelineOptions, early: 
 
 def _forms(masks: Masks) -> set[int]:
     return {sequence for slots in masks.values() for sequence in slots}
-
-
-def _created(one: Observation) -> int:
-    return one.created
 
 
 def _view_before(view: View, count: int) -> View:

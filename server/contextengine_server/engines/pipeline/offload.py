@@ -26,7 +26,8 @@ from contextengine_server.context.message import (
 )
 from contextengine_server.context.view import View
 
-from .options import RECALL, PipelineOptions
+from ..contract import SESSION_SEARCH
+from .options import PipelineOptions
 from .tool_names import is_file_read, is_mcp, is_recall
 
 log = structlog.get_logger("contextengine.pipeline")
@@ -131,7 +132,7 @@ def _decide(
         if answer.silent:
             silent.append(Replacement(answer.part, Gone.SILENT, tool=tool))
         elif _is_long(answer, tool, options):
-            long.append(Replacement(answer.part, Gone.OFFLOADED, tool=tool, reader=RECALL))
+            long.append(Replacement(answer.part, Gone.OFFLOADED, tool=tool, reader=SESSION_SEARCH))
             if answer.chars > HARD_CAP:
                 log.warning(
                     "a result is over the hard cap",

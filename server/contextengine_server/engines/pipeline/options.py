@@ -10,11 +10,7 @@ from pydantic import Field
 from contextengine_server.config.schema import Whole
 from contextengine_server.context.message import MIN_LONG_CHARS
 
-from ..contract import ToolName
 from ..options import Options
-
-RECALL: ToolName = "session_search"
-"""The tool that finds and reads what is not shown."""
 
 Turns = Annotated[Whole, Field(ge=1, le=100)]
 

@@ -3,7 +3,6 @@ tick."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -31,9 +30,5 @@ class Scene(msgspec.Struct, frozen=True):
 
 def scene_of(view: View, count: int, first: int, options: PipelineOptions) -> Scene:
     """The scene of the first `count` results in memory, from this step on."""
-    every = view.observations.all
-    return Scene(view, options, every[bisect_left(every, first, key=_step) : count], count)
-
-
-def _step(one: Observation) -> int:
-    return one.step
+    seen = view.observations
+    return Scene(view, options, seen.all[seen.before(first) : count], count)

@@ -3,9 +3,13 @@ so that no two know another set of names."""
 
 from __future__ import annotations
 
+from typing import get_args
+
+from ..contract import ToolName
+
 FILES = frozenset(("read", "file_read", "read_file", "view"))
 """Read a file. Comis's documents call its tool `file_read`, its code `read`."""
-RECALL = frozenset(("session_search", "ctx_search", "ctx_expand", "ctx_inspect"))
+RECALL = frozenset[str](get_args(ToolName))
 """Bring back what was left out: that of Comis, and ours."""
 MEMORY = frozenset(("memory_search", "memory_get", "memory_store"))
 WEB = frozenset(("web_search", "brave_search", "web_fetch", "link_reader", "fetch_url"))

@@ -19,16 +19,20 @@ from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Plan, plan_tokens
 from contextengine_server.context.view import Summary, View
 
-from ..contract import CompactionGoal, CompactionStep, Engine, NothingToDo, facts_of
+from ..contract import (
+    SESSION_SEARCH,
+    CompactionGoal,
+    CompactionStep,
+    Engine,
+    NothingToDo,
+    facts_of,
+)
 from ..rewrite import rewriter_of
 from ..teller import teller_of
 from .forms import in_short
 from .moments import Pruned, Reader, pruned_by_now
 from .rules import PruningRules
 
-READS = "session_search"
-"""The tool of recall that reads messages by their sequences, and is named where an engine has it:
-other engines' is ctx_expand, whose name their markers do not say."""
 CELLS = 3
 """So many cells further back than the engine shows anything a decision about it may look."""
 
@@ -54,7 +58,9 @@ class PrunedEngine:
         self.teller = teller_of(engine)
         self.facts = facts_of(engine)
         self.fingerprint = digest([engine.fingerprint, rules]).hex()
-        self._tool = READS if READS in engine.tools.names else ""
+        # It reads messages by their sequences, and is named where an engine has it: the others'
+        # is ctx_expand, whose name their markers do not say.
+        self._tool = SESSION_SEARCH if SESSION_SEARCH in engine.tools.names else ""
         self._reader = Reader(rules, declared.tail_steps, declared.evicts)
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from msgspec.structs import replace
 
 from contextengine_server.context.epoch import digest
@@ -43,8 +41,8 @@ def _forms(
     view: View, first: int, last: int, pruned: Pruned, rules: PruningRules, reader: str
 ) -> Forms:
     """What is shown of these steps instead."""
-    every, stays, forms = view.observations.all, set(view.must_stay()), Forms()
-    results = every[bisect_left(every, first, key=_step) : bisect_left(every, last + 1, key=_step)]
+    stays, forms = set(view.must_stay()), Forms()
+    results = view.observations.between(first, last + 1)
     parts: dict[int, list[Replacement]] = {}
     show: dict[int, Observation] = {}
     for one in prunable(view, results, rules):
@@ -54,7 +52,7 @@ def _forms(
             show[one.result.sequence] = one.result
     for sequence, replaced in parts.items():
         result = show[sequence]
-        slot = next((s for s in view.atom(result.step).slots if s.sequence == sequence), None)
+        slot = view.atom(result.step).slot_of(sequence)
         shown = view.observations.in_short(sequence, result.show, tuple(replaced))
         if slot is not None and shown.tokens < slot.tokens:
             forms.setdefault(result.step, {})[sequence] = shown
@@ -86,7 +84,3 @@ def _with(segment: Segment, forms: Forms) -> tuple[Segment, ...]:
                 slots[sequence], shorter = slot, True
     reason = f"{segment.reason}, or {REASON}" if shorter else segment.reason
     return (Reshaped(segment.first, segment.last, reason, slots),)
-
-
-def _step(one: Observation) -> int:
-    return one.step

@@ -9,7 +9,6 @@ whole session would (see `PrunedEngine.reach`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -132,8 +131,7 @@ def _at(view: View, cell: int, pause: Pause, reader: Reader) -> Pruned:
     first = max(first_step(view), view.cut_from(begin, view.base))
     if tokens < rules.soft_trim_ratio * cell or behind <= first:
         return Pruned()
-    cleared, every = (0, 0), view.observations.all
-    results = every[bisect_left(every, first, key=_step) : bisect_left(every, behind, key=_step)]
+    cleared, results = (0, 0), view.observations.between(first, behind)
     if rules.clears:
         cleared = _cleared(list(prunable(view, results, rules)), tokens, cell, rules)
     return Pruned(behind, cleared)
@@ -164,7 +162,3 @@ def _protected_from(view: View, step: int, count: int) -> int:
         if count <= 0:
             return at
     return 0
-
-
-def _step(one: Observation) -> int:
-    return one.step

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from contextengine_server.context.plan import Plan, Summarized
 from contextengine_server.context.view import Summary, View
-from contextengine_server.engines.contract import Engine
+from contextengine_server.engines.contract import SESSION_SEARCH, Engine
 from contextengine_server.session.encoding import Encoding
 
 LEFT_OUT = "Earlier messages of this conversation are left out here and not summarized."
-_FINDERS = ("ctx_search", "session_search")
+_FINDERS = ("ctx_search", SESSION_SEARCH)
 """Tools of recall that find a message."""
 
 
