@@ -1,0 +1,1 @@
+"""What comes back to a session after a compaction."""
