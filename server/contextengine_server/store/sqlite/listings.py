@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,11 +14,12 @@ from . import reads
 T = TypeVar("T")
 
 
-class SqliteListings:
-    """The store's lists. The store itself says how it reads."""
+class SqliteListings(ABC):
+    """The store's lists."""
 
+    @abstractmethod
     async def _read(self, read: Callable[..., T], *args: Any) -> T:
-        raise NotImplementedError
+        """What `read` finds with a connection of the store's."""
 
     async def list_sessions(
         self,
