@@ -24,8 +24,8 @@ ChatMessage = dict[str, Any]
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MIN_QUOTED = 16
-"""Characters from which on a message that begins or ends a longer one counts as quoted there:
-shorter ones may be there by chance."""
+"""Characters from which on a message that stands in a longer one counts as quoted there: shorter
+ones may be there by chance."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -193,19 +193,23 @@ def _key(message: ChatMessage) -> object:
 def _same(given: ChatMessage, other: ChatMessage) -> bool:
     if given is other or _key(given) == _key(other):
         return True
-    if given.get("role") != other.get("role") or other.get("tool_call_id") or call_ids(other):
+    if given.get("role") != other.get("role") or other.get("tool_call_id"):
+        return False
+    if call_ids(given) or call_ids(other):
         return False
     return bool(_added(given, other))
 
 
 def _added(given: ChatMessage, other: ChatMessage) -> str:
-    """What stands before or behind a message's own text in another that quotes it."""
+    """What stands around a message's own text in another that quotes it; a message with calls is
+    known by these, and may say nothing itself."""
     said, longer = text_of(given), text_of(other)
-    if len(said) < MIN_QUOTED or len(longer) <= len(said) or given.get("tool_call_id"):
+    if given.get("tool_call_id") or len(longer) <= len(said) or said not in longer:
         return ""
-    if longer.endswith(said):
-        return longer.removesuffix(said).strip()
-    return longer.removeprefix(said).strip() if longer.startswith(said) else ""
+    if len(said) < MIN_QUOTED and not call_ids(given):
+        return ""
+    before, _, behind = longer.partition(said) if said else (longer, "", "")
+    return "\n".join(filter(None, (before.strip(), behind.strip())))
 
 
 def call_ids(message: ChatMessage) -> tuple[str, ...]:

@@ -102,15 +102,29 @@ def test_other_words_of_a_result_and_of_a_call_are_let_be() -> None:
     assert read(*shorter) == []
 
 
-@pytest.mark.parametrize("behind", [True, False])
-def test_a_note_that_quotes_the_message_beside_it(behind: bool) -> None:
+@pytest.mark.parametrize(
+    "merged",
+    [
+        "{}\n\nSUMMARY of before",
+        "SUMMARY of before\n\n{}",
+        "SUMMARY\n{}\nof before",
+    ],
+)
+def test_a_note_that_quotes_the_message_beside_it(merged: str) -> None:
     """Some engines write their summary into the first message that stays."""
     asked = "what is in the middle file?"
     given = [says("user", f"question {n}, and why?") for n in range(3)] + [says("user", asked)]
     places = [Place(n, n) for n in range(4)]
-    merged = f"{asked}\n\nSUMMARY of before" if behind else f"SUMMARY of before\n\n{asked}"
-    answer = [given[0], says("user", merged)]
-    assert read_changes(given, places, answer) == [Change(1, 2, text="SUMMARY of before")]
+    answer = [given[0], says("user", merged.format(asked))]
+    [change] = read_changes(given, places, answer)
+    assert (change.first, change.last) == (1, 2)
+    assert change.text.split() == ["SUMMARY", "of", "before"]
+
+
+def test_a_note_in_a_message_that_calls_tools() -> None:
+    """Such a message says nothing itself, as a rule."""
+    longer = GIVEN[2] | {"content": "SUMMARY of before"}
+    assert read(GIVEN[0], longer, *GIVEN[3:]) == [Change(1, 1, text="SUMMARY of before")]
 
 
 def test_what_is_added_to_what_a_law_keeps_is_no_note() -> None:
