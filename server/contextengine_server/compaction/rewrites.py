@@ -49,6 +49,8 @@ class ViewList(msgspec.Struct, frozen=True):
     beside it."""
 
     parts: Sequence[_ListedAtom | Summary]
+    life: str
+    """See RewriteRequest."""
 
     def written(self) -> tuple[list[ChatMessage], list[Place]]:
         """The messages, and where each stands. Decodes every message."""
@@ -74,7 +76,8 @@ def list_of(view: View) -> ViewList:
         for step in range(first, last + 1):
             atom = view.atom(step)
             parts.append((step, _listed(atom, Place(step, step, fixed=step in stays))))
-    return ViewList([part for _, part in sorted(parts, key=lambda one: one[0])])
+    ordered = [part for _, part in sorted(parts, key=lambda one: one[0])]
+    return ViewList(ordered, f"{view.incarnation}:{view.reset_mark}")
 
 
 def _listed(atom: Atom, place: Place) -> _ListedAtom:
@@ -187,7 +190,14 @@ class Rewriting(msgspec.Struct):
         self.asked += 1
         messages, places = await asyncio.to_thread(listed.written)
         request = RewriteRequest(
-            scope, messages, places, tokens, wanted.available, wanted.force, wanted.focus
+            scope,
+            messages,
+            places,
+            tokens,
+            wanted.available,
+            wanted.force,
+            wanted.focus,
+            listed.life,
         )
         answer = await rewriter.rewrite(request)
         self.ground = ground

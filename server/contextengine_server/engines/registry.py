@@ -17,6 +17,7 @@ from .members import check_engine
 from .patience import LOAD_S, TookTooLong, within
 from .pruned import PrunedEngine, PruningRules
 from .registration import InvalidEngine, Registration
+from .rewrite import rewriter_of
 
 
 class Registry:
@@ -127,8 +128,12 @@ class Registry:
             ) from error
 
     def try_again(self) -> None:
-        """An operator says that factories which did not come back may be asked again."""
+        """An operator says that what did not come back may be asked again."""
         self._hung.clear()
+        for made in self._instances.values():
+            rewriter = rewriter_of(made)
+            if rewriter is not None:
+                rewriter.try_again()
 
     def configured(self, engine_id: str) -> Engine:
         """The engine with its configured options. Raises as `engine`."""

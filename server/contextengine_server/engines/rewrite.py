@@ -54,14 +54,19 @@ class RewriteRequest(msgspec.Struct, frozen=True, eq=False):
     """What the budget leaves for messages."""
     force: bool = False
     focus: str = ""
+    life: str = ""
+    """Names the session's life: another one begins when it is emptied, or erased and begun anew."""
 
 
 class Rewriter(Protocol):
     """An engine's `rewriter`: a member beside its contract."""
 
     async def rewrite(self, request: RewriteRequest) -> Sequence[ChatMessage] | None:
-        """The list as it should be; None: as it is. The messages are copies. Raises EngineBroken.
-        May take its time: nothing is locked."""
+        """The list as it should be; None: as it is. What it is given stays as it is. Raises
+        EngineBroken. May take its time: nothing is locked."""
+
+    def try_again(self) -> None:
+        """An operator says that what did not come back may be asked again."""
 
 
 def rewriter_of(engine: Engine) -> Rewriter | None:

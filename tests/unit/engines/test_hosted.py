@@ -44,9 +44,9 @@ class Host:
         self.log.append(("end", engine))
 
 
-def request(session: str = "one") -> RewriteRequest:
+def request(session: str = "one", life: str = "") -> RewriteRequest:
     messages = [{"role": "user", "content": "hello"}]
-    return RewriteRequest(Scope("t", "a", session), messages, [Place(0, 0)], 10, 100)
+    return RewriteRequest(Scope("t", "a", session), messages, [Place(0, 0)], 10, 100, life=life)
 
 
 def hosted(host: Host, **options: Any) -> HostedEngine:
@@ -63,6 +63,17 @@ async def test_each_session_has_an_engine_and_a_thread_of_its_own() -> None:
     assert threading.get_ident() not in host.threads
     await engine.dispose()
     assert sorted(name for what, name in host.log if what == "end") == ["t:a:one", "t:a:two"]
+
+
+async def test_a_session_that_was_emptied_begins_with_another_engine() -> None:
+    host = Host()
+    engine = hosted(host)
+    for life in ("first", "first", "second"):
+        await engine.rewrite(request(life=life))
+    assert [what for what, _ in host.log] == [
+        "begin", "compact", "compact", "end", "begin", "compact"
+    ]  # fmt: skip
+    await engine.dispose()
 
 
 async def test_what_it_is_given_are_copies() -> None:
@@ -93,6 +104,9 @@ async def test_one_that_does_not_come_back_is_left_behind() -> None:
         with pytest.raises(EngineBroken, match="did not come back 4 times, and is not asked any"):
             await engine.rewrite(request("another"))
         assert "t:a:another" not in {session for _, session in host.log}
+        engine.try_again()
+        with pytest.raises(EngineBroken, match=r"its compaction did not come back within 0.05"):
+            await engine.rewrite(request("stuck"))
     finally:
         host.go.set()
         await engine.dispose()

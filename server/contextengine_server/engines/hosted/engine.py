@@ -34,7 +34,7 @@ from .worker import Worker
 
 MAX_LOST = 4
 """So many threads may be lost to an engine that does not come back; then it is not asked again
-before the server starts anew."""
+before an operator says so."""
 
 
 class HostedSession(msgspec.Struct, frozen=True, eq=False):
@@ -42,6 +42,8 @@ class HostedSession(msgspec.Struct, frozen=True, eq=False):
 
     worker: Worker
     engine: Any
+    life: str
+    """The session's, as RewriteRequest names it."""
 
 
 class HostedEngine(BaseEngine[HostedOptions]):
@@ -92,7 +94,7 @@ class HostedEngine(BaseEngine[HostedOptions]):
                 self.id, f"did not come back {self._lost} times, and is not asked any more"
             )
         try:
-            held = await self._held(request.scope)
+            held = await self._held(request.scope, request.life)
             given = replace(request, messages=copy.deepcopy(list(request.messages)))
             answer = await held.worker.run(
                 self._host.compact(held.engine, given), self.options.timeout_seconds
@@ -110,9 +112,17 @@ class HostedEngine(BaseEngine[HostedOptions]):
             raise EngineBroken(self.id, wrong)
         return answer
 
-    async def _held(self, scope: Scope) -> HostedSession:
-        """The engine at work for a session, made where there is none."""
+    def try_again(self) -> None:
+        """See Rewriter."""
+        self._lost = 0
+
+    async def _held(self, scope: Scope, life: str) -> HostedSession:
+        """The engine at work for a session, made where there is none. One that knew an earlier life
+        of it is left: nothing of that comes back."""
         held = self._sessions.pop(scope, None)
+        if held is not None and held.life != life:
+            await self._end(held)
+            held = None
         if held is None:
             worker = Worker()
             try:
@@ -122,7 +132,7 @@ class HostedEngine(BaseEngine[HostedOptions]):
             except BaseException:
                 worker.stop()
                 raise
-            held = HostedSession(worker, engine)
+            held = HostedSession(worker, engine, life)
         self._sessions[scope] = held
         while len(self._sessions) > self.options.live_sessions:
             await self._end(self._sessions.popitem(last=False)[1])

@@ -10,11 +10,12 @@ import pytest
 
 from contextengine_server.compaction.rewrites import UNCHANGED_LIST, list_of
 from contextengine_server.engines.dag import DagEngine, DagOptions
-from contextengine_server.engines.hosted.engine import HostedEngine
+from contextengine_server.engines.hosted.engine import MAX_LOST, HostedEngine
 from contextengine_server.engines.hosted.host import HostedFacts
 from contextengine_server.engines.hosted.options import HostedOptions
 from contextengine_server.engines.registration import Registration
-from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest
+from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest, rewriter_of
+from contextengine_server.errors import EngineFailed
 from contextengine_server.projection.openai_chat.validator import validate
 from contextengine_server.testing.contexts import AIRLINE
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, real_sessions
@@ -195,3 +196,30 @@ async def test_a_view_that_is_reshaped_meanwhile_is_planned_anew(
     assert host.asked[1].messages[0]["content"].startswith("u50 ")
     [summary] = done.done.summaries
     assert summary.first_sequence == 17
+
+
+async def test_a_session_that_was_emptied_is_another_to_the_engine(
+    scripted: Server, host: Scripted
+) -> None:
+    await scripted.talk(1, 8)
+    await scripted.compact()
+    await scripted.talk(10, 4)
+    await scripted.compact()
+    await scripted.context.reset_session.run(TENANT, S1, None, None)
+    await scripted.talk(50, 8)
+    await scripted.compact()
+    first, second, third = (asked.life for asked in host.asked)
+    assert first == second != third
+
+
+async def test_doctor_lets_an_engine_be_asked_again(scripted: Server, host: Scripted) -> None:
+    await scripted.talk(1, 8)
+    engine = scripted.registry.configured("scripted")
+    rewriter = rewriter_of(engine)
+    assert isinstance(rewriter, HostedEngine)
+    rewriter._lost = MAX_LOST
+    with pytest.raises(EngineFailed):
+        await scripted.compact()
+    assert host.asked == []
+    await scripted.engines.doctor.run(TENANT, None, clear_failures=True)
+    assert (await scripted.compact()).done.summaries
