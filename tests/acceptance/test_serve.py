@@ -143,8 +143,9 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
 
     replies: list[ImportResponse] = []
     only_one = ("--set", "server.max_concurrent_rpcs=1")
+    patient = ("--set", f"server.drain_grace={PATIENCE_S}s")
     with (
-        serving(tmp_path, *only_one) as server,
+        serving(tmp_path, *only_one, *patient) as server,
         Client(server.address, retry_for=0) as client,
     ):
         caller = threading.Thread(
