@@ -7,12 +7,12 @@ Names, defaults and meanings are OpenClaw's `agents.defaults.contextPruning`.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from contextengine_server.config.group import Group
-from contextengine_server.config.schema import Duration, Ratio, Whole
+from contextengine_server.config.schema import Duration, OrOff, Ratio, Whole
 from contextengine_server.context.carried import LEAST_PAUSE_MS
 from contextengine_server.engines.pruned import PruningRules
 from contextengine_server.engines.pruned.rules import CLEARED
@@ -60,7 +60,7 @@ class ContextPruningSettings(Group):
     is paid for anew, and old results of tools are shown in short from then on. What is stored stays
     as it is."""
 
-    mode: Literal["off", "cache-ttl"] = Field(
+    mode: Annotated[Literal["off", "cache-ttl"], OrOff] = Field(
         "off", description="cache-ttl: prune at messages that come when the cache has ended."
     )
     ttl: Duration = Field(

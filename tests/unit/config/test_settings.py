@@ -205,7 +205,17 @@ def test_variables_that_are_no_settings_are_let_be() -> None:
         ),
         (
             "summarizer: {workers: 1.5}",
-            "summarizer.workers: must be a value of type int, got 1.5 (in contextengine.yaml)",
+            (
+                "summarizer.workers: must be a whole number at least 1 and at most 64, got 1.5 (in"
+                " contextengine.yaml)"
+            ),
+        ),
+        (
+            "context_pruning: {mode: on}",
+            (
+                "context_pruning.mode: must be one of off or cache-ttl, got true, as YAML reads on,"
+                " off, yes and no without quotes (in contextengine.yaml)"
+            ),
         ),
         (
             "engine: {on_engine_failure: retry}",

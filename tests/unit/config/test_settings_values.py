@@ -40,6 +40,13 @@ def test_idle_end_can_be_off(off: str) -> None:
     assert load("sessions: {idle_end: 30m}").sessions.idle_end == timedelta(minutes=30)
 
 
+@pytest.mark.parametrize("off", ["off", "'off'"])
+def test_off_is_a_word_also_without_quotes(off: str) -> None:
+    assert load(f"context_pruning: {{mode: {off}}}").context_pruning.mode == "off"
+    written = f"engine: {{compressor: {{codexAppServerAuto: {off}}}}}"
+    assert load(written).engine.options("compressor").codex_app_server_auto == "off"
+
+
 @pytest.mark.parametrize(
     ("written", "size"),
     [

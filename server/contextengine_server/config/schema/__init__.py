@@ -14,6 +14,7 @@ from contextengine_server.config.schema.mapping import merge, parse, read_names
 from contextengine_server.config.schema.problems import OptionsError, Problem, problems_of
 from contextengine_server.config.schema.types import (
     Duration,
+    OrOff,
     Ratio,
     Secret,
     Size,
@@ -24,6 +25,7 @@ from contextengine_server.config.schema.types import (
 __all__ = [
     "Duration",
     "OptionsError",
+    "OrOff",
     "Problem",
     "Ratio",
     "Secret",

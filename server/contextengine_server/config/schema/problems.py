@@ -27,6 +27,16 @@ _SPELLED = {
 """What is right, by the beginning of the name that pydantic has for the error."""
 
 
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "list": "a list",
+}
+"""What is right, by the name that the documentation has for a type."""
+
+
 class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong with a setting: its path, and what would be right."""
 
@@ -71,7 +81,10 @@ def _complaint(kind: str, message: str, given: Any, field: FieldInfo | None) -> 
         return "must not be empty"
     # A mapping or a list may hold secrets that its field does not know of.
     hidden = field is None or is_secret(field) or isinstance(given, (Mapping, list, BaseModel))
-    return _wanted(kind, message, field) + ("" if hidden else f", got {show(given)}")
+    got = "" if hidden else f", got {show(given)}"
+    if kind == "literal_error" and isinstance(given, bool):
+        got += ", as YAML reads on, off, yes and no without quotes"
+    return _wanted(kind, message, field) + got
 
 
 def _wanted(kind: str, message: str, field: FieldInfo | None) -> str:
@@ -82,16 +95,21 @@ def _wanted(kind: str, message: str, field: FieldInfo | None) -> str:
     if spelled or field is None:
         return spelled or _plain(message)
     if kind.startswith(("greater_than", "less_than")):
-        words = zip(("at least", "at most"), limits(field), strict=True)
-        wanted = [
-            f"{word} {limit}" if limit[0].isdigit() else limit for word, limit in words if limit
-        ]
-        return f"must be {' and '.join(wanted)}"
+        return f"must be {_within(field)}"
     if kind == "literal_error":
         return f"must be one of {type_name(field)}"
     if kind.partition("_")[0] in {"int", "float", "bool", "string", "list", "tuple"}:
-        return f"must be a value of type {type_name(field)}"
+        name = type_name(field)
+        return f"must be {_TYPES.get(name, f'a value of type {name}')} {_within(field)}".rstrip()
     return _plain(message)
+
+
+def _within(field: FieldInfo) -> str:
+    """The limits of a number; empty: there are none."""
+    words = zip(("at least", "at most"), limits(field), strict=True)
+    return " and ".join(
+        f"{word} {limit}" if limit[0].isdigit() else limit for word, limit in words if limit
+    )
 
 
 def _plain(message: str) -> str:

@@ -47,10 +47,17 @@ def _size(value: Any) -> Any:
     return _BARE_SIZE_UNIT.sub(r"\1B", value) if isinstance(value, str) else _number(value)
 
 
+def _off(value: Any) -> Any:
+    """YAML reads `off` without quotes as false."""
+    return "off" if value is False else value
+
+
 Whole = Annotated[int, BeforeValidator(_number)]
 Ratio = Annotated[float, BeforeValidator(_number)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Size = Annotated[ByteSize, BeforeValidator(_size)]
+OrOff = BeforeValidator(_off)
+"""Marks words of which one is `off`."""
 
 
 def is_secret(field: FieldInfo) -> bool:

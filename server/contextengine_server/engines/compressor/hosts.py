@@ -3,11 +3,11 @@ are understood, so that a file carries over, and change nothing here (docs/compr
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contextengine_server.config.schema import Ratio, Whole
+from contextengine_server.config.schema import OrOff, Ratio, Whole
 
 from ..options import Options
 
@@ -78,7 +78,7 @@ class HostOptions(Options):
         True, description=f"{HOST} a threshold of its own route to Codex."
     )
     codex_gpt55_autoraise_notice: bool = Field(True, description="See codexGpt55Autoraise.")
-    codex_app_server_auto: Literal["native", "hermes", "off"] = Field(
+    codex_app_server_auto: Annotated[Literal["native", "hermes", "off"], OrOff] = Field(
         "native", description=f"{HOST} who compacts the threads of its Codex app server."
     )
     codex_responses_native: bool = Field(

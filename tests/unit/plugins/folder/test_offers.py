@@ -104,7 +104,7 @@ def test_an_engine_has_a_block_of_its_own_options(directory: PluginDirectory) ->
     where = {"plugins.directory": str(directory.path)}
     settings = load_settings(None, {**where, "engine.mine.keep": 7}, {})
     assert settings.engine.options("mine").keep == 7
-    with pytest.raises(SettingsError, match=r"engine.mine.keep: must be a value of type int"):
+    with pytest.raises(SettingsError, match=r"engine.mine.keep: must be a whole number"):
         load_settings(None, {**where, "engine.mine.keep": "many"}, {})
     with pytest.raises(SettingsError, match=r"engine.mine.timeoutSeconds: must be more than 0"):
         load_settings(None, {**where, "engine.mine.timeoutSeconds": 0}, {})
