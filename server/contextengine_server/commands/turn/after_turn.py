@@ -4,6 +4,7 @@ whether a compaction is due (docs/semantics.md#the-end-of-a-turn)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -32,6 +33,7 @@ from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.usage.bills import Billing
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.telemetry.tracing import CURRENT, under
 from contextengine_server.wire.message import Incoming
@@ -116,11 +118,14 @@ class AfterTurn(msgspec.Struct, frozen=True):
             due = self._due(engine, session, available, more)
             ahead = not due and self.compactor.memory.ahead(session, available)
         if ahead:
-            await self.queue.add_flush(scope, available, turn.cause)
+            with suppress(StoreUnavailable):  # the turn is stored: the next one records it
+                await self.queue.add_flush(scope, available, turn.cause)
         if not due:
             return TurnDone(written, queued=False)
         if engine.defers:
-            queued = await self.queue.add(scope, available, turn.cause, uncounted=more)
+            queued = False
+            with suppress(StoreUnavailable):
+                queued = await self.queue.add(scope, available, turn.cause, uncounted=more)
             return TurnDone(written, queued)
         async with self.sessions.open(scope) as session, session.compaction:
             wanted = CompactionRequest(available, to_threshold=True, uncounted=more, passes=PASSES)

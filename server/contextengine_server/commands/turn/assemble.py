@@ -11,6 +11,7 @@ from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
 from contextengine_server.session.assembly.treatment import Treatment
+from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.meters import Meters
 from contextengine_server.telemetry.tracing import Trace
@@ -69,18 +70,24 @@ class Assemble(msgspec.Struct, frozen=True):
         stands_on = view.incarnation, view.revision
         if writer.projects:
             reply = await writer.beside(reply, assembly)
+        owed = True
+        if assembly.due and view.scope.complete and not call.treatment:
+            try:
+                await self.queue.add(
+                    view.scope,
+                    assembly.available,
+                    call.trace.traceparent(),
+                    uncounted=assembly.uncounted,
+                )
+            except StoreUnavailable:
+                owed = False  # a read does not fail for it: the next one records it
         # A session key may name another session the next time, without a change of this one; a
         # guard may refuse it.
         guarded = assembly.engine.id in self.assembler.guard.engines
-        if not (assembly.stored or assembly.outcome_reason or call.whole or ref.key or guarded):
+        if owed and not (
+            assembly.stored or assembly.outcome_reason or call.whole or ref.key or guarded
+        ):
             self.replies.keep(question, assembly, stands_on, reply, reused)
         self.meters.tokens_sent.value += assembly.tokens
         self.meters.tokens_reused.value += reused
-        if assembly.due and view.scope.complete and not call.treatment:
-            await self.queue.add(
-                view.scope,
-                assembly.available,
-                call.trace.traceparent(),
-                uncounted=assembly.uncounted,
-            )
         return reply

@@ -13,6 +13,8 @@ from contextengine_server.errors import BudgetImpossible
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.model import Report
 from contextengine_server.session.receipt import Disposition
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import Debt
 from tests.integration.engines.broken import FRAGILE, Fragile
 from tests.unit.commands.conftest import Serve
 from tests.unit.commands.house import (
@@ -149,3 +151,19 @@ async def test_a_turn_is_charged_as_the_sessions_model(server: Server) -> None:
     await server.context.update_model.run(TENANT, S1, Model("claude-sonnet-4-5"), None)
     await server.context.after_turn.run(TENANT, S1, Turn(spoken("a"), report=BILLED))
     assert (await server.state()).usage.priced_micro_usd == 10 * 3 + 5 * 15
+
+
+async def test_a_turn_is_stored_where_what_is_owed_cannot_be_recorded(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(debt: Debt) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    turn = Turn(turns(1, 6), budget=SMALL_BUDGET)
+    with monkeypatch.context() as patched:
+        patched.setattr(server.store, "add_debt", full)
+        done = await server.context.after_turn.run(TENANT, S1, turn)
+    assert (done.written.revision, done.queued) == (1, False)
+    assert await server.store.debts(scope()) == []
+    again = Turn(spoken("more"), budget=SMALL_BUDGET)
+    assert (await server.context.after_turn.run(TENANT, S1, again)).queued

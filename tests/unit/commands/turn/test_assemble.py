@@ -4,12 +4,15 @@ changes; a compaction that is due is queued."""
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from contextengine_server.commands.turn.reply_cache import MAX_QUESTION_BYTES
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.assembly import FITS, OVER_BUDGET, AssembleCall, Assembly
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.store.errors import StoreUnavailable
+from contextengine_server.store.rows import Debt
 from contextengine_server.telemetry.tracing import NO_TRACE
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope, texts_of
 
@@ -190,3 +193,21 @@ async def test_what_a_harness_measured_more_is_told_to_the_compaction(server: Se
     await server.context.assemble.run(call, QUESTION, writer)
     (debt,) = await server.store.debts(scope())
     assert orjson.loads(debt.payload)["uncounted"] == writer.made[0].uncounted > 0
+
+
+async def test_what_is_owed_is_recorded_once_the_store_can_be_written(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk takes no read: what a read would have recorded the next one does."""
+
+    async def full(debt: Debt) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    await server.talk(1, 6)
+    with monkeypatch.context() as patched:
+        patched.setattr(server.store, "add_debt", full)
+        for _ in range(3):
+            assert not (await ask(server, 3_000)).startswith(b"again")
+    assert await server.store.debts(scope()) == []
+    await ask(server, 3_000)
+    assert [debt.kind for debt in await server.store.debts(scope())] == ["compact"]
