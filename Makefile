@@ -142,7 +142,7 @@ load: setup $(GHZ) $(DELTAS) ## Load a seeded server with ghz, profile by profil
 
 SAMPLE ?= 300
 
-mutants: setup ## Break the core in 300 small ways and count how many the fast tests notice (half an hour)
+mutants: setup ## Break the core in 300 small ways and count how many the tests notice (an hour)
 	$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
 
 soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form

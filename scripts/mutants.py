@@ -1,4 +1,4 @@
-"""Breaks the core in small ways, one at a time, and looks whether a fast test fails each time.
+"""Breaks the core in small ways, one at a time, and looks whether a test fails each time.
 
 The mutations are mutmut's. Its own runner puts a trampoline in place of every function, which our
 structs do not survive. Here the tests are collected once. A first child process runs them all and
@@ -53,6 +53,15 @@ TESTS = (
     "tests/unit/config/test_summarizer.py",
     "tests/unit/summarize/test_summary_text.py",
     "tests/unit/summarize/test_stored_states.py",
+    "tests/unit/api",
+    "tests/unit/recall",
+    "tests/unit/config",
+    "tests/integration/compact",
+    "tests/integration/writing",
+    "tests/integration/recall",
+    "tests/integration/background",
+    "tests/integration/projection",
+    "tests/integration/isolation",
 )
 LEFT_OUT = (
     "--ignore=tests/properties/test_transcripts.py",

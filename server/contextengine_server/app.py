@@ -29,6 +29,7 @@ from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.quota import DiskCap, Quotas
+from contextengine_server.health.readiness import ReadinessProbe
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
@@ -183,6 +184,7 @@ async def running(
         server = Server(
             server_options(settings), services, tracer=tracer, metrics=metrics, draining=draining
         )
+        sweepers.append(ReadinessProbe(store, server.set_serving))
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
         for sweeper in sweepers:

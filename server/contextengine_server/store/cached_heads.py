@@ -36,6 +36,7 @@ class CachedHeads:
 
         self.open = store.open
         self.health = store.health
+        self.probe = store.probe
         self.vacuum = store.vacuum
         self.observe = store.observe
         self.changes = store.changes

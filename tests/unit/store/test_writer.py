@@ -233,7 +233,11 @@ async def test_an_outage_is_logged_once(store: SqliteStore) -> None:
                 with pytest.raises(StoreUnavailable):
                     await store.commit(commit("a", 2))
                 assert await store.claim_debt("worker", 1, 1) is None
+                with pytest.raises(StoreUnavailable):
+                    await store.probe()
                 assert (await store.health()).ok is False
+        await store.probe()
+        assert (await store.health()).ok is True
         await store.commit(commit("a", 2))
         await store.commit(commit("a", 3))
     assert [entry["event"] for entry in logs] == [

@@ -32,6 +32,10 @@ class MemoryConnection:
         """Answers nothing from now on. Safe twice."""
         self._is_open = False
 
+    async def probe(self) -> None:
+        """Memory can be written while the store is open."""
+        self._tables()
+
     async def vacuum(self) -> None:
         """Python gives back what it can."""
         self._tables()

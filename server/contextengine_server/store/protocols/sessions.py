@@ -45,6 +45,10 @@ class Connection(Protocol):
     async def health(self) -> StoreHealth:
         """How the store is. Raises nothing."""
 
+    async def probe(self) -> None:
+        """Writes as little as can be, to where all is written, and changes nothing. Raises
+        StoreUnavailable where no write would become durable now."""
+
     async def vacuum(self) -> None:
         """Finishes every erasure, and gives back all space that can be given back. May take as long
         as copying the database, and keep writes waiting for that time."""

@@ -226,6 +226,11 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     return connect(path, read_only=True)
 
 
+def touch(db: sqlite3.Connection) -> None:
+    """Writes a page as it is: SQLite writes what is set, whether or not it was so before."""
+    db.execute("UPDATE alembic_version SET version_num = version_num")
+
+
 def journal_mode(db: sqlite3.Connection) -> str:
     """How the database keeps its journal."""
     return str(db.execute("PRAGMA journal_mode").fetchone()[0])

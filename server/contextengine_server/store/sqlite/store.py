@@ -163,6 +163,10 @@ class SqliteStore(SqliteListings):
             return StoreHealth(False, f"the last write failed: {failure}", facts, _ADVICE)
         return StoreHealth(True, "open", facts)
 
+    async def probe(self) -> None:
+        """Writes a page as it is."""
+        await self._write(database.touch)
+
     async def vacuum(self) -> None:
         """Overwrites what was erased, then writes the file anew without gaps."""
         while await self.index.erase() or await self._index.purge():

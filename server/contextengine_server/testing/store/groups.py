@@ -96,10 +96,12 @@ class GroupCases(StoreCase):
             store.messages(SCOPE),
             store.counts(),
             store.add_debt(debt(SCOPE)),
+            store.probe(),
         ):
             with pytest.raises(StoreUnavailable):
                 await use
         again = await reopen()
+        await again.probe()
         assert (await again.counts())["messages"] == 30
         assert (await again.health()).ok is True
 
