@@ -83,6 +83,63 @@ class ContextEnginePlugin(ABC):
         return {"session_id": state.session_id, "compaction_count": state.compaction_count}
 
 
+class DefaultContextPlugin(ContextEnginePlugin):
+    """Keeps what leads a session and its newest messages, and leaves out the rest, whose summary
+    the server's summarizers write. To be derived from."""
+
+    kept_share = 0.5
+    """The newest messages take at most this share of `max_tokens`, at four characters a token."""
+
+    @property
+    def name(self) -> str:
+        """As in PyClaw. No engine here can have it: plugin.yaml gives another."""
+        return "default"
+
+    async def bootstrap(self, state: ContextState) -> None:
+        """Nothing."""
+
+    async def ingest(self, messages: list[dict[str, Any]], state: ContextState) -> None:
+        """Nothing."""
+
+    async def assemble(self, state: ContextState) -> list[dict[str, Any]]:
+        """As the server does."""
+        return []
+
+    async def compact(
+        self, messages: list[dict[str, Any]], state: ContextState, *, max_tokens: int | None = None
+    ) -> CompactResult:
+        """What leads, and the newest."""
+        leading = 0
+        while leading < len(messages) and messages[leading].get("role") in ("system", "developer"):
+            leading += 1
+        room = MAX_TOKENS if max_tokens is None else max_tokens
+        first, kept = len(messages), 0.0
+        while first > leading:
+            kept += _tokens(messages[first - 1])
+            if kept > room * self.kept_share and first < len(messages):
+                break
+            first -= 1
+        while leading < first < len(messages) and messages[first].get("role") == "tool":
+            first += 1  # a result does not stand without its call
+        answer = [*messages[:leading], *messages[first:]]
+        before, after = (int(sum(map(_tokens, each))) for each in (messages, answer))
+        return CompactResult(answer, before, after, before - after)
+
+    def _load_chunk(self, chunk: Any) -> None:
+        """A chunk of a store, read again. Nothing: what was compacted is among the session's
+        summaries."""
+
+
+MAX_TOKENS = 128_000
+"""What PyClaw compacts to where nobody says."""
+CHARS = 4
+"""Of a token, roughly."""
+
+
+def _tokens(message: dict[str, Any]) -> float:
+    return len(str(message.get("content") or "")) / CHARS
+
+
 class ContextEnginePluginRegistry:
     """Plugins by name. What the package of a plugin registers here when it is imported is its
     engine."""

@@ -270,6 +270,30 @@ class MyPlugin(ContextEnginePlugin):
         )
 '''
 
+SEED_PERSISTENT = """\
+from pathlib import Path
+
+from contextengine_server.plugins.context_store import ContextStore
+from contextengine_server.plugins.pyclaw import CompactResult, ContextState, DefaultContextPlugin
+
+store = ContextStore(Path(__file__).parent / "data" / "context.db")
+
+
+class PersistentPlugin(DefaultContextPlugin):
+    async def bootstrap(self, state: ContextState) -> None:
+        await super().bootstrap(state)
+        chunks = await store.get_chunks(state.session_id)
+        for chunk in chunks:
+            self._load_chunk(chunk)
+
+    async def on_compact_complete(self, result: CompactResult, state: ContextState) -> None:
+        await store.save_chunk(
+            session_id=state.session_id,
+            chunk_id=f"compaction-{state.compaction_count}",
+            content=result.summary or "",
+        )
+"""
+
 WORKING_PYCLAW = """\
 from pyclaw.agents.context.plugins import ContextEnginePluginRegistry
 from pyclaw.agents.context.plugins.base import ContextEnginePlugin, CompactResult
@@ -304,6 +328,6 @@ ContextEnginePluginRegistry.get_instance().register(Diary(), set_default=True)
 """
 
 
-def single(name: str, source: str) -> dict[str, str]:
+def single(name: str, source: str, yaml: str = "") -> dict[str, str]:
     """A plugin of one module."""
-    return {"plugin.yaml": f"name: {name}\n", "__init__.py": source}
+    return {"plugin.yaml": f"name: {name}\n{yaml}", "__init__.py": source}

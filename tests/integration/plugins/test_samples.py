@@ -15,6 +15,7 @@ from contextengine_server.plugins.engines import installed_engines
 from tests.integration.harness import House, budget, house, ref, texts
 from tests.integration.plugins.field import (
     SEED_HERMES,
+    SEED_PERSISTENT,
     SEED_PYCLAW,
     WORKING_PYCLAW,
     installed,
@@ -32,19 +33,24 @@ def looked_for_anew() -> Iterator[None]:
 
 @asynccontextmanager
 async def serving(directory: Path, engine: str, source: str) -> AsyncIterator[House]:
-    where = installed(directory, single("sample", source))
+    given = f"engine: {engine}\n" if engine == "persistent" else ""
+    where = installed(directory, single("sample", source, given))
     async with house(directory, **{"plugins.directory": where, "engine.default": engine}) as made:
         yield made
 
 
 @pytest.mark.parametrize(
     ("engine", "source", "writer"),
-    [("lcm", SEED_HERMES, "lcm"), ("my-plugin", SEED_PYCLAW, "extractive")],
+    [
+        ("lcm", SEED_HERMES, "lcm"),
+        ("my-plugin", SEED_PYCLAW, "extractive"),
+        ("persistent", SEED_PERSISTENT, "extractive"),
+    ],
 )
 async def test_a_sample_serves_a_session(
     tmp_path: Path, engine: str, source: str, writer: str
 ) -> None:
-    """That of PyClaw leaves every list as it is, so that the summarizers write the summary."""
+    """Those of PyClaw say nothing in place of what they leave out, so that the summarizers do."""
     said = [*turns(12), user("the last question")]
     async with serving(tmp_path, engine, source) as home:
         reply = await home.client.assemble(ref(), ingest=said, budget=budget(20_000))

@@ -12,6 +12,7 @@ from contextengine_server.plugins.pyclaw import (
     ContextEnginePlugin,
     ContextEnginePluginRegistry,
     ContextState,
+    DefaultContextPlugin,
 )
 
 
@@ -84,3 +85,27 @@ async def test_the_optional_members_do_nothing() -> None:
     await Plain().on_compact_complete(CompactResult([]), state)
     await Plain().on_session_end(state, [])
     assert Plain().get_status(state) == {"session_id": "one", "compaction_count": 0}
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "kept"),
+    [
+        (4_000, [0, 1, 2, 3, 4, 5]),
+        (800, [0, 2, 3, 4, 5]),
+        (700, [0, 4, 5]),
+        (500, [0, 4, 5]),
+        (1, [0, 5]),
+    ],
+)
+async def test_the_default_keeps_what_leads_and_the_newest(
+    max_tokens: int, kept: list[int]
+) -> None:
+    """A call with its result, or neither; and the newest, whatever its size."""
+    roles = ("system", "user", "assistant", "tool", "user", "assistant")
+    messages = [{"role": role, "content": str(n) * 400} for n, role in enumerate(roles)]
+    plugin = DefaultContextPlugin()
+    result = await plugin.compact(messages, ContextState("one"), max_tokens=max_tokens)
+    left = [messages.index(one) for one in result.messages]
+    assert left == kept
+    assert result.tokens_saved == result.tokens_before - result.tokens_after
+    assert (await plugin.assemble(ContextState("one")), plugin.name) == ([], "default")

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from contextengine_server.plugins import hermes, pyclaw
+from contextengine_server.plugins import context_store, hermes, pyclaw
 
 
 def stand_in(home: Path) -> None:
     """Makes `agent.context_engine` and `hermes_constants` of Hermes importable, and
-    `pyclaw.agents.context.plugins` of PyClaw, unless something of that name is. `home`: where
-    plugins for Hermes keep their files."""
+    `pyclaw.agents.context.plugins` and `pyclaw.memory.context_store` of PyClaw, unless something of
+    that name is. `home`: where plugins for Hermes keep their files."""
 
     def get_hermes_home() -> Path:
         home.mkdir(parents=True, exist_ok=True)
@@ -23,10 +23,14 @@ def stand_in(home: Path) -> None:
     constants.get_hermes_home = get_hermes_home  # type: ignore[attr-defined]
     _offer({"agent": _package("agent"), "agent.context_engine": hermes})
     _offer({"hermes_constants": constants})
-    above = ("pyclaw", "pyclaw.agents", "pyclaw.agents.context")
+    above = ("pyclaw", "pyclaw.agents", "pyclaw.agents.context", "pyclaw.memory")
     _offer(
         {name: _package(name) for name in above}
-        | {f"{above[-1]}.plugins": pyclaw, f"{above[-1]}.plugins.base": pyclaw}
+        | {
+            "pyclaw.agents.context.plugins": pyclaw,
+            "pyclaw.agents.context.plugins.base": pyclaw,
+            "pyclaw.memory.context_store": context_store,
+        }
     )
 
 

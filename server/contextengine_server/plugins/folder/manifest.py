@@ -36,6 +36,8 @@ class PluginManifest(msgspec.Struct, frozen=True):
     name: str
     version: str = "0"
     description: str = ""
+    engine: str = ""
+    """The id of an engine for another host; empty: its own name."""
     package: str = "."
     """The folder of the package, below the plugin's own."""
     config: dict[str, PluginOption] = {}

@@ -89,7 +89,7 @@ def _hosted(kind: HostedKind, manifest: PluginManifest) -> Registration:
     share = getattr(probe, "threshold_percent", None)
     says = isinstance(share, (int, float)) and 0 < share <= 1
     facts = HostedFacts(
-        probe.name,
+        manifest.engine or probe.name,
         manifest.version,
         manifest.description,
         float(share) if share is not None and says else kind.threshold,
@@ -186,6 +186,9 @@ def _require(engine: Any, members: tuple[str, ...]) -> None:
         raise InvalidEngine(f"its engine {type(engine).__name__} lacks {', '.join(lacking)}")
     if not isinstance(engine.name, str) or not engine.name.strip():
         raise InvalidEngine(f"its engine {type(engine).__name__} has no name")
+    available = getattr(engine, "is_available", None)
+    if callable(available) and not available():
+        raise InvalidEngine(f"its engine {type(engine).__name__} says that it is not available")
 
 
 TAKEN = frozenset({*HostedOptions.model_fields, *dir(BaseModel), "summarizer"})

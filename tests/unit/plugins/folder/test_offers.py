@@ -77,6 +77,10 @@ def host_of(registration: Registration, **options: Any) -> Any:
             "its engine Mine lacks assemble, bootstrap, compact, ingest",
         ),
         (
+            HERMES + "\n    def is_available(self): return False\n",
+            "its engine Engine says that it is not available",
+        ),
+        (
             "from agent.context_engine import ContextEngine",
             "nor a subclass of ContextEngine or of ContextEnginePlugin",
         ),
@@ -148,3 +152,7 @@ def test_what_it_says_of_its_threshold_is_taken_where_it_can_be(
     assert registry.configured("mine").threshold == 0.75
     chosen = registry.options("mine", {"threshold": 0.4})
     assert registry.engine("mine", chosen).threshold == 0.4
+
+
+def test_a_plugin_may_give_its_engine_another_id(directory: PluginDirectory) -> None:
+    assert offered(directory, HERMES, "name: p\nengine: other\n").id == "other"
