@@ -67,7 +67,7 @@ def test_a_store_in_memory_serves_and_says_once_that_it_keeps_nothing(tmp_path: 
         "--insecure")),
         (("--address", "[::]:0", "--set", f"auth.tokens=[{{sha256: {TOKEN_SHA256}, tenant: a}}]"),
         ("server.tls",)),
-        (("--engine", "nope"), ("'nope' is not registered", "dag, legacy", "engine.default")),
+        (("--engine", "nope"), ("'nope' is not registered", "layered, legacy", "engine.default")),
         (("--set", "server.adress=1"), ("server.adress", "did you mean server.address?")),
         (("--set", "server.drain_grace=-1s"), ("server.drain_grace",)),
         (("--set", "server.tls.cert_file=none.pem", "--set", "server.tls.key_file=none.key"),

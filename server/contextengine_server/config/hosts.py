@@ -303,9 +303,11 @@ def comis(source: HostConfig) -> None:
 
 
 def pyclaw(source: HostConfig) -> None:
-    """PyClaw: the plugin and its ceiling; layers and strategy are the layered engine's own."""
+    """PyClaw: the plugin, and what it says of compaction and layers, which is the layered engine's
+    here."""
     base: Path = ("context", "engine")
     plugin, enabled = (*base, "plugin"), (*base, "compaction", "enabled")
+    named = source.leaves.get(plugin)
     if source.leaves.get(enabled) is False:
         source.ignore_rest(plugin, "compaction.enabled is false")
         source.choose(
@@ -321,16 +323,16 @@ def pyclaw(source: HostConfig) -> None:
             source.choose(plugin, "legacy", "A blank plugin means legacy.")
         else:
             source.ignore(plugin, "must be the name of a plugin")
-    ceiling: Path = (*base, "compaction", "max_tokens")
-    if ceiling in source.leaves:
-        source.map(ceiling, "budget.window_cap", source.leaves[ceiling])
     source.ignore_rest(enabled, "on is the default here")
-    source.ignore_rest(
-        (*base, "compaction", "reserve_ratio"),
-        "the reserves are in parts here: budget.output_reserve, safety_margin_ratio,"
-        " rot_buffer_ratio",
-    )
-    source.ignore_rest(base, "an option of the layered engine, not a setting of this version")
+    ceiling: Path = (*base, "compaction", "max_tokens")
+    if ceiling in source.leaves and named != "dag-compressor":
+        source.map(ceiling, "budget.window_cap", source.leaves[ceiling])
+    options = _options(source, "layered")
+    for path in [path for path in source.leaves if path[:2] == base]:
+        option = ".".join(to_camel(key) for key in path[2:])
+        if option in options:
+            source.map(path, f"engine.layered.{option}", source.leaves[path])
+    source.ignore_rest(base, "is not an option of the layered engine")
 
 
 HOSTS: dict[str, Callable[[HostConfig], None]] = {

@@ -16,7 +16,7 @@ from contextengine_server.tokens import MESSAGE_TOKENS, TokenCounter
 from contextengine_server.wire.slots import WireShaper
 from tests.integration.harness import Exported
 
-TAILS = {"compressor": 1, "dag": 8, "legacy": 1, "pipeline": 1}
+TAILS = {"compressor": 1, "dag": 8, "layered": 1, "legacy": 1, "pipeline": 1}
 """The steps that each engine declares, by default."""
 
 COUNTER = TokenCounter("o200k_base")
@@ -24,7 +24,12 @@ SHAPER = WireShaper(COUNTER.count_text)
 """Prices what is shown in another form than it is stored in; nothing else is asked of it."""
 
 _SHORT = frozenset({int(t.FORM_HEAD_TAIL), int(t.FORM_PLACEHOLDER)})
-FORMS = {"compressor": _SHORT, "dag": _SHORT, "pipeline": _SHORT}
+FORMS = {
+    "compressor": _SHORT,
+    "dag": _SHORT,
+    "layered": frozenset({int(t.FORM_HEAD_TAIL)}),
+    "pipeline": _SHORT,
+}
 """The forms that each engine declares."""
 
 FITS = t.AssembleResponse.OUTCOME_FITS

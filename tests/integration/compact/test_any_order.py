@@ -4,6 +4,7 @@ every assembly is lawful, what memory shows is what the store shows, and no mess
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.integration.assemble.judging import Judge
 from tests.integration.harness import House, budget
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-ENGINES = {
+ENGINES: dict[str, dict[str, Any]] = {
     "dag": {
         "leafChunkTokens": 1_000,
         "leafTargetTokens": 150,
@@ -33,6 +34,7 @@ ENGINES = {
         "condensedTargetTokens": 256,
     },
     "compressor": {"thresholdTokens": 1_500, "protectLastN": 0},
+    "layered": {"compaction": {"maxTokens": 2_000}},
 }
 
 
@@ -151,7 +153,9 @@ async def broken(
     return judge.verdict(reply)
 
 
-@pytest.mark.parametrize(("engine", "seed"), [("dag", 0), ("dag", 1), ("compressor", 2)])
+@pytest.mark.parametrize(
+    ("engine", "seed"), [("dag", 0), ("dag", 1), ("compressor", 2), ("layered", 4)]
+)
 async def test_whatever_happens(
     shared: House, session: t.SessionRef, engine: str, seed: int
 ) -> None:

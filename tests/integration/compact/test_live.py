@@ -19,7 +19,7 @@ __all__ = ["session", "shared"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ENGINES = ["compressor", "dag", "legacy"]
+ENGINES = ["compressor", "dag", "layered", "legacy"]
 SIZE = budget(4_000)
 TALK = talk(40, 100)
 

@@ -13,7 +13,7 @@ __all__ = ["session", "shared"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ENGINES = ["compressor", "dag", "legacy", "pipeline"]
+ENGINES = ["compressor", "dag", "layered", "legacy", "pipeline"]
 
 
 async def talked(house: House, session: t.SessionRef, engine: str) -> int:

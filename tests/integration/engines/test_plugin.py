@@ -145,7 +145,7 @@ def test_without_the_package_its_name_starts_no_server(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     said = shell.run("serve", "--set", f"engine.default={NAME}", status=None)
     assert said.status != 0
-    assert "dag, legacy" in said.text + said.err
+    assert "dag, layered, legacy" in said.text + said.err
 
 
 @pytest.mark.timeout(LONGEST_S + 60)

@@ -18,7 +18,7 @@ from tests.integration.engines.broken import FRAGILE, REFUSING, SECRET, WANTING
 from tests.integration.harness import BOB, RUNTIME, House, house, problem, ref, texts
 
 TENANT, AGENT = t.SessionRef(), t.SessionRef(agent_id="agent")
-SHIPPED = ["dag", "compressor", "legacy", "pipeline"]
+SHIPPED = ["dag", "compressor", "layered", "legacy", "pipeline"]
 
 
 async def serving(client: AsyncClient, session: t.SessionRef) -> tuple[str, str]:
@@ -61,6 +61,7 @@ async def test_the_configuration_chooses(tmp_path: Path) -> None:
             "legacy",
             "compressor",
             "dag",
+            "layered",
             "pipeline",
         ]
 
@@ -69,7 +70,7 @@ async def test_an_engine_that_is_not_there_starts_no_server(tmp_path: Path) -> N
     with pytest.raises(UnknownEngine) as caught:
         async with house(tmp_path, **{"engine.default": "nonesuch"}):
             pass
-    assert "dag, legacy" in caught.value.text
+    assert "dag, layered, legacy" in caught.value.text
 
 
 async def test_nearer_choices_win(house: House) -> None:
@@ -245,7 +246,7 @@ async def test_an_unknown_engine_is_refused_and_the_ids_are_listed(house: House)
         assert problem(caught.value)[:2] == ("FAILED_PRECONDITION", "UNKNOWN_ENGINE")
         assert caught.value.metadata == {
             "engine": "nonesuch",
-            "available": "compressor,dag,legacy,pipeline",
+            "available": "compressor,dag,layered,legacy,pipeline",
         }
     await house.client.ingest(ref(), user("hello"))
 
@@ -268,7 +269,7 @@ async def test_where_the_chosen_engine_is_gone_nothing_runs(tmp_path: Path) -> N
             with pytest.raises(ContextEngineError) as caught:
                 await call
             assert problem(caught.value)[:2] == ("FAILED_PRECONDITION", "UNKNOWN_ENGINE")
-            assert caught.value.metadata["available"] == "compressor,dag,legacy,pipeline"
+            assert caught.value.metadata["available"] == "compressor,dag,layered,legacy,pipeline"
         assert texts(await home.rows(ref())) == ["hello", "you"], (
             "it can still be read, and nothing was stored"
         )
@@ -276,7 +277,7 @@ async def test_where_the_chosen_engine_is_gone_nothing_runs(tmp_path: Path) -> N
         checks = (await home.client.engines.doctor(session=ref())).checks
         (check,) = [check for check in checks if check.name == "session.engine"]
         assert check.status != t.DoctorResponse.STATUS_OK
-        assert "dag, legacy" in check.found
+        assert "dag, layered, legacy" in check.found
         await home.client.engines.assign(scope=ref(), clear=True)
         assert await serving(home.client, ref()) == ("dag", "configuration")
 
@@ -313,9 +314,9 @@ async def test_how_many_warm_sessions_an_engine_serves(guarded: House) -> None:
     await bob.ingest(ref(), user("hello"))
     await guarded.client.engines.assign(scope=ref("one"), engine_id="legacy")
     counts = {e.info.id: e.session_count for e in (await guarded.client.engines.list()).engines}
-    assert counts == {"compressor": 0, "dag": 2, "legacy": 1, "pipeline": 0}
+    assert counts == {"compressor": 0, "dag": 2, "layered": 0, "legacy": 1, "pipeline": 0}
     counts = {e.info.id: e.session_count for e in (await bob.engines.list()).engines}
-    assert counts == {"compressor": 0, "dag": 1, "legacy": 0, "pipeline": 0}
+    assert counts == {"compressor": 0, "dag": 1, "layered": 0, "legacy": 0, "pipeline": 0}
 
 
 @pytest.mark.parametrize(

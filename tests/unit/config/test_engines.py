@@ -58,6 +58,7 @@ def test_without_a_block_an_engine_has_its_defaults() -> None:
     assert load().engine.configured().keys() == {
         "compressor",
         "dag",
+        "layered",
         "legacy",
         "pipeline",
         "acme/new-one",
@@ -95,13 +96,13 @@ def test_a_block_comes_from_a_file_the_environment_and_flags() -> None:
             "engine: {lagacy: {}}",
             (
                 "engine.lagacy: is not an installed engine: acme/new-one, compressor, dag,"
-                " legacy, pipeline; did you mean engine.legacy?"
+                " layered, legacy, pipeline; did you mean engine.legacy?"
             ),
         ),
         (
-            "engine: {layered: {a: 1}}",
-            "engine.layered: is not an installed engine: acme/new-one, compressor, dag, legacy,"
-            " pipeline",
+            "engine: {layers: {a: 1}}",
+            "engine.layers: is not an installed engine: acme/new-one, compressor, dag, layered,"
+            " legacy, pipeline; did you mean engine.layered?",
         ),
     ],
 )
@@ -115,7 +116,13 @@ def test_the_block_of_an_engine_that_was_refused_stops_nothing() -> None:
     """A plugin that is broken must not keep the server of those who do not choose it down."""
     broken = installed_engines().tried(Registration("new", dict, LegacyEngine, "plugin:x"))  # type: ignore[arg-type]
     settings = load("engine: {new: {whatever: [1]}}", engines=broken)
-    assert settings.engine.configured().keys() == {"compressor", "dag", "legacy", "pipeline"}
+    assert settings.engine.configured().keys() == {
+        "compressor",
+        "dag",
+        "layered",
+        "legacy",
+        "pipeline",
+    }
 
 
 @pytest.mark.parametrize("engine_id", ["copy", "json", "options", "catalogue", "model_x"])

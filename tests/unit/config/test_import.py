@@ -71,7 +71,7 @@ def test_genesis_with_an_engine_of_its_own_keeps_the_name_and_warns() -> None:
     config = import_config(GENESIS_OWN, "~/.genesis/genesis.json")
     assert taken(config) == {"engine.default": "my-engine"}
     assert any(
-        "my-engine" in note and "refuses to start" in note and "dag, legacy" in note
+        "my-engine" in note and "refuses to start" in note and "dag, layered, legacy" in note
         for note in config.notes
     )
     mine = Registration("my-engine", LegacyOptions, LegacyEngine, "plugin:mine")

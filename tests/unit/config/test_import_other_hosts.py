@@ -12,6 +12,7 @@ from contextengine_server.config.host_import import import_config
 from contextengine_server.config.load import load_settings
 from contextengine_server.config.policy import FORMER
 from contextengine_server.engines.dag import DagOptions
+from contextengine_server.engines.layered import LayeredOptions
 from contextengine_server.engines.pipeline import PipelineOptions
 from tests.unit.config.test_import import reasons, settings, taken
 
@@ -218,18 +219,38 @@ agents:
 def test_pyclaw_layers(tmp_path: Path) -> None:
     config = import_config(PYCLAW, "pyclaw.json")
     assert config.format == "pyclaw"
-    assert taken(config) == {"engine.default": "layered", "budget.window_cap": 128_000}
-    assert settings(config, tmp_path).engine.default == "layered"
-    assert any("layered" in note and "refuses to start" in note for note in config.notes)
+    mapped = taken(config)
+    assert mapped["engine.default"] == "layered"
+    assert mapped["engine.layered.compaction.maxTokens"] == 128_000
+    assert mapped["engine.layered.layers.transient.strategy"] == "drop"
+    assert len(mapped) == 12
+    assert reasons(config) == {"context.engine.compaction.enabled": "on is the default here"}
+    read = settings(config, tmp_path).engine
+    assert (read.default, read.options("layered")) == ("layered", LayeredOptions())
+
+
+def test_what_pyclaw_says_otherwise_holds(tmp_path: Path) -> None:
+    text = """{context: {engine: {plugin: "dag-compressor",
+      compaction: {max_tokens: 64000, reserve_ratio: 0.2, strategy: "hybrid"},
+      layers: {important: {max_tokens: 500}, contextual: {strategy: "graph"}, vital: {}}}}}"""
+    config = import_config(text)
+    options = settings(config, tmp_path).engine.options("layered")
+    assert options.compaction.max_tokens == 64_000
+    assert (options.compaction.reserve_ratio, options.compaction.strategy) == (0.2, "hybrid")
+    assert options.layers.important.max_tokens == 500
+    assert options.layers.contextual.strategy == "extract_facts"
     why = reasons(config)
-    assert len(why) == 11
-    assert "rot_buffer_ratio" in why["context.engine.compaction.reserve_ratio"]
-    assert "layered engine" in why["context.engine.layers.transient.max_tokens"]
+    assert "our default stays" in why["context.engine.layers.contextual.strategy"]
+    assert "not an option" in why["context.engine.layers.vital"]
 
 
 def test_pyclaw_without_layers() -> None:
     config = import_config('{context: {engine: {plugin: "default"}}}')
     assert taken(config) == {"engine.default": "legacy"}
+    ceiling = import_config(
+        "{context: {engine: {plugin: 'default', compaction: {max_tokens: 9000}}}}"
+    )
+    assert taken(ceiling) == {"engine.default": "legacy", "budget.window_cap": 9_000}
     assert (
         import_config("{context: {engine: {plugin: 7}}}").ignored[0].reason
         == "must be the name of a plugin"

@@ -114,11 +114,14 @@ def _kept(
     view: View, goal: CompactionGoal, hidden: set[int], options: LayeredOptions
 ) -> Callable[[int], bool]:
     """Tells the steps that stay as they are. What has no room is not shown any more: it is
-    summarized, whatever its worth."""
+    summarized, whatever its worth. The newest request stays while it is that, and is to stand where
+    it was made afterwards, until the next compaction."""
 
     def kept(step: int) -> bool:
         if options.linear or step in hidden:
             return False
+        if step == view.user_step:
+            return True
         layer = layer_of_step(goal.said(entry) for entry in view.atom(step).entries)
         return options.strategy_of(layer) == "keep"
 

@@ -76,8 +76,8 @@ class _Growing:
 def runs_of(view: View, tail: int, kept: Callable[[int], bool], most: int) -> list[StepRun]:
     """The runs before a tail, in order, with no more than so many tokens of raw steps each.
 
-    What law 4 keeps is shown beside whatever covers it, so it parts no run; but for a request that
-    is to be kept when it is not the newest any more.
+    What leads and what is pinned is shown beside whatever covers it, so it parts no run. The newest
+    request does where it is kept.
     """
     growing, stays = _Growing(most), set(view.must_stay())
     pieces = sorted(
@@ -91,11 +91,8 @@ def runs_of(view: View, tail: int, kept: Callable[[int], bool], most: int) -> li
                 growing.take_summary(summary)
             continue
         for step in range(max(first, view.leading), min(last, tail - 1) + 1):
-            if not view.holds(step):
-                growing.end()
-            elif step in stays and step != view.user_step:
-                growing.stays(step)
-            elif kept(step):
+            may_part = step not in stays or step == view.user_step
+            if not view.holds(step) or (may_part and kept(step)):
                 growing.end()
             elif step in stays:
                 growing.stays(step)

@@ -19,10 +19,10 @@ _FILLER = r"""
   |ready
 | (many\ |ok\ |great\ )?thanks(\ (a\ lot|so\ much|very\ much|again|for\ (your|the|all\ (your
   |the))[ ]
-  (help|time|patience|support|info(rmation)?)|in\ advance))?|thank\ you(\ (a\ lot|so\ much
+  (help|time|patience|support|info(rmation)?)|in\ advance))*|thank\ you(\ (a\ lot|so\ much
   |very\ much
   |again|for\ (your|the|all\ (your|the))\ (help|time|patience|support|info(rmation)?)|kindly
-  |for\ (waiting|confirming|your\ understanding)))?|thx|ty|tysm|cheers|much\ appreciated
+  |for\ (waiting|confirming|your\ understanding)))*|thx|ty|tysm|cheers|much\ appreciated
 | (i\ )?(really\ |do\ )?appreciate\ (it|that|your\ (help|patience|time))
 | no\ (problem|worries)|np|you['’](re|\ are)\ (very\ |most\ )?welcome|you\ are\ (very\ )?welcome
   |welcome
