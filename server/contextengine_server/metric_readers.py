@@ -8,7 +8,7 @@ from datetime import timedelta
 from importlib.metadata import version
 
 from contextengine_server.api.pipeline.auth import ConfigurationError, split_address
-from contextengine_server.api.pipeline.server import why_unbound
+from contextengine_server.api.pipeline.server import cannot_listen
 from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
@@ -69,9 +69,7 @@ def scrape(settings: Settings, metrics: Metrics, stack: contextlib.AsyncExitStac
     try:
         bound, end = serve_metrics(host, port, metrics, version("contextengine-server"))
     except OSError as error:
-        raise ConfigurationError(
-            f"{name}: cannot listen on {address}: {why_unbound(address)}"
-        ) from error
+        raise cannot_listen(address, name) from error
     stack.push_async_callback(asyncio.to_thread, end)
     served = f"{address.rpartition(':')[0]}:{bound}"
     log.info("metrics_served", address=served)

@@ -94,14 +94,14 @@ def test_a_port_in_use(alone: Shell) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        refused = alone.run("serve", "--address", address, "--store", "x.db", status=2)
+        refused = alone.run("serve", "--address", address, "--store", "x.db", status=75)
         assert f"cannot listen on {address}: the port is in use by another process" in refused.err
 
 
 def test_a_store_in_use_and_one_that_is_none(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     with serving(tmp_path) as server:
-        refused = shell.run("serve", "--address", "127.0.0.1:0", "--store", "store.db", status=2)
+        refused = shell.run("serve", "--address", "127.0.0.1:0", "--store", "store.db", status=75)
         assert f"is in use by process {server.process.pid}" in refused.err
         asked = shell.run("sessions", "list", "--store", "store.db", status=1)
         assert f"is in use by process {server.process.pid}" in asked.err

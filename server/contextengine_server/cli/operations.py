@@ -91,7 +91,7 @@ def serve(
     """Serve until SIGTERM or Ctrl-C, then drain.
 
     Prints one line when calls are answered. Exits with status 2 where it may not start, and says
-    what to set.
+    what to set; with 75 where that may pass, as when another process has its port.
     """
     from contextengine_server.cli.serve import parse_settings, serve
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -23,9 +24,15 @@ REFUSED = 2
 """The exit status where the server may not start: something must be set first."""
 
 
+PASSING = 75
+"""The exit status where the server cannot start now and may soon, as sysexits.h has it
+(EX_TEMPFAIL): its port or its store is another process's still, or its disk is full. Whoever starts
+it tries again."""
+
+
 def serve(config: Path | None, flags: dict[str, Any]) -> None:
-    """Serves until SIGTERM or SIGINT. Raises CommandFailed with status 2 where it may not start,
-    saying what to set."""
+    """Serves until SIGTERM or SIGINT. Raises CommandFailed where it may not start, saying what to
+    set: with status 2, or 75 where that may pass."""
     from contextengine_server.config.lint import config_lint
     from contextengine_server.config.load import SettingsError, load_settings
     from contextengine_server.telemetry.logs import configure_logging
@@ -57,7 +64,8 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
         text = refusal(error)
         if started or text is None:
             raise
-        raise CommandFailed(f"not started: {text}", REFUSED) from error
+        status = PASSING if _passes(error) else REFUSED
+        raise CommandFailed(f"not started: {text}", status) from error
 
 
 async def _serve(settings: Settings, ready: Callable[[str], None]) -> NoReturn:
@@ -110,6 +118,16 @@ def refusal(error: BaseException) -> str | None:
         case OSError():
             return f"{error.filename or 'the system'}: {error.strerror or error}"
     return None
+
+
+def _passes(error: BaseException) -> bool:
+    """True where a server that could not start may do so later with the same settings."""
+    from contextengine_server.api.pipeline.auth import AddressInUse
+    from contextengine_server.store.errors import StoreInUse
+
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+    return isinstance(error, (AddressInUse, StoreInUse))
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class ConfigurationError(ValueError):
     """The server must not start as it is configured. The text says what to set."""
 
 
+class AddressInUse(ConfigurationError):
+    """Another process listens there, and may be gone soon."""
+
+
 class CallerRole(StrEnum):
     """What a caller may do: a runtime everything but what changes the service for others, an
     operator everything."""

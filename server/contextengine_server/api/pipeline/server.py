@@ -21,6 +21,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from contextengine_server.api.pipeline import contract
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import (
+    AddressInUse,
     Authenticator,
     ConfigurationError,
     TokenGrant,
@@ -253,7 +254,7 @@ def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise ConfigurationError(f"cannot listen on {address}: {why_unbound(address)}") from error
+        raise cannot_listen(address) from error
 
 
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
@@ -318,7 +319,17 @@ def _check_socket_path(address: str) -> None:
             raise ConfigurationError(f"cannot listen on {address}: another process listens there")
 
 
-def why_unbound(address: str) -> str:
+def cannot_listen(address: str, setting: str = "") -> ConfigurationError:
+    """The error of whoever could not listen on an address that `setting` names."""
+    why = _why_unbound(address)
+    kind = AddressInUse if why == _IN_USE else ConfigurationError
+    return kind(f"{setting}{': ' if setting else ''}cannot listen on {address}: {why}")
+
+
+_IN_USE = "the port is in use by another process; stop that one or choose another port"
+
+
+def _why_unbound(address: str) -> str:
     """What the operating system says to the same address, since gRPC keeps it to itself."""
     try:
         if address.startswith("unix:"):
@@ -338,7 +349,7 @@ def why_unbound(address: str) -> str:
     except OSError as error:
         match error.errno:
             case errno.EADDRINUSE:
-                return "the port is in use by another process; stop that one or choose another port"
+                return _IN_USE
             case errno.EACCES:
                 return (
                     "not permitted; ports below 1024 and other users' directories need more rights"
