@@ -174,52 +174,9 @@ async def test_what_is_no_answer_is_its_failure(tmp_path: Path, code: str, how: 
         assert "ledger failed 1 times, first at compact" in check.found
 
 
-async def test_legacy_stands_in_where_it_is_told_to(tmp_path: Path) -> None:
-    where = installed(tmp_path, answering("raise RuntimeError"))
-    settings = {"plugins.directory": where, "engine.default": "ledger"}
-    async with house(tmp_path, **settings, **{"engine.on_engine_failure": "legacy"}) as home:
-        await home.client.ingest_batch(ref(), turns(12))
-        done = await home.client.compact(ref(), force=True, budget=budget(3_000))
-        assert (done.compacted, done.reason) == (True, "engine ledger failed, legacy stood in")
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "return messages",
-        "return [m.copy() for m in messages]",
-        "return messages + [{'role': 'user', 'content': 'more'}]",
-    ],
-)
-async def test_one_that_leaves_the_list_as_it_is_does_not_stop_a_forced_compaction(
-    tmp_path: Path, code: str
-) -> None:
-    settings = {"plugins.directory": installed(tmp_path, answering(code))}
-    async with house(tmp_path, **settings, **{"engine.default": "ledger"}) as home:
-        await home.client.ingest_batch(ref(), turns(12))
-        asked = await home.client.compact(ref(), budget=budget(3_000))
-        assert (asked.compacted, asked.reason) == (
-            False,
-            "nothing to compact: the engine left the list as it is",
-        )
-        forced = await home.client.compact(ref(), force=True, budget=budget(3_000))
-        assert forced.compacted
-        assert {one.summarizer for one in forced.summaries} == {"extractive"}
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "return messages[-1:]",
-        "return []",
-        "return [{'role': 'user', 'content': 'all of it'}]",
-        "return messages[:2] + messages[-3:]",
-        "return [m for m in messages if m['role'] != 'tool']",
-        "return [m for m in messages if m['role'] != 'assistant']",
-    ],
-    ids=["the last", "nothing", "one note", "a hole", "no results", "no calls"],
-)
-async def test_what_no_law_lets_go_stays_whatever_it_answers(tmp_path: Path, code: str) -> None:
+async def test_what_no_law_lets_go_stays_whatever_it_answers(tmp_path: Path) -> None:
+    """It leaves results out, and whatever else it can."""
+    code = "return [m for m in messages[1:-1] if m['role'] == 'assistant'][-4:]"
     settings = {"plugins.directory": installed(tmp_path, answering(code))}
     said = [system("be brief"), *turns(12), user("the last question")]
     async with house(tmp_path, **settings, **{"engine.default": "ledger"}) as home:

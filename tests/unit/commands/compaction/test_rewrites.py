@@ -17,10 +17,21 @@ from contextengine_server.engines.registration import Registration
 from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest, rewriter_of
 from contextengine_server.errors import EngineFailed
 from contextengine_server.projection.openai_chat.validator import validate
+from contextengine_server.session.assembly.assembly import FITS
 from contextengine_server.testing.contexts import AIRLINE
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER, real_sessions
 from contextengine_server.testing.engine.trial import trial_of
-from tests.unit.commands.house import S1, TENANT, Server
+from tests.unit.commands.house import (
+    S1,
+    TENANT,
+    Server,
+    assistant,
+    incoming,
+    long,
+    result,
+    texts_of,
+    user,
+)
 
 FACTS = HostedFacts("scripted", "1", "Scripted", 0.6)
 
@@ -159,15 +170,70 @@ async def test_stretches_are_committed_one_after_the_other(
     assert len(host.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        lambda messages: messages,
+        lambda messages: [dict(message) for message in messages],
+        lambda messages: [*messages, {"role": "user", "content": "more"}],
+    ],
+    ids=["the same", "copies", "more"],
+)
 async def test_what_changes_nothing_is_no_compaction_unless_it_is_forced(
-    scripted: Server, host: Scripted
+    scripted: Server, host: Scripted, answers: Any
 ) -> None:
     await scripted.talk(1, 8)
-    host.answers = lambda messages: messages
-    done = await scripted.compact(tokens=2_000, force=False)
+    host.answers = answers
+    done = await scripted.compact(force=False)
     assert (done.done.summaries, done.done.reason) == ([], UNCHANGED_LIST)
-    forced = await scripted.compact(tokens=2_000)
+    forced = await scripted.compact()
     assert {one.summarizer for one in forced.done.summaries} == {"extractive"}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        lambda messages: messages[-1:],
+        lambda messages: [],
+        lambda messages: [{"role": "user", "content": "all of it"}],
+        lambda messages: messages[:2] + messages[-3:],
+        lambda messages: [one for one in messages if one["role"] != "tool"],
+        lambda messages: [one for one in messages if one["role"] != "assistant"],
+        lambda messages: messages[::-1],
+    ],
+    ids=["the last", "nothing", "one note", "a hole", "no results", "no calls", "backwards"],
+)
+async def test_what_no_law_lets_go_stays_whatever_it_answers(
+    scripted: Server, host: Scripted, answers: Any
+) -> None:
+    """The assembly would be refused if it broke a law."""
+    for at in range(8):
+        turn = [
+            user(long(f"u{at}"), f"u{at}"),
+            assistant("", f"a{at}", f"c{at}"),
+            result(f"c{at}", long(f"r{at}"), f"r{at}"),
+        ]
+        await scripted.context.ingest.run(TENANT, S1, incoming(*turn), None)
+    await scripted.ingest("the last question")
+    stored = await scripted.stored()
+    host.answers = answers
+    await scripted.compact()
+    shown = await scripted.assemble(2_000)
+    assert (shown.outcome, texts_of(shown)[-1]) == (FITS, "the last question")
+    assert await scripted.stored() == stored
+
+
+async def test_legacy_stands_in_where_it_is_told_to(serve: Any, host: Scripted) -> None:
+    def answers(messages: list[ChatMessage]) -> list[ChatMessage]:
+        raise RuntimeError("a sorry end")
+
+    host.answers = answers
+    settings = {"engine.default": "scripted", "engine.on_engine_failure": "legacy"}
+    server = await serve(engines=[engine_of(host)], **settings)
+    await server.talk(1, 8)
+    done = await server.compact()
+    assert done.done.error == "engine scripted failed, legacy stood in"
+    assert {one.summarizer for one in done.done.summaries} == {"extractive"}
 
 
 async def test_messages_that_come_meanwhile_are_kept(scripted: Server, host: Scripted) -> None:
