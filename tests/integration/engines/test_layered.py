@@ -3,6 +3,8 @@ stays, and agents may have different strategies."""
 
 from __future__ import annotations
 
+import json
+
 import grpc
 import pytest
 
@@ -58,6 +60,10 @@ async def test_facts_stand_word_for_word_and_rules_where_they_were_said(
     assert "harbour" in early
     assert "harbour" in late
     assert "\nok" not in late
+    said = json.loads((await shared.client.get_status(session)).engine_status_json)
+    assert said["layers"]["critical"] == {"strategy": "keep", "max_tokens": 2_000}
+    assert 0 < said["kept_tokens"] < 100
+    assert said["kept_over_layer_tokens"] == 0
 
 
 async def test_a_summary_that_is_brought_up_to_date_states_the_facts_anew(

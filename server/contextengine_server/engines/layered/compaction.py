@@ -18,6 +18,7 @@ from contextengine_server.context.view import View
 from ..base import ADDITION_TOKENS, LEFT_OUT_TOKENS
 from ..contract import CompactionGoal, CompactionStep, NothingToDo
 from .classification import layer_of_step
+from .facts import kept_between
 from .forms import forms_of_view
 from .options import LayeredOptions
 from .plan import hidden_in
@@ -138,8 +139,7 @@ def _of_runs(
     """The summary of the first of these runs that is worth one: of what no summary tells yet;
     where there is no room for that, of several that are to be one, or of one that takes more than
     its share."""
-    between = sum(tokens for _, last, tokens in view.uncovered() if last < view.raw_from)
-    room = max(goal.floor, int(SETTLED * settled_room(view, goal.available)) - between)
+    room = max(goal.floor, int(SETTLED * settled_room(view, goal.available)) - kept_between(view))
     most = min(told_tokens(options) + facts_tokens(options), room)
     source = sum(run.source for run in runs)
     shares = [max(goal.floor, most * run.source // max(1, source)) for run in runs]

@@ -11,6 +11,7 @@ from contextengine_server.context.view import Summary, View
 from ..base import ADDITION, BaseEngine
 from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from . import compaction
+from .facts import facts
 from .forms import forms_of_view
 from .options import LayeredOptions
 from .plan import TAIL_STEPS, plan
@@ -53,6 +54,10 @@ class LayeredEngine(BaseEngine[LayeredOptions]):
     def limit(self, view: View, available: int) -> int:
         """See `layered.sizes`."""
         return limit_of(available, self.options)
+
+    def facts(self, view: View, available: int) -> dict[str, object]:
+        """See `layered.facts`."""
+        return facts(view, available, self.options)
 
     def compaction(self, view: View, goal: CompactionGoal) -> CompactionStep | NothingToDo:
         """See `layered.compaction`."""

@@ -57,7 +57,8 @@ class CriticalLayer(Options):
     """System messages, and what a user lays down."""
 
     max_tokens: Tokens = Field(
-        2_000, description="The tokens that it should take; more is kept and reported."
+        2_000,
+        description="The tokens that it should take; more is kept, and GetStatus says how much.",
     )
     strategy: Strategy = Field("keep", description=f"What becomes of its messages. {KEEP}")
 
@@ -110,6 +111,10 @@ class LayeredOptions(Options):
     def strategy_of(self, layer: Layer) -> Strategy:
         """What becomes of a layer's messages."""
         return self._layers[layer].strategy
+
+    def tokens_for(self, layer: Layer) -> int:
+        """The tokens that a layer may take."""
+        return self._layers[layer].max_tokens
 
     def tokens_of(self, strategy: Strategy) -> int:
         """The tokens that the layers of a strategy may take together."""

@@ -108,6 +108,9 @@ def settled(rule: str = RULE) -> list[pb.Message]:
 def test_below_the_limit_nothing_changes() -> None:
     one, by = session(settled()), engine()
     assert not by.due(one.view, 128_000, None)
+    facts = by.facts(one.view, 128_000)
+    assert (facts["strategy"], facts["threshold_tokens"]) == ("dag", 89_600)
+    assert facts["kept_tokens"] == one.view.atom(0).tokens, "what leads"
     goal = CompactionGoal(128_000, floor=FLOOR)
     assert by.compaction(one.view, goal) == NothingToDo("below threshold")
     assert shown(planned(one, by, 128_000))[0] == set(range(one.view.steps))
@@ -160,6 +163,10 @@ def test_what_is_critical_wins_over_its_layers_budget() -> None:
     compacted(one, by, 128_000)
     raw, _ = shown(planned(one, by, 128_000))
     assert raw >= set(range(40))
+    said = by.facts(one.view, 128_000)
+    assert said["threshold_tokens"] == 350
+    kept = sum(one.view.atom(step).tokens for step in range(40))
+    assert (said["kept_tokens"], said["kept_over_layer_tokens"]) == (kept, kept - 100)
 
 
 def test_what_has_no_room_is_summarized_whatever_it_is_worth() -> None:
