@@ -14,7 +14,8 @@ import msgspec
 
 from contextengine_server import metric_readers
 from contextengine_server.api.pipeline.auth import TokenGrant
-from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
+from contextengine_server.api.pipeline.certificates import TlsFiles
+from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
 from contextengine_server.commands.sessions.prune import Prune, Pruner, RetentionRule, erasing

@@ -3,11 +3,13 @@ drain."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,41 @@ def test_a_call_in_flight_is_finished_when_the_server_is_told_to_end(
         .json()
     )
     assert [message["content"] for message in rows["messages"]] == ["before", "after"]
+
+
+def test_tokens_are_read_again_at_a_signal(tmp_path: Path) -> None:
+    settings = tmp_path / "contextengine.yaml"
+
+    def write(*tokens: str) -> None:
+        rows = [
+            {"sha256": hashlib.sha256(token.encode()).hexdigest(), "tenant": "acme"}
+            for token in tokens
+        ]
+        settings.write_text(json.dumps({"auth": {"tokens": rows}}))
+
+    def known(token: str) -> bool:
+        done = shell.run("sessions", "list", "--token", token, status=None)
+        return done.status == 0
+
+    def until(condition: Callable[[], bool]) -> None:
+        limit = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+
+    write("one")
+    with serving(tmp_path) as server:
+        shell = Shell(tmp_path, server.address)
+        assert known("one")
+        assert not known("two")
+        write("two")
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: known("two"))
+        assert not known("one")
+        settings.write_text("auth: {tokens: 7}")
+        server.process.send_signal(signal.SIGHUP)
+        log = tmp_path / "server.log"
+        until(lambda: "not_reloaded" in log.read_text())
+        assert "auth.tokens" in log.read_text()
+        write("two")
+        assert known("two")

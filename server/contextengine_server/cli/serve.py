@@ -18,6 +18,7 @@ from contextengine_server.cli.output import CommandFailed
 from contextengine_server.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
+    from contextengine_server.app import App
     from contextengine_server.config.settings import Settings
 
 REFUSED = 2
@@ -59,7 +60,7 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
         _ready(settings, address)
 
     try:
-        event_loop(_serve(settings, ready))
+        event_loop(_serve(settings, ready, lambda: load_settings(config, flags)))
     except Exception as error:
         text = refusal(error)
         if started or text is None:
@@ -68,9 +69,11 @@ def serve(config: Path | None, flags: dict[str, Any]) -> None:
         raise CommandFailed(f"not started: {text}", status) from error
 
 
-async def _serve(settings: Settings, ready: Callable[[str], None]) -> NoReturn:
+async def _serve(
+    settings: Settings, ready: Callable[[str], None], read: Callable[[], Settings]
+) -> NoReturn:
     """Serves until SIGTERM or SIGINT, then drains and ends the process. `ready` is told the address
-    once calls are answered."""
+    once calls are answered; at SIGHUP `read` reads the settings again."""
     from contextengine_server.app import running
 
     log = get_logger("contextengine.app")
@@ -85,6 +88,7 @@ async def _serve(settings: Settings, ready: Callable[[str], None]) -> NoReturn:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        loop.add_signal_handler(signal.SIGHUP, _reload, app, read)
         ready(app.address)
         await stop.wait()
         log.info("draining", grace_s=settings.server.drain_grace.total_seconds())
@@ -95,6 +99,23 @@ async def _serve(settings: Settings, ready: Callable[[str], None]) -> NoReturn:
     # At once: the port is still open, and a loop that ends like any other would cancel the calls
     # that came last.
     os._exit(0)
+
+
+def _reload(app: App, read: Callable[[], Settings]) -> None:
+    """Takes tokens and certificates of the settings as they are now into force; all else waits for
+    a restart."""
+    from contextengine_server.api.pipeline.auth import ConfigurationError
+    from contextengine_server.app import server_options
+    from contextengine_server.config.load import SettingsError
+
+    log = get_logger("contextengine.app")
+    try:
+        settings = read()
+        app.server.reload(server_options(settings))
+    except (SettingsError, ConfigurationError) as error:
+        log.error("not_reloaded", why=str(error))
+        return
+    log.info("reloaded", tokens=len(settings.auth.tokens), tls=settings.server.tls.enabled)
 
 
 def refusal(error: BaseException) -> str | None:

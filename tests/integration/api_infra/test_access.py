@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from msgspec import structs
 
 from contextengine_proto.v1 import (
     assemble_pb2,
@@ -28,7 +30,8 @@ from contextengine_server.api.pipeline.auth import (
     TokenGrant,
     hash_token,
 )
-from contextengine_server.api.pipeline.server import Server, ServerOptions, TlsFiles
+from contextengine_server.api.pipeline.certificates import TlsFiles
+from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from tests.integration.api_infra.house import Seen, failure, house, servicers
@@ -154,26 +157,20 @@ def openssl(*arguments: str | Path) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
+def self_signed(folder: Path) -> TlsFiles:
     """A self-signed certificate for 127.0.0.1, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
     openssl(
-        *(
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-        ),
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+        *("-days", "2"),
         *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
         *("-keyout", folder / "key.pem", "-out", folder / "cert.pem"),
     )
     return TlsFiles(folder / "cert.pem", folder / "key.pem")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 async def test_tls_from_files(certificate):
@@ -212,6 +209,46 @@ async def test_a_client_shows_its_certificate_where_an_authority_is_set(certific
                 grpc.StatusCode.UNAVAILABLE,
                 grpc.StatusCode.DEADLINE_EXCEEDED,
             )
+
+
+async def test_other_tokens_are_known_from_the_next_call_on():
+    new = TokenGrant(hash_token("a new token"), "acme")
+    request = lifecycle_pb2.GetStatusRequest()
+    async with house(options=GUARDED) as h:
+        early = await failure(h.engine.GetStatus(request, metadata=bearer("a new token")))
+        assert early.code is grpc.StatusCode.UNAUTHENTICATED
+        h.server.reload(structs.replace(GUARDED, tokens=(new,)))
+        assert await h.engine.GetStatus(request, metadata=bearer("a new token"))
+        gone = await failure(h.engine.GetStatus(request, metadata=bearer("a runtime's token")))
+        assert gone.code is grpc.StatusCode.UNAUTHENTICATED
+        with pytest.raises(ConfigurationError, match="needs a restart"):
+            h.server.reload(structs.replace(GUARDED, tokens=()))
+        wrong = TokenGrant("not a hash", "acme")
+        with pytest.raises(ConfigurationError, match="64 hexadecimal digits"):
+            h.server.reload(structs.replace(GUARDED, tokens=(wrong,)))
+        assert await h.engine.GetStatus(request, metadata=bearer("a new token"))
+
+
+async def test_another_certificate_is_shown_to_the_next_connection(certificate, tmp_path):
+    def shown(port: int) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=30).strip()
+
+    options = ServerOptions(address="127.0.0.1:0", tls=certificate, tokens=TOKENS)
+    trust = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
+    request, who = lifecycle_pb2.GetStatusRequest(), bearer("a runtime's token")
+    other = self_signed(tmp_path)
+    async with house(options=options, credentials=trust, host="localhost") as h:
+        assert await h.engine.GetStatus(request, metadata=who)
+        assert await asyncio.to_thread(shown, h.port) == certificate.certificate.read_text().strip()
+        h.server.reload(structs.replace(options, tls=other))
+        for _ in range(2):
+            assert await asyncio.to_thread(shown, h.port) == other.certificate.read_text().strip()
+        assert await h.engine.GetStatus(request, metadata=who), "an open connection goes on"
+        other.key.write_text("nonsense")
+        for wrong, why in ((other, "not a PEM file"), (None, "needs a restart")):
+            with pytest.raises(ConfigurationError, match=why):
+                h.server.reload(structs.replace(options, tls=wrong))
+        assert await asyncio.to_thread(shown, h.port) == other.certificate.read_text().strip()
 
 
 async def start(options: ServerOptions) -> None:

@@ -7,10 +7,8 @@ import asyncio
 import errno
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import grpc
@@ -29,6 +27,7 @@ from contextengine_server.api.pipeline.auth import (
     is_local,
     split_address,
 )
+from contextengine_server.api.pipeline.certificates import Certificates, TlsFiles
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
@@ -49,15 +48,6 @@ MAX_PENDING = 1_000_000
 Hook = Callable[[], Awaitable[object]]
 
 log = get_logger("contextengine.api")
-
-
-class TlsFiles(msgspec.Struct, frozen=True):
-    """A PEM certificate chain and its unencrypted PEM key."""
-
-    certificate: Path
-    key: Path
-    client_authority: Path | None = None
-    """When set, a client must show a certificate that one of these PEM authorities signed."""
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
@@ -115,6 +105,8 @@ class Server:
                 tokens=len(options.tokens),
             )
         self._options = options
+        self._certificates = Certificates(options.tls) if options.tls is not None else None
+        self._authenticator = Authenticator(options.tokens)
         self._admission = Admission(
             options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
         )
@@ -128,7 +120,7 @@ class Server:
         )
         pipeline = Pipeline(
             admission=self._admission,
-            authenticator=Authenticator(options.tokens),
+            authenticator=self._authenticator,
             tracer=tracer,
             metrics=metrics,
             max_message_bytes=options.max_message_bytes,
@@ -153,7 +145,8 @@ class Server:
         )
         for service in contract.services():
             await self.set_serving(service, service in self._served)
-        port = _bind(server, options)
+        credentials = self._certificates.credentials() if self._certificates else None
+        port = _bind(server, options, credentials)
         await server.start()
         self._server = server
         return 0 if options.address.startswith("unix") else port
@@ -168,6 +161,21 @@ class Server:
         name."""
         status = health_pb2.HealthCheckResponse
         await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
+
+    def reload(self, options: ServerOptions) -> None:
+        """Takes tokens and certificates of other options into force: for the next call, and for the
+        next connection. Raises ConfigurationError where they cannot be right, and changes nothing
+        then."""
+        authenticator = Authenticator(options.tokens)
+        if authenticator.required != self._authenticator.required:
+            raise ConfigurationError(
+                "auth.tokens: to ask for tokens, or no longer, needs a restart"
+            )
+        if (options.tls is None) != (self._certificates is None):
+            raise ConfigurationError("server.tls: to speak TLS, or no longer, needs a restart")
+        if self._certificates is not None and options.tls is not None:
+            self._certificates.reload(options.tls)
+        self._authenticator.replace(authenticator)
 
     def on_drain(self, name: str, hook: Hook) -> None:
         """Has `hook` run once when the server drains and its calls are done, in the order given,
@@ -244,8 +252,9 @@ def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
     ]
 
 
-def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
-    credentials = None if options.tls is None else _credentials(options.tls)
+def _bind(
+    server: grpc.aio.Server, options: ServerOptions, credentials: grpc.ServerCredentials | None
+) -> int:
     address = options.address
     if address.startswith("unix:"):
         _check_socket_path(address)
@@ -255,51 +264,6 @@ def _bind(server: grpc.aio.Server, options: ServerOptions) -> int:
         return server.add_secure_port(address, credentials)
     except RuntimeError as error:
         raise cannot_listen(address) from error
-
-
-def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """Reads a certificate and its key. Raises ConfigurationError that names the file and what is
-    wrong with it."""
-    contents = []
-    wanted = [("certificate", files.certificate), ("key", files.key)]
-    if files.client_authority is not None:
-        wanted.append(("client authority", files.client_authority))
-    for what, path in wanted:
-        try:
-            contents.append(path.read_bytes())
-        except OSError as error:
-            raise ConfigurationError(
-                f"TLS {what} {path}: cannot be read: {error.strerror}"
-            ) from error
-        if b"-----BEGIN " not in contents[-1]:
-            raise ConfigurationError(
-                f"TLS {what} {path}: is not a PEM file; it must begin with -----BEGIN"
-            )
-    certificate, key, *authorities = contents
-
-    def refuse_password() -> str:
-        raise ConfigurationError(
-            f"TLS key {files.key}: is encrypted; give a key without a passphrase"
-        )
-
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
-            files.certificate, files.key, refuse_password
-        )
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
-            raise ConfigurationError(
-                f"TLS key {files.key} does not belong to the certificate {files.certificate}"
-            ) from error
-        raise ConfigurationError(
-            f"TLS certificate {files.certificate} and key {files.key} cannot be used:"
-            f" {error.reason}"
-        ) from error
-    if authorities:
-        return grpc.ssl_server_credentials(
-            [(key, certificate)], authorities[0], require_client_auth=True
-        )
-    return grpc.ssl_server_credentials([(key, certificate)])
 
 
 def _check_socket_path(address: str) -> None:
