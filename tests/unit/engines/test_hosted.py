@@ -91,6 +91,20 @@ async def test_the_one_used_longest_ago_leaves_first() -> None:
     await engine.dispose()
 
 
+async def test_one_that_leaves_in_anger_is_no_affair_of_the_next() -> None:
+    class Angry(Host):
+        async def end(self, engine: str) -> None:
+            await super().end(engine)
+            raise RuntimeError("no")
+
+    host = Angry()
+    engine = hosted(host, live_sessions=1)
+    for session in ("one", "two"):
+        assert await engine.rewrite(request(session)) is None
+    await engine.dispose()
+    assert [name for what, name in host.log if what == "end"] == ["t:a:one", "t:a:two"]
+
+
 async def test_one_that_does_not_come_back_is_left_behind() -> None:
     """It stands still until the test lets it go, whatever the limit: so the limit alone ends the
     call. Other sessions go on; after a few the engine is not asked any more."""

@@ -11,6 +11,7 @@ import asyncio
 import copy
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -139,8 +140,10 @@ class HostedEngine(BaseEngine[HostedOptions]):
         return held
 
     async def _end(self, held: HostedSession) -> None:
+        """Whatever it says to that is nobody's affair: it is another session that waits."""
         try:
-            await held.worker.run(self._host.end(held.engine), END_S)
+            with suppress(Exception):
+                await held.worker.run(self._host.end(held.engine), END_S)
         finally:
             held.worker.stop()
 
@@ -148,7 +151,7 @@ class HostedEngine(BaseEngine[HostedOptions]):
         """Ends what it is at work for."""
         held = list(self._sessions.values())
         self._sessions.clear()
-        await asyncio.gather(*(self._end(one) for one in held), return_exceptions=True)
+        await asyncio.gather(*(self._end(one) for one in held))
 
 
 END_S = 2.0
