@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from contextengine_server.cli.connection import Missing, Where, connected
@@ -154,8 +155,10 @@ def parse_match(pairs: list[str]) -> SessionMatch:
 
 
 def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """`name=value` pairs; a value that is JSON is taken as JSON, any other as text. Raises
-    CommandFailed."""
+    """`name=value` pairs, a name of a group as `group.name`; a value that is JSON is taken as JSON,
+    any other as text. Raises CommandFailed."""
+    from contextengine_server.config.schema import merge  # late: most commands need no settings
+
     values: dict[str, Any] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
@@ -163,10 +166,12 @@ def parse_options(pairs: list[str]) -> dict[str, Any]:
             raise CommandFailed(
                 f"--option {pair}: must be name=value, such as freshTailTurns=12", 2
             )
-        try:
-            values[name.strip()] = jsonlib.loads(value)
-        except ValueError:
-            values[name.strip()] = value
+        nested: Any = value
+        with suppress(ValueError):
+            nested = jsonlib.loads(value)
+        for part in reversed(name.strip().split(".")):
+            nested = {part: nested}
+        values = merge(values, nested)
     return values
 
 

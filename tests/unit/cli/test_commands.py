@@ -76,6 +76,15 @@ def test_what_is_no_setting_is_refused_with_its_text(pair: str) -> None:
 
 
 def test_options_of_an_engine_are_json_or_text() -> None:
+    grouped = [
+        "compaction.strategy=dag",
+        "compaction.maxTokens=9000",
+        "layers.transient.maxTokens=1",
+    ]
+    assert parse_options(grouped) == {
+        "compaction": {"strategy": "dag", "maxTokens": 9_000},
+        "layers": {"transient": {"maxTokens": 1}},
+    }
     assert parse_options(["freshTailTurns=12", "deferCompaction=false", "model=a b"]) == {
         "freshTailTurns": 12,
         "deferCompaction": False,
