@@ -11,6 +11,10 @@ TAIL_TOKENS = 20_000
 TAIL_SHARE = 0.25
 """It takes no more than this share of what is shown without a compaction."""
 
+LEAST_TOLD = 300
+"""Summaries may take so many whatever the layers may: what says more than its facts is told of, and
+what is kept and has no room."""
+
 
 def limit_of(available: int, options: LayeredOptions) -> int:
     """Above how many tokens of messages a compaction is due: max_tokens less the reserve. It comes
@@ -34,4 +38,6 @@ def facts_tokens(options: LayeredOptions) -> int:
 def told_tokens(options: LayeredOptions) -> int:
     """How many tokens summaries may take besides, together."""
     told = options.tokens_of("summarize")
-    return max(1, told + options.tokens_of("extract_facts") if options.linear else told)
+    if options.linear:
+        told += options.tokens_of("extract_facts")
+    return max(LEAST_TOLD, told)

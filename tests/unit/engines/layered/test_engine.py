@@ -16,7 +16,12 @@ from contextengine_server.engines.contract import CompactionGoal, NothingToDo, S
 from contextengine_server.engines.layered import ENGINE, LayeredOptions
 from contextengine_server.engines.layered.findings import findings
 from contextengine_server.engines.layered.forms import RESULT_TOKENS
-from contextengine_server.engines.layered.sizes import facts_tokens, limit_of, told_tokens
+from contextengine_server.engines.layered.sizes import (
+    LEAST_TOLD,
+    facts_tokens,
+    limit_of,
+    told_tokens,
+)
 from contextengine_server.engines.registration import Surroundings
 from contextengine_server.engines.teller import Retelling
 from contextengine_server.testing.engine.real_sessions import REAL_SHAPER
@@ -199,6 +204,8 @@ def test_a_layer_goes_by_its_strategy() -> None:
     assert other.teller.told(Said("assistant", "ok")).read
     assert other.teller.told(liking) == Retelling(read=False)
     assert (other.teller.facts_tokens, other.summary_tokens) == (0, 3_000)
+    kept = engine({"important": {"strategy": "keep"}})
+    assert kept.summary_tokens == LEAST_TOLD, "of what says more than its facts"
     assert engine(strategy="linear").teller is None
 
 
