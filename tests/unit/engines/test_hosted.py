@@ -10,6 +10,7 @@ import pytest
 
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.engines.hosted import engine as hosted_engine
 from contextengine_server.engines.hosted.engine import MAX_LOST, HostedEngine, session_name
 from contextengine_server.engines.hosted.hermes import HermesHost, accepted
 from contextengine_server.engines.hosted.host import HostedFacts
@@ -17,6 +18,12 @@ from contextengine_server.engines.hosted.options import HostedOptions
 from contextengine_server.engines.rewrite import ChatMessage, Place, RewriteRequest
 
 FACTS = HostedFacts("hosted", "1", "Hosted", 0.6)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what is to be seen is waited for."""
+    monkeypatch.setattr(hosted_engine, "END_S", 60.0)
 
 
 class Host:
