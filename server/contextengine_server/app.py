@@ -270,7 +270,8 @@ def server_options(settings: Settings) -> ServerOptions:
         address=server.address,
         tls=tls,
         tokens=tuple(
-            TokenGrant(token.sha256, token.tenant, token.role) for token in settings.auth.tokens
+            TokenGrant(token.sha256, token.tenant, token.role, token.name)
+            for token in settings.auth.tokens
         ),
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,

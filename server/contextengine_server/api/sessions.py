@@ -11,6 +11,7 @@ import orjson
 from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.messages import ReadLimits, incoming_one, ref_of, request_id
+from contextengine_server.api.pipeline import audit
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, request_in
 from contextengine_server.commands.services import SessionsCommands
@@ -145,6 +146,8 @@ class SessionsService:
             cascade=request.cascade,
             request=request_in(request, "Delete"),
         )
+        if gone.sessions:
+            audit.deleted(call, request.session.session_id, len(gone.sessions))
         return pb.DeleteResponse(
             deleted=bool(gone.sessions),
             message_count=gone.messages,

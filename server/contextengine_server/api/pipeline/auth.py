@@ -40,6 +40,8 @@ class Caller(msgspec.Struct, frozen=True):
 
     tenant: str
     role: CallerRole
+    token: str = ""
+    """The name of its token, for the log; empty: it has none."""
 
 
 LOCAL_OPERATOR = Caller(DEFAULT_TENANT, CallerRole.OPERATOR)
@@ -51,6 +53,8 @@ class TokenGrant(msgspec.Struct, frozen=True):
     sha256: str
     tenant: str
     role: str = "runtime"
+    name: str = ""
+    """Who holds it."""
 
 
 def hash_token(token: str) -> str:
@@ -82,7 +86,7 @@ class Authenticator:
                 raise ConfigurationError(
                     f"token {index}: the same sha256 was given before; give each token once"
                 )
-            self._callers[digest] = Caller(grant.tenant, CallerRole(grant.role))
+            self._callers[digest] = Caller(grant.tenant, CallerRole(grant.role), grant.name)
 
     @property
     def required(self) -> bool:

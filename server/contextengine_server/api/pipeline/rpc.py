@@ -30,10 +30,16 @@ from google.protobuf.message import DecodeError, Message
 
 from contextengine_server.api.pipeline import contract, errors, unserved
 from contextengine_server.api.pipeline.admission import Admission
+from contextengine_server.api.pipeline.audit import Audit
 from contextengine_server.api.pipeline.auth import Authenticator, authorize
 from contextengine_server.api.pipeline.call import METADATA, Call, Context, Meter
 from contextengine_server.api.pipeline.contract import Rpc
-from contextengine_server.errors import MalformedRequest, TooLarge
+from contextengine_server.errors import (
+    MalformedRequest,
+    PermissionDenied,
+    TooLarge,
+    Unauthenticated,
+)
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
@@ -84,6 +90,7 @@ class Pipeline:
         self._admission, self._authenticator, self._tracer = admission, authenticator, tracer
         self._asks_who = authenticator.required
         self._metrics, self._max_bytes = metrics, max_message_bytes
+        self._audit = Audit()
 
     def handlers(self, servicers: Mapping[str, object]) -> Handlers:
         """A handler for every rpc of the contract.
@@ -221,6 +228,7 @@ class Pipeline:
             call.caller = self._authenticator.caller(call.metadata)
         if rpc.operator_only:
             authorize(call.caller, rpc.method)
+            self._audit.operated(call)
 
     def _leave(self, call: Call, status: str, meter: Meter) -> None:
         admission = self._admission
@@ -248,6 +256,8 @@ class Pipeline:
             # The transport broke under a stream, or the process ends.
             self._leave(call, "CANCELLED", meter)
             raise error
+        elif isinstance(error, (Unauthenticated, PermissionDenied)):
+            self._audit.refused(call, error)
         status = errors.to_status(errors.as_domain_error(error, call.rpc.method, call.trace))
         self._leave(call, status.code.name, meter)
         await call.context.abort_with_status(status)

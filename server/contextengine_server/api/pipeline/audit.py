@@ -1,0 +1,64 @@
+"""Who was turned away, who did what only operators may, and who deleted: lines of the log, with the
+token's name and never its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from contextengine_server.api.pipeline.call import Call
+from contextengine_server.errors import DomainError
+from contextengine_server.telemetry.logs import get_logger
+
+PAUSE_S = 1.0
+"""Between two lines about refused credentials: whoever guesses tokens must not fill the disk."""
+
+log = get_logger("contextengine.audit")
+
+
+class Audit:
+    """Writes the lines. Belongs to one event loop."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._told = -PAUSE_S
+        self._untold = 0
+
+    def refused(self, call: Call, error: DomainError) -> None:
+        """A call whose credentials were not enough. Of many in a second one is told, and how many
+        were not."""
+        now = self._now()
+        if now - self._told < PAUSE_S:
+            self._untold += 1
+            return
+        log.warning(
+            "credentials_refused",
+            rpc=call.rpc.method,
+            peer=call.peer,
+            reason=error.reason,
+            token=call.caller.token,
+            untold=self._untold,
+        )
+        self._told, self._untold = now, 0
+
+    @staticmethod
+    def operated(call: Call) -> None:
+        """A call that only operators may make."""
+        _did("operator_call", call)
+
+
+def deleted(call: Call, session: str, sessions: int) -> None:
+    """A session was erased, with so many in all."""
+    _did("deleted", call, session=session, sessions=sessions)
+
+
+def _did(what: str, call: Call, **more: object) -> None:
+    caller = call.caller
+    log.info(
+        what,
+        rpc=call.rpc.method,
+        tenant=caller.tenant,
+        token=caller.token,
+        peer=call.peer,
+        **more,
+    )
