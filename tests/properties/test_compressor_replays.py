@@ -15,6 +15,15 @@ from tests.properties.replays import MIXED, Turn, airline, coding, replayed, row
 
 LEAN = CompressorEngine(CompressorOptions())
 LEGACY = CompressorEngine(CompressorOptions(tail_mode="legacy", protect_first_n=0))
+PRUNING = CompressorEngine(
+    CompressorOptions(
+        tail_mode="legacy",
+        protect_last_n=4,
+        proactive_prune_tokens=4_000,
+        proactive_prune_min_result_chars=300,
+        proactive_prune_min_reclaim_tokens=4_000,
+    )
+)
 
 
 @pytest.mark.parametrize(("budget", "prefix"), [(8_000, 0.87), (16_000, 0.92), (50_000, 0.97)])
@@ -29,5 +38,15 @@ def test_real_sessions(rows: Sequence[ViewRow], budget: int, prefix: float) -> N
 @given(MIXED, st.integers(2_000, 40_000), st.integers(1, 6), st.booleans())
 def test_any_session(turns: list[Turn], budget: int, files: int, lean: bool) -> None:
     replay = replayed(LEAN if lean else LEGACY, rows_of_turns(turns, files), budget)
+    assert (replay.large_back, replay.lifted) == (0, 0)
+    assert len(replay.one.view.summaries) <= 1
+
+
+@given(MIXED, st.integers(2_000, 40_000), st.integers(0, 6))
+def test_any_session_whose_large_results_go_early(
+    turns: list[Turn], budget: int, files: int
+) -> None:
+    """What gets short between compactions stays so, and makes room for nothing that had gone."""
+    replay = replayed(PRUNING, rows_of_turns(turns, files), budget)
     assert (replay.large_back, replay.lifted) == (0, 0)
     assert len(replay.one.view.summaries) <= 1

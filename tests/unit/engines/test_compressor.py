@@ -405,6 +405,37 @@ def test_what_is_in_short_stays_so_over_the_next_compaction() -> None:
     assert all(after[s] is Form.PLACEHOLDER for s in before if s in after)
 
 
+def test_large_results_go_early_where_that_was_asked_for() -> None:
+    """At ticks, from the size on that was said, behind the newest messages; and for good."""
+    one = Session(
+        protect_first_n=0,
+        tail_mode="legacy",
+        protect_last_n=4,
+        proactive_prune_tokens=6_000,
+        proactive_prune_min_result_chars=2_000,
+        proactive_prune_min_reclaim_tokens=1_500,
+    )
+    one.say()
+    results, sizes = [], []
+    for _ in range(14):
+        results.append(one.call(600))
+        small = one.call(20)
+        forms = one.shown(100_000)
+        short = [each for each in results if forms[each] is Form.PLACEHOLDER]
+        assert forms[small] is Form.VERBATIM
+        assert short == results[: len(short)]
+        if short:
+            assert one.view.total >= 6_000
+            assert short[-1] <= one.count - 4
+        sizes.append(len(short))
+    assert sizes == sorted(sizes)
+    assert 2 <= len(set(sizes)) < 14, "several at a time"
+    one.turns(30, 60)
+    one.compact(20_000, force=True)
+    after = one.shown(20_000)
+    assert not [each for each in results[: sizes[-1]] if after.get(each) is Form.VERBATIM]
+
+
 def test_nothing_is_in_short_where_everything_is_protected() -> None:
     one = Session()
     one.say()

@@ -1,25 +1,30 @@
 """Messages that the compressor shows in short: those over their cap, results that a later one says
 anew, and old results in the mode `lean`.
 
-Results move with compactions and with nothing else: what was said anew, or old, when a summary was
-committed is shown in short from then on. So the list begins anew no more often than it does anyway,
-nothing is lifted, and a restart changes nothing. No model has a part in it.
+Results move with compactions: what was said anew, or old, when a summary was committed is shown in
+short from then on. So the list begins anew no more often than it does anyway, nothing is lifted,
+and a restart changes nothing. With `proactive_prune_tokens` large ones move at ticks as well
+(`compressor.pruned_results`). No model has a part in it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from sys import maxsize
 
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell
+from contextengine_server.context.lawful import Moment
 from contextengine_server.context.message import Gone, Replacement
 from contextengine_server.context.observations import Observation
 from contextengine_server.context.view import View
 
 from ..bounds import Bounds, bounds_of, with_masks
 from ..masks import LEAST_SAVED, Masks
+from ..ticks import view_before
 from .options import CompressorOptions
+from .pruned_results import Parts, newest_tick, pruned_results
 
 TAIL_STEPS = 1
 """The newest step is as it is: the model has not answered its results yet."""
@@ -29,20 +34,34 @@ OLD_TOKENS = 375
 """What is smaller stays whole however old it is: 1,500 characters, at 4 to a token."""
 REASON = "an old result, or one that a later result says anew"
 
-Parts = dict[int, dict[int, Replacement]]
-"""What is left out, by sequence and part."""
-
 
 def forms_now(view: View, budget: int, options: CompressorOptions) -> Bounds:
     """The forms of a view's messages, since the newest summary was committed."""
-    newest = max((summary.created for summary in view.summaries), default=0)
-    return forms_at(view, budget, newest, options)
+    count = newest_tick(view, len(view.observations.all), options)
+    return forms_at(view, budget, newest_commit(view), options, count)
 
 
-def forms_at(view: View, budget: int, revision: int, options: CompressorOptions) -> Bounds:
-    """The same since the commit of a revision; 0: there was none."""
+def newest_commit(view: View) -> int:
+    """The revision of the newest summary's commit; 0: there was none."""
+    return max((summary.created for summary in view.summaries), default=0)
+
+
+def moments(view: View, budget: int, options: CompressorOptions) -> Iterator[Moment]:
+    """The view just before each tick since the newest commit: what was short then was less."""
+    revision, at = newest_commit(view), newest_tick(view, len(view.observations.all), options)
+    while at:
+        there = at - 1
+        at, before = newest_tick(view, there, options), view_before(view, there)
+        yield Moment(before, forms_at(before, budget, revision, options, at).saved)
+
+
+def forms_at(
+    view: View, budget: int, revision: int, options: CompressorOptions, count: int = 0
+) -> Bounds:
+    """The same since the commit of a revision, 0: there was none; and since a tick by which the
+    first `count` results in memory had come."""
     bounds = bounds_of(view, cell(budget))
-    masks = short_results(view, revision, options)
+    masks = short_results(view, revision, options, count)
     return with_masks(bounds, view, masks, REASON) if masks else bounds
 
 
@@ -51,17 +70,21 @@ def coming_forms(view: View, budget: int, options: CompressorOptions) -> Bounds:
     return forms_at(view, budget, maxsize, options)
 
 
-def short_results(view: View, revision: int, options: CompressorOptions) -> Masks:
-    """What to show of results behind the summaries since the commit of a revision: slots by
-    sequence, by step."""
+def short_results(view: View, revision: int, options: CompressorOptions, count: int = 0) -> Masks:
+    """What to show of results behind the summaries since the commit of a revision, and since a tick
+    by which so many had come: slots by sequence, by step."""
     first, masks = max(view.raw_from, view.base), Masks()
-    last = min(view.base + bisect_left(view.atoms, revision, key=_created), view.steps) - TAIL_STEPS
-    if not revision or last <= first or not view.observations.all:
+    committed = bisect_left(view.atoms, revision, key=_created) if revision else 0
+    last = min(view.base + committed, view.steps) - TAIL_STEPS
+    if (last <= first and not count) or not view.observations.all:
         return masks
+    found = _parts(view, revision, first, last, options) if last > first else Parts()
+    pruned = pruned_results(view, first, committed, count, options)
     stays = set(view.must_stay())
     every = view.observations.all
     shows = {one.sequence: one for one in every[bisect_left(every, first, key=_step) :]}
-    for sequence, parts in _parts(view, revision, first, last, options).items():
+    for sequence in {**found, **pruned}:
+        parts = pruned.get(sequence, {}) | found.get(sequence, {})
         one = shows.get(sequence)
         if one is None or one.step in stays:
             continue

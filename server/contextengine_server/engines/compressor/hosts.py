@@ -49,15 +49,6 @@ class HostOptions(Options):
     context_total_ceiling_seconds: Ratio = Field(
         600, ge=0, description=f"{SUMMARIZERS} say how long an answer may take."
     )
-    proactive_prune_tokens: Whole = Field(
-        0, ge=0, description=f"{LATER} results are shown in short by compactions only."
-    )
-    proactive_prune_min_result_chars: Whole = Field(
-        8_000, ge=200, description=f"{LATER} see proactivePruneTokens."
-    )
-    proactive_prune_min_reclaim_tokens: Whole = Field(
-        4_096, ge=0, description=f"{LATER} see proactivePruneTokens."
-    )
     micro_compact: bool = Field(
         False, description="Changes nothing here: the engine pipeline has smaller steps."
     )

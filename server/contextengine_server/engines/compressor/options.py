@@ -78,6 +78,22 @@ class CompressorOptions(HostOptions):
             " overload); else extraction stands in."
         ),
     )
+    proactive_prune_tokens: Whole = Field(
+        0,
+        ge=0,
+        description=(
+            "From so many tokens on large results of tools behind the newest protectLastN messages"
+            " are shown in short before a compaction. 0: with compactions only."
+        ),
+    )
+    proactive_prune_min_result_chars: Whole = Field(
+        8_000, ge=200, description="Results of so many characters are large."
+    )
+    proactive_prune_min_reclaim_tokens: Whole = Field(
+        4_096,
+        ge=0,
+        description="By so many tokens results must have grown until more of them are short.",
+    )
     min_tail_user_messages: Whole = Field(
         1, ge=1, description="So many of the newest messages of the user stay as they are."
     )

@@ -10,7 +10,7 @@ from contextengine_server.context.layout import reshaped
 from contextengine_server.context.plan import Keep, Plan
 from contextengine_server.context.view import View
 
-from .forms import TAIL_STEPS, forms_at, forms_now
+from .forms import TAIL_STEPS, forms_at, forms_now, moments
 from .options import CompressorOptions
 
 
@@ -18,6 +18,7 @@ def plan(view: View, budget: int, reserved: int, options: CompressorOptions) -> 
     """The plan for a budget of which `reserved` is not for items, in tokens of the reference
     encoding."""
     plain = view.atoms and not (view.large or view.summaries or view.evictions.front)
+    plain = plain and not options.proactive_prune_tokens
     if plain and view.total <= budget - reserved:
         return Plan((Keep(0, view.steps - 1),))
     bounds = forms_now(view, budget, options)
@@ -35,4 +36,4 @@ def fitted(
     def then(revision: int) -> Mapping[int, int]:
         return forms_at(view, budget, revision, options).saved
 
-    return fitting(view, room, TAIL_STEPS, saved, then)
+    return fitting(view, room, TAIL_STEPS, saved, then, lambda: moments(view, budget, options))

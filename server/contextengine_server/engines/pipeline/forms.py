@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -16,13 +14,14 @@ from contextengine_server.context.view import View
 from ..bounds import Bounds, bounds_of, with_masks
 from ..contract import SESSION_SEARCH
 from ..masks import LEAST_SAVED, Masks
+from ..ticks import earlier, results_at, view_before
 from . import evictor, masker, window
 from .isolation import isolated
 from .offload import REASON as ARRIVED
 from .offload import Arrived, arrived
 from .options import PipelineOptions
 from .scene import Decisions, Scene, scene_of
-from .ticks import earlier, results_at
+from .ticks import interval
 
 Layer = Callable[[Scene, Decisions], Decisions]
 
@@ -76,16 +75,16 @@ class Shaping:
     def moments(self) -> Iterator[Moment]:
         """The view just before each tick in memory: what was masked then was less."""
         view, options, first = self._view, self._options, self._first()
-        every = view.observations.all
-        at = results_at(view, len(every), options)
+        every, apart = view.observations.all, interval(options)
+        at = results_at(view, len(every), apart)
         since = _masks(view, at, first, options, self._early) if at else {}
-        for there, then in earlier(view, at, options):
+        for there, then in earlier(view, at, apart):
             if every[there].step < first or not since:
                 return
             masks = _masks(view, then, first, options, self._early)
             if _forms(masks) == _forms(since):
                 continue
-            since, before = masks, _view_before(view, there)
+            since, before = masks, view_before(view, there)
             bounds = _arrived(before, self._budget, arrived(before, options, self._early))
             bounds = with_masks(bounds, before, masks, REASON)
             yield Moment(before, bounds.saved, bounds.grown)
@@ -93,7 +92,7 @@ class Shaping:
     def _with(self, count: int) -> Bounds:
         """Once the first `count` results in memory had come, by the newest tick of then."""
         bounds = _arrived(self._view, self._budget, self._early)
-        at = results_at(self._view, count, self._options)
+        at = results_at(self._view, count, interval(self._options))
         if not at:
             return bounds
         masks = _masks(self._view, at, self._first(), self._options, self._early)
@@ -148,25 +147,3 @@ def _masks(view: View, count: int, first: int, options: PipelineOptions, early: 
 
 def _forms(masks: Masks) -> set[int]:
     return {sequence for slots in masks.values() for sequence in slots}
-
-
-def _view_before(view: View, count: int) -> View:
-    """The view just before a result came."""
-    coming = view.observations.all[count]
-    last = view.atom(coming.step).clone()
-    last.slots = [slot for slot in last.slots if 0 < slot.sequence < coming.sequence]
-    last.tokens = sum(slot.tokens for slot in last.slots)
-    users = view.users[: bisect_right(view.users, coming.step)]
-    return replace(
-        view,
-        atoms=[*view.atoms[: coming.step - view.base], last],
-        total=last.end,
-        pinned=[step for step in view.pinned if step <= coming.step],
-        large=[step for step in view.large if step < coming.step],
-        answers=[step for step in view.answers if step <= coming.step],
-        fold=structs.replace(
-            view.fold,
-            user_step=users[-1] if users and view.holds(users[-1]) else -1,
-            reigns=tuple(reign for reign in view.fold.reigns if reign.end <= last.end),
-        ),
-    )

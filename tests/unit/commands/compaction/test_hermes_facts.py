@@ -4,7 +4,8 @@ own list. The numbers are those of the collected facts.
 Of the others: 5 to 11, 21, 27 and 33 are held in tests/unit/engines/test_compressor.py; 49 to 53
 and 57 in tests/integration/summarize/test_handoff.py and tests/unit/summarize/test_attempts.py; 47
 in tests/unit/summarize/test_prompts.py. These do not hold here, and what stands in their place is
-asserted instead: 37 and 41 (a summary is never merged into a user's message, and no system message
+asserted instead: 35 (a summary is told in the user's role wherever it stands: it is no word of the
+model's own), 37 and 41 (a summary is never merged into a user's message, and no system message
 is altered), 43 (a summary is state of its session, so that there is no foreign one), 45 (no prefix
 stands in a summary's text: the framing is in the addition to the system prompt), 13 as far as it
 counts a strike (later versions of the original count none), 15 as far as messages that are smaller
@@ -208,6 +209,19 @@ async def test_31_a_request_stays_and_thirty_rounds_behind_it_get_short(server: 
     assert [text_of(one) for one in now].count(text_of(request)) == 1
     assert sum(slot.tokens for slot in done.shown) < done.done.before / 3
     assert paired(now)
+
+
+@pytest.mark.parametrize("first_n", [1, 2])
+async def test_35_a_summary_is_told_in_the_users_role(compressor: Any, first_n: int) -> None:
+    """Behind a user's message and behind the model's: it says itself what it is, and where it
+    ends."""
+    server = await compressor(protect_first_n=first_n)
+    now, _ = await compress(server, talk(40))
+    told = now[first_n]
+    assert told.id.startswith("ce:summary:")
+    assert told.role == pb.ROLE_USER
+    assert "trust=untrusted" in text_of(told).splitlines()[0]
+    assert text_of(told).splitlines()[-1].startswith("[Expand for details")
 
 
 async def test_37_41_no_users_message_and_no_system_message_is_altered(server: Server) -> None:
