@@ -154,6 +154,7 @@ async def running(
                 new_id,
                 process_id,
                 full,
+                pool.run,
             ),
         )
         stack.callback(core.encodings.close)
@@ -228,6 +229,7 @@ def rules_of(settings: Settings) -> Rules:
         ),
         usage=settings.usage.rules,
         flush=FlushRules(flush.soft_ratio, flush.hard_ratio),
+        memory=settings.memory.rules if settings.memory.enabled else None,
         remakes=settings.summarizer.remake,
     )
 

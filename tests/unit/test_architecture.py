@@ -27,7 +27,7 @@ BELOW: dict[str, set[str]] = {
     "projection": {"context.message"},
     "errors": set(),
     "store": {"context.scope"},
-    "memory": {"context", "store", "summarize", "telemetry", "errors"},
+    "memory": {"context", "store", "summarize", "telemetry", "errors", "recall"},
     "engines": {"context", "errors", "config.schema", "memory.extraction"},
     "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
     "summarize": {"context", "tokens", "telemetry"},
@@ -37,7 +37,8 @@ BELOW: dict[str, set[str]] = {
         "summarize", "recall", "telemetry", "errors", "usage", GENERATED,
     },
     "compaction": {
-        "context", "wire", "store", "tokens", "engines", "summarize", "session", "telemetry",
+        "memory", "context", "wire", "store", "tokens", "engines", "summarize", "session",
+        "telemetry",
         "errors", GENERATED,
     },
     "runtime": {"store", "summarize", "telemetry"},
@@ -59,7 +60,7 @@ BELOW: dict[str, set[str]] = {
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
-    "config": {"context", "engines", "plugins", "tokens", "errors", "usage"},
+    "config": {"context", "engines", "memory", "plugins", "tokens", "errors", "usage"},
     "plugins": {"engines", "projection", "store"},
 }  # fmt: skip
 TOP = {"app", "wiring", "metric_readers", "cli", "testing", "__init__", "__main__"}

@@ -27,6 +27,7 @@ def compacted_head(
         compactions=state.compactions + len(rows),
         held=state.held and not force,
         model=state.model.taught(),
+        remembered_ms=head.updated_ms,
     )
     state = rehydrated(session, rows, state)
     count = len(session.live_summaries) + len(rows)

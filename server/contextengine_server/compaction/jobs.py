@@ -16,7 +16,7 @@ import structlog
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.memory_job import MemoryJob
 from contextengine_server.compaction.model_failure import blocked
-from contextengine_server.compaction.queue import ASKED, FLUSH, REMAKE, CompactionQueue
+from contextengine_server.compaction.queue import ASKED, REMAKE, CompactionQueue
 from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.request import MAX_PASSES, CompactionRequest, describe
 from contextengine_server.context.budget import ReferenceTokens
@@ -28,6 +28,7 @@ from contextengine_server.session.assembly.budget import (
     available_of,
 )
 from contextengine_server.session.change import Editor
+from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.spans import name_scope

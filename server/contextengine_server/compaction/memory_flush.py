@@ -19,10 +19,11 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from contextengine_server.compaction.compaction_pass import Pass
-from contextengine_server.compaction.queue import FLUSH
 from contextengine_server.compaction.summary_request import source_message
 from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
+from contextengine_server.memory.range import MemoryRange
+from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.session import Session
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.errors import StoreUnavailable
@@ -38,19 +39,6 @@ PATIENT_S, HURRIED_S = 30.0, 2.0
 _RETRY_MS = 10_000
 
 log = structlog.get_logger("contextengine.memory")
-
-
-class MemoryRange(msgspec.Struct, frozen=True):
-    """Messages that are about to be summarized."""
-
-    id: str
-    """The same whenever these are handed over: after a crash that may happen again."""
-    scope: Scope
-    first: int
-    last: int
-    """Sequences."""
-    messages: Sequence[SourceMessage]
-    """What they say, without private reasoning, and not redacted."""
 
 
 class Memory(Protocol):
@@ -81,11 +69,11 @@ class Told(msgspec.Struct, frozen=True):
 
     def noted(self, state: SessionState) -> SessionState:
         """The state that knows of it."""
+        if self.ok:
+            return state.told(self.first, self.last)
         span = self.first, self.last
         missed = tuple(one for one in state.unflushed if one != span)
-        if not self.ok:
-            return replace(state, unflushed=(*missed, span))
-        return replace(state, unflushed=missed, flushed=_with(state.flushed, span))
+        return replace(state, unflushed=(*missed, span))
 
 
 class MemoryFlush:
@@ -99,9 +87,14 @@ class MemoryFlush:
         self._done: LRUCache[str, bool] = LRUCache(4_096)
         """What was handed over by this process: a pass that is planned again finds it done."""
 
+    def listens(self, session: Session) -> bool:
+        """True where there is a memory that hears of this session. What a parent tells a child that
+        it spawned is no user's word."""
+        return self.memory is not None and not session.state.depth
+
     def of_pass(self, session: Session, made: Pass) -> MemoryRange | None:
         """What memory lacks of what a pass summarizes; None: nothing, or there is no memory."""
-        if self.memory is None:
+        if not self.listens(session):
             return None
         flushed = session.state.flushed
         lacking = [
@@ -145,7 +138,7 @@ class MemoryFlush:
     def ahead(self, session: Session, available: int) -> bool:
         """True where there is something to hand over that no compaction does now: the range that
         comes next, from the soft share on, unless memory has it; or one that it missed."""
-        if self.memory is None:
+        if not self.listens(session):
             return False
         if session.state.unflushed:
             return True
@@ -162,20 +155,16 @@ class MemoryFlush:
 
 
 def range_of(
-    session: Session, first: int, last: int, messages: Sequence[SourceMessage]
+    session: Session,
+    first: int,
+    last: int,
+    messages: Sequence[SourceMessage],
+    as_of: int | None = None,
 ) -> MemoryRange:
-    """These messages, under the id of their range."""
-    named = "\0".join((*session.scope, session.view.incarnation, str(first), str(last)))
+    """These messages, under the id of their range. `as_of`: the revision at which they were read;
+    None: now."""
+    incarnation = session.view.incarnation
+    named = "\0".join((*session.scope, incarnation, str(first), str(last)))
     digest = blake2b(named.encode("utf-8", "replace"), digest_size=16).hexdigest()
-    return MemoryRange(digest, session.scope, first, last, messages)
-
-
-def _with(ranges: Sequence[tuple[int, int]], new: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Ranges in order, those that touch as one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted((*ranges, new)):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], last)
-        else:
-            found.append((first, last))
-    return tuple(found)
+    revision = session.revision if as_of is None else as_of
+    return MemoryRange(digest, session.scope, incarnation, revision, first, last, messages)

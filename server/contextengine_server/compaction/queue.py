@@ -14,6 +14,7 @@ from contextengine_server.compaction.summary_request import MAX_FOCUS
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary
+from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.session import PendingCompaction
 from contextengine_server.session.sessions import SessionCache
 from contextengine_server.store.protocols import Store
@@ -26,9 +27,6 @@ REMAKE = "remake"
 
 FIRST_TRY_MS = 60_000
 """How long what was down is given: as long as a breaker stays open by default."""
-
-FLUSH = "memory"
-"""Ranges that the agent's memory is to have."""
 
 ASKED = "compact:asked"
 """A compaction that a host asked for and does not wait for, besides one that a threshold made

@@ -21,6 +21,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from contextengine_server.config.agents.memory import MemorySettings
+from contextengine_server.config.agents.subagents import SubagentSettings
 from contextengine_server.config.engine import EngineSettings, PluginSettings, engine_settings
 from contextengine_server.config.group import Group
 from contextengine_server.config.old_results import ContextPruningSettings
@@ -36,7 +38,6 @@ from contextengine_server.config.schema import (
 )
 from contextengine_server.config.schema.types import off
 from contextengine_server.config.server import MIB, SECOND, AuthSettings, ServerSettings
-from contextengine_server.config.subagents import SubagentSettings
 from contextengine_server.config.summarizer import SummarizerSettings
 from contextengine_server.config.telemetry import TelemetrySettings
 from contextengine_server.config.usage import UsageSettings
@@ -202,6 +203,7 @@ class Settings(BaseSettings):
     telemetry: TelemetrySettings = TelemetrySettings()
     summarizer: SummarizerSettings = SummarizerSettings()
     subagents: SubagentSettings = SubagentSettings()
+    memory: MemorySettings = MemorySettings()
     retention: RetentionSettings = RetentionSettings()
     usage: UsageSettings = UsageSettings()
     context_pruning: ContextPruningSettings = ContextPruningSettings()

@@ -23,6 +23,7 @@ from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import (
     Commit,
+    Debt,
     Facts,
     Parent,
     SessionHead,
@@ -55,6 +56,10 @@ class PreparedChange(msgspec.Struct, frozen=True):
     """What the session stands on from now on."""
     charge: Charge | None = None
     """What it reports of a model call."""
+    debt: Debt | None = None
+    """What the session owes from now on."""
+    keeps_facts: bool = False
+    """What the agent remembers of the messages that are retired stays."""
     reload: bool = False
     """True where the view must be read again after the commit."""
 
@@ -119,6 +124,8 @@ class Editor(msgspec.Struct, frozen=True):
                         bind_key=address.bind,
                         parent=draft.parent,
                         charge=draft.charge,
+                        debt=draft.debt,
+                        keeps_facts=draft.keeps_facts,
                     )
                 )
             except DuplicateRequest as duplicate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import structs
 from msgspec.structs import replace
@@ -22,9 +24,15 @@ from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import Rehydration, SessionState, ViewFacts
-from contextengine_server.store.rows import SessionHead
+from contextengine_server.store.rows import Debt, SessionHead
 from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.telemetry.events import Events
+
+FLUSH = "memory"
+"""The debt of ranges that the agent's memory is to have."""
+
+Spans = Sequence[tuple[int, int]]
+"""Ranges of sequences: the first and the last of each."""
 
 
 class Lifecycle(msgspec.Struct, frozen=True):
@@ -33,6 +41,8 @@ class Lifecycle(msgspec.Struct, frozen=True):
     sessions: Sessions
     editor: Editor
     events: Events
+    remembers: bool = False
+    """There is a memory of what sessions say."""
 
     async def reset(
         self,
@@ -40,11 +50,13 @@ class Lifecycle(msgspec.Struct, frozen=True):
         address: Address,
         request: Request | None,
         expected_revision: int | None,
+        told: Spans = (),
     ) -> Changed:
-        """Empties the view; rows stay."""
+        """Empties the view; rows stay. `told`: what memory was given of it."""
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             count = session.view.message_count
+            state, debt = self._settled(head, state, told)
             state = structs.replace(
                 state,
                 view=ViewFacts(reset_mark=head.revision, reopened=head.revision),
@@ -53,6 +65,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 refused=(),
                 rehydration=Rehydration(),
                 attempts=Attempts(),
+                remembered_ms=head.updated_ms,
             )
             head = replace(head, message_count=0, message_tokens=0, summary_count=0)
             return PreparedChange(
@@ -61,6 +74,8 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 retire_after=0,
                 retire_summaries=own_summaries(session, 0),
                 numbers={"retired": count},
+                debt=debt,
+                keeps_facts=True,
                 reload=True,
             )
 
@@ -123,13 +138,18 @@ class Lifecycle(msgspec.Struct, frozen=True):
         address: Address,
         request: Request | None,
         expected_revision: int | None,
+        told: Spans = (),
     ) -> Changed:
-        """The conversation is over for now; a later write opens it again."""
+        """The conversation is over for now; a later write opens it again. `told`: what memory was
+        given of it."""
 
         def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
-            if session.head is not None and session.head.ended:
+            after, debt = self._settled(head, state, told)
+            ended = session.head is not None and session.head.ended
+            if ended and after == state:
                 return None
-            return PreparedChange(state, replace(head, ended=True), numbers={"ended": 1})
+            numbers = None if ended else {"ended": 1}
+            return PreparedChange(after, replace(head, ended=True), numbers=numbers, debt=debt)
 
         done = await self.editor.change(
             session, address, edit, request=request, expected_revision=expected_revision
@@ -137,6 +157,22 @@ class Lifecycle(msgspec.Struct, frozen=True):
         if done.numbers and not done.repeated:
             self.events.emit("session:ended", *session.scope, revision=done.revision)
         return done
+
+    def _settled(
+        self, head: SessionHead, state: SessionState, told: Spans
+    ) -> tuple[SessionState, Debt | None]:
+        """The state of a session that ends or is emptied with this head: what memory was given of
+        it is noted, the rest is owed. What a parent tells a child is no user's word."""
+        if not self.remembers or state.depth:
+            return state, None
+        for span in told:
+            state = state.told(*span)
+        left = state.lacking(head.parent_sequence + 1, head.last_sequence)
+        if not left:
+            return state, None
+        owed = tuple((*span, head.revision) for span in left)
+        debt = Debt(head.scope, FLUSH, head.updated_ms)
+        return structs.replace(state, owed=(*state.owed, *owed)), debt
 
     async def native_compaction(
         self, session: Session, address: Address, request: Request

@@ -3,6 +3,8 @@ window alone, and what the host, the provider and the operator said."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec.structs import asdict, replace
 
@@ -160,6 +162,12 @@ class SessionState(msgspec.Struct, frozen=True):
     """Ranges of sequences whose facts the agent's memory was given, in order."""
     unflushed: tuple[tuple[int, int], ...] = ()
     """Those that it could not take before they were summarized."""
+    owed: tuple[tuple[int, int, int], ...] = ()
+    """(first, last, revision): those that it is to have because the session ended or was emptied
+    with this revision."""
+    remembered_ms: int = 0
+    """Memory is shown in the addition to the system prompt as it was at this moment; 0: as it was
+    when the session was made."""
     channel: str = ""
     """The kind of channel that the session is held on, as the host last said; empty: unknown."""
     workspace: Sections = ()
@@ -192,10 +200,39 @@ class SessionState(msgspec.Struct, frozen=True):
             decided = replace(decided, sections=self.workspace)
         return replace(self, workspace=workspace, rehydration=decided)
 
+    def told(self, first: int, last: int) -> SessionState:
+        """With a range that memory was given."""
+        span = first, last
+        missed = tuple(one for one in self.unflushed if one != span)
+        return replace(self, unflushed=missed, flushed=_with(self.flushed, span))
+
+    def lacking(self, first: int, last: int) -> Sequence[tuple[int, int]]:
+        """What memory was not given of a range, and is not owed."""
+        known: Sequence[tuple[int, int]] = self.flushed
+        for span in (*self.unflushed, *(owed[:2] for owed in self.owed)):
+            known = _with(known, span)
+        found = []
+        for begins, ends in known:
+            if first < begins <= last:
+                found.append((first, begins - 1))
+            first = max(first, ends + 1)
+        return [*found, (first, last)] if first <= last else found
+
     def refusing(self, key: str) -> SessionState:
         """With an input that is not to be tried again."""
         kept = (*(known for known in self.refused if known != key), key)[-MAX_REFUSED:]
         return replace(self, refused=kept)
+
+
+def _with(ranges: Sequence[tuple[int, int]], new: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Ranges in order, those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted((*ranges, new)):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], last)
+        else:
+            found.append((first, last))
+    return tuple(found)
 
 
 encode_state = msgspec.json.Encoder().encode

@@ -64,6 +64,7 @@ EVENTS = {
     "context:integrity": (
         "Doctor looked at the session's rows: issues found, and how many were mended."
     ),
+    "memory:found": "Facts of the session were found and are remembered: how many, by kind.",
     "background:started": "A job began: its kind, and which attempt it is.",
     "background:ended": (
         "A job ended. Its `outcome`: `done`, `more` (there is more to do), `failed` or `cancelled`."

@@ -10,6 +10,16 @@ _COMPACTIONS = ("committed", "no_progress", "failed", "remade")
 _SUBAGENTS = ("forked", "isolated", "started", "rolled_back", "ended", "expired")
 
 _CHANGES = ("rehydrated", "masked", "evicted", "reread", "overflow")
+_FACTS = (
+    "name",
+    "email",
+    "date",
+    "preference",
+    "decision",
+    "address",
+    "identifier",
+    "entity",
+)
 _CAPS = ("per-execution", "per-hour", "per-day")
 
 _REPORTED = {
@@ -52,6 +62,15 @@ class Meters:
                 "{range}",
             )
             for name in ("kept", "missed")
+        }
+        self.facts: dict[str, Counter] = {
+            kind: metrics.counter(
+                "contextengine.memory.facts",
+                "Facts found and remembered, by kind",
+                {"kind": kind},
+                "{fact}",
+            )
+            for kind in _FACTS
         }
         self.compacted: dict[str, Counter] = {
             name: metrics.counter(

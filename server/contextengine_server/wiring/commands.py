@@ -46,6 +46,7 @@ from contextengine_server.commands.turn.ingest import Ingest
 from contextengine_server.commands.turn.report_usage import ReportUsage
 from contextengine_server.commands.turn.update_model import UpdateModel
 from contextengine_server.compaction.host_summary import HostSummaries
+from contextengine_server.compaction.memory_job import MemoryJob
 from contextengine_server.compaction.remake import Remake
 from contextengine_server.compaction.undo import Undo
 from contextengine_server.health.checks import Examine
@@ -62,6 +63,7 @@ def context_engine_commands(
     addresses, sessions, store, editor = core.addresses, core.sessions, core.store, core.editor
     selection, budgets = core.selection, core.rules.budgets
     grants = grants_of(core)
+    memory = MemoryJob(core.compactor, editor)
     return ContextEngineCommands(
         bootstrap=Bootstrap(
             addresses,
@@ -126,8 +128,8 @@ def context_engine_commands(
             core.attached,
             core.usage.guard,
         ),
-        reset_session=ResetSession(addresses, sessions, core.lifecycle),
-        end_session=EndSession(addresses, sessions, core.lifecycle),
+        reset_session=ResetSession(addresses, sessions, core.lifecycle, memory),
+        end_session=EndSession(addresses, sessions, core.lifecycle, memory),
         dispose_session=DisposeSession(addresses, core.cache, core.replies),
         prepare_subagent_spawn=PrepareSubagentSpawn(
             addresses,

@@ -19,6 +19,8 @@ from contextengine_server.compaction.proposal import Proposals
 from contextengine_server.compaction.queue import CompactionQueue
 from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.engines.registry import Registry
+from contextengine_server.memory.keeper import FoundNotes, Keeper, RunInWorker
+from contextengine_server.memory.rules import MemoryRules
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.alignment import Aligner
@@ -60,6 +62,8 @@ class Rules(msgspec.Struct, frozen=True):
     usage: UsageRules
     flush: FlushRules
     """When the facts of what is summarized go to memory."""
+    memory: MemoryRules | None
+    """What agents remember; None: nothing more."""
     remakes: bool
     """True where summaries that stand in for better ones are made again in the background."""
 
@@ -84,8 +88,10 @@ class CoreDependencies(msgspec.Struct, frozen=True):
     """Names this run of the server."""
     full: Mapping[str, tuple[int, int]] = {}
     """Tenants that take more of the disk than they may: the bytes, and how many they may."""
+    in_worker: RunInWorker | None = None
+    """Where facts are looked for; None: nowhere."""
     memory: Memory | None = None
-    """What keeps facts of agents; None: nothing does."""
+    """What keeps facts of agents, in the place of ours."""
 
 
 class Core(msgspec.Struct, frozen=True):
@@ -155,7 +161,11 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         OriginalMessages(store),
     )
     aligner, lists = Aligner(), LiveStore(sessions, appender, events)
-    memory = MemoryFlush(at.memory, store, meters, rules.flush)
+    kept = at.memory
+    if kept is None and rules.memory is not None and at.in_worker is not None:
+        notes = FoundNotes(events, meters)
+        kept = Keeper(store.memory, rules.memory, at.in_worker, clock_ms, notes.tell)
+    memory = MemoryFlush(kept, store, meters, rules.flush)
     compactor = Compactor(
         sessions, store, selection, events, meters, summaries, memory, rules.remakes
     )
@@ -175,7 +185,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         lists=lists,
         editor=editor,
         usage=usage,
-        lifecycle=Lifecycle(sessions, editor, events),
+        lifecycle=Lifecycle(sessions, editor, events, kept is not None),
         children=ChildSessions(store, cache, events, meters, selection, clock_ms),
         planner=planner,
         assembler=Assembler(

@@ -123,6 +123,11 @@ class InProcessSummarizer:
         return extract(request, self._count)
 
 
+async def _here(function: Callable[..., Any], /, *args: Any) -> Any:
+    """Does without a worker process."""
+    return function(*args)
+
+
 class Server:
     """One server over the rows. `settings` are dotted paths, as flags are."""
 
@@ -132,6 +137,7 @@ class Server:
         *,
         engines: Sequence[Registration] = (),
         memory: Memory | None = None,
+        remembers: bool = False,
         **settings: Any,
     ) -> None:
         catalogue = installed_engines()
@@ -156,6 +162,7 @@ class Server:
                 rows.clock,
                 rows.new_id,
                 "server",
+                in_worker=_here if remembers else None,
                 memory=memory,
             ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from contextengine_server.compaction.memory_job import MemoryJob
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.change import Changed
 from contextengine_server.session.lifecycle import Lifecycle
@@ -17,12 +18,14 @@ class ResetSession(msgspec.Struct, frozen=True):
     addresses: Addresses
     sessions: Sessions
     lifecycle: Lifecycle
+    memory: MemoryJob
 
     async def run(
         self, tenant: str, ref: Ref, request: Request | None, expected_revision: int | None
     ) -> Changed:
         """Raises SessionNotFound, RevisionMismatch."""
         address = await self.addresses.find(tenant, ref)
+        told = await self.memory.before_end(address)
         async with self.sessions.open(address.scope, lock=True) as session:
             session.require()
-            return await self.lifecycle.reset(session, address, request, expected_revision)
+            return await self.lifecycle.reset(session, address, request, expected_revision, told)

@@ -10,9 +10,11 @@ import pytest
 
 from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.compaction import memory_flush
-from contextengine_server.compaction.memory_flush import MemoryRange, Told
-from contextengine_server.compaction.queue import FLUSH
+from contextengine_server.compaction.memory_flush import Told
+from contextengine_server.memory.range import MemoryRange
+from contextengine_server.session.address import Address
 from contextengine_server.session.assembly.budget import BudgetSpec
+from contextengine_server.session.lifecycle import FLUSH
 from contextengine_server.session.state import SessionState
 from tests.unit.commands.compaction.test_remake_background import work
 from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, scope
@@ -146,7 +148,8 @@ async def test_a_plan_that_is_made_again_finds_it_done(rows: Rows) -> None:
     await server.talk(1, 12)
 
     async def undone() -> None:
-        await server.context.reset_session.run(TENANT, S1, None, None)
+        async with server.core.sessions.open(scope(), lock=True) as session:
+            await server.core.lifecycle.reset(session, Address(scope()), None, None)
 
     server.summarizer.meanwhile = [undone]
     await server.compact(3_000)

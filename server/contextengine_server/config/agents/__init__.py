@@ -1,0 +1,1 @@
+"""Settings of what belongs to agents: their children, and what they remember."""
