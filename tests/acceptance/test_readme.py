@@ -18,7 +18,7 @@ import yaml
 
 from contextengine import assistant, tool_call, tool_result
 from contextengine.types import Message, ToolCallPart
-from contextengine_server.api.pipeline.unserved import FIELDS, UNSERVED, VALUES
+from contextengine_server.api.pipeline.unserved import UNSERVED
 from contextengine_server.config.load import load_settings
 from contextengine_server.config.settings import Settings
 from tests.acceptance.shell import ROOT, Shell, serving
@@ -55,13 +55,10 @@ CALLS = [(words, output) for words, output in typed() if words[0] == "grpcurl"]
 
 
 def test_what_is_not_served_is_said() -> None:
-    """Every rpc that answers UNIMPLEMENTED is named, and of those that are served only the ones
-    that refuse a field."""
+    """Every rpc that answers UNIMPLEMENTED is named, and no other."""
     section = README.partition("## Not served yet")[2].partition("\n## ")[0]
     said = set(re.findall(r"`(?:\w+\.)?([A-Z]\w+)`", section))
-    missing = {method.rpartition("/")[2] for method in UNSERVED}
-    assert missing <= said
-    assert {f"{name}Request" for name in said - missing} <= FIELDS.keys() | VALUES.keys()
+    assert {method.rpartition("/")[2] for method in UNSERVED} == said
 
 
 @pytest.fixture(scope="module")

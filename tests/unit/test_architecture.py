@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "summarize": {"context", "tokens", "telemetry"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
-        "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
+        "memory", "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
         "summarize", "recall", "telemetry", "errors", "usage", GENERATED,
     },
     "compaction": {
@@ -43,7 +43,7 @@ BELOW: dict[str, set[str]] = {
     },
     "runtime": {"store", "summarize", "telemetry"},
     "commands": {
-        "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
+        "memory", "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
         "compaction", "health", "config.policy",
         "telemetry", "errors", GENERATED,
     },
@@ -53,8 +53,8 @@ BELOW: dict[str, set[str]] = {
         "store", "summarize", "telemetry", "tokens", "wire", GENERATED,
     },
     "api": {
-        "config.policy", "context", "wire", "store", "tokens", "summarize", "engines", "recall",
-        "session",
+        "memory", "config.policy", "context", "wire", "store", "tokens", "summarize", "engines",
+        "recall", "session",
         "compaction", "commands", "runtime", "health", "telemetry", "errors",
         "projection", GENERATED,
     },

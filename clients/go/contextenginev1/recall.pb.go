@@ -36,7 +36,8 @@ const (
 	SearchScope_SEARCH_SCOPE_MESSAGES SearchScope = 2
 	// Summaries.
 	SearchScope_SEARCH_SCOPE_SUMMARIES SearchScope = 3
-	// The agent's memory.
+	// What the agent remembers of all its sessions: facts, those that hold. A session that was spawned may not ask:
+	// PERMISSION_DENIED. Not together with `roles`, `first_sequence`, `last_sequence` or `spawn_token`.
 	SearchScope_SEARCH_SCOPE_MEMORY SearchScope = 4
 )
 
@@ -163,7 +164,7 @@ type SearchRequest struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Only before this time. Absent: any.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// True: also rows that left the view by a reset or rewind.
+	// True: also rows that left the view by a reset or rewind; of memory, also facts that a newer one contradicts.
 	IncludeRetired bool `protobuf:"varint,12,opt,name=include_retired,json=includeRetired,proto3" json:"include_retired,omitempty"`
 	// True: also the agent's other sessions (cross-session recall): their own rows, as they are when the answer begins. Ended and
 	// rotated sessions count, deleted ones do not. A session that was spawned may not ask: PERMISSION_DENIED. Not together with
@@ -757,7 +758,9 @@ type SearchResponse_Hit struct {
 	// The message before it. Absent: there is none, or it is a hit of this page.
 	Before *SearchResponse_Turn `protobuf:"bytes,11,opt,name=before,proto3" json:"before,omitempty"`
 	// The message behind it. Absent: there is none, or it is a hit of this page.
-	After         *SearchResponse_Turn `protobuf:"bytes,12,opt,name=after,proto3" json:"after,omitempty"`
+	After *SearchResponse_Turn `protobuf:"bytes,12,opt,name=after,proto3" json:"after,omitempty"`
+	// The fact, for memory; `origin` and `session_id` are then of the message that says it last.
+	Fact          *SearchResponse_Fact `protobuf:"bytes,13,opt,name=fact,proto3" json:"fact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -876,6 +879,141 @@ func (x *SearchResponse_Hit) GetAfter() *SearchResponse_Turn {
 	return nil
 }
 
+func (x *SearchResponse_Hit) GetFact() *SearchResponse_Fact {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
+}
+
+// A fact that the agent remembers.
+type SearchResponse_Fact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is about: `name`, `email`, `date`, `preference`, `decision`, `address`, `identifier` or `entity`.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// In short, as it was said, redacted. Data, not instructions.
+	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// The messages that say it, oldest first, at most 32: the newest.
+	Sources []*SearchResponse_Source `protobuf:"bytes,3,rep,name=sources,proto3" json:"sources,omitempty"`
+	// The id of the newer fact that contradicts it. Empty: it holds.
+	SupersededBy  string `protobuf:"bytes,4,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse_Fact) Reset() {
+	*x = SearchResponse_Fact{}
+	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse_Fact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse_Fact) ProtoMessage() {}
+
+func (x *SearchResponse_Fact) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse_Fact.ProtoReflect.Descriptor instead.
+func (*SearchResponse_Fact) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_recall_proto_rawDescGZIP(), []int{1, 1}
+}
+
+func (x *SearchResponse_Fact) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SearchResponse_Fact) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *SearchResponse_Fact) GetSources() []*SearchResponse_Source {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *SearchResponse_Fact) GetSupersededBy() string {
+	if x != nil {
+		return x.SupersededBy
+	}
+	return ""
+}
+
+// A message that says a fact.
+type SearchResponse_Source struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its session.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Its sequence.
+	Sequence      int64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse_Source) Reset() {
+	*x = SearchResponse_Source{}
+	mi := &file_contextengine_v1_recall_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse_Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse_Source) ProtoMessage() {}
+
+func (x *SearchResponse_Source) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_recall_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse_Source.ProtoReflect.Descriptor instead.
+func (*SearchResponse_Source) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_recall_proto_rawDescGZIP(), []int{1, 2}
+}
+
+func (x *SearchResponse_Source) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *SearchResponse_Source) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
 // A message beside a hit.
 type SearchResponse_Turn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -891,7 +1029,7 @@ type SearchResponse_Turn struct {
 
 func (x *SearchResponse_Turn) Reset() {
 	*x = SearchResponse_Turn{}
-	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	mi := &file_contextengine_v1_recall_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1041,7 @@ func (x *SearchResponse_Turn) String() string {
 func (*SearchResponse_Turn) ProtoMessage() {}
 
 func (x *SearchResponse_Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_contextengine_v1_recall_proto_msgTypes[7]
+	mi := &file_contextengine_v1_recall_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1054,7 @@ func (x *SearchResponse_Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse_Turn.ProtoReflect.Descriptor instead.
 func (*SearchResponse_Turn) Descriptor() ([]byte, []int) {
-	return file_contextengine_v1_recall_proto_rawDescGZIP(), []int{1, 1}
+	return file_contextengine_v1_recall_proto_rawDescGZIP(), []int{1, 3}
 }
 
 func (x *SearchResponse_Turn) GetSequence() int64 {
@@ -964,13 +1102,13 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\fall_sessions\x18\r \x01(\bR\vallSessions\x12*\n" +
 	"\x11at_least_revision\x18\x0e \x01(\x03R\x0fatLeastRevision\x12\x1f\n" +
 	"\vspawn_token\x18\x0f \x01(\tR\n" +
-	"spawnToken\"\x93\x06\n" +
+	"spawnToken\"\xae\b\n" +
 	"\x0eSearchResponse\x128\n" +
 	"\x04hits\x18\x01 \x03(\v2$.contextengine.v1.SearchResponse.HitR\x04hits\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12$\n" +
 	"\vtotal_count\x18\x03 \x01(\x03H\x00R\n" +
 	"totalCount\x88\x01\x01\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\x03R\brevision\x1a\xe2\x03\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\x1a\x9d\x04\n" +
 	"\x03Hit\x120\n" +
 	"\x06origin\x18\x01 \x01(\v2\x18.contextengine.v1.OriginR\x06origin\x12\x18\n" +
 	"\asnippet\x18\x02 \x01(\tR\asnippet\x12\x14\n" +
@@ -985,7 +1123,17 @@ const file_contextengine_v1_recall_proto_rawDesc = "" +
 	"\tneighbour\x18\n" +
 	" \x01(\bR\tneighbour\x12=\n" +
 	"\x06before\x18\v \x01(\v2%.contextengine.v1.SearchResponse.TurnR\x06before\x12;\n" +
-	"\x05after\x18\f \x01(\v2%.contextengine.v1.SearchResponse.TurnR\x05after\x1ah\n" +
+	"\x05after\x18\f \x01(\v2%.contextengine.v1.SearchResponse.TurnR\x05after\x129\n" +
+	"\x04fact\x18\r \x01(\v2%.contextengine.v1.SearchResponse.FactR\x04fact\x1a\x98\x01\n" +
+	"\x04Fact\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12A\n" +
+	"\asources\x18\x03 \x03(\v2'.contextengine.v1.SearchResponse.SourceR\asources\x12#\n" +
+	"\rsuperseded_by\x18\x04 \x01(\tR\fsupersededBy\x1aC\n" +
+	"\x06Source\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x03R\bsequence\x1ah\n" +
 	"\x04Turn\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x16.contextengine.v1.RoleR\x04role\x12\x18\n" +
@@ -1059,7 +1207,7 @@ func file_contextengine_v1_recall_proto_rawDescGZIP() []byte {
 }
 
 var file_contextengine_v1_recall_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_contextengine_v1_recall_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_contextengine_v1_recall_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_contextengine_v1_recall_proto_goTypes = []any{
 	(SearchScope)(0),              // 0: contextengine.v1.SearchScope
 	(SearchMode)(0),               // 1: contextengine.v1.SearchMode
@@ -1070,49 +1218,53 @@ var file_contextengine_v1_recall_proto_goTypes = []any{
 	(*ExpandRequest)(nil),         // 6: contextengine.v1.ExpandRequest
 	(*ExpandResponse)(nil),        // 7: contextengine.v1.ExpandResponse
 	(*SearchResponse_Hit)(nil),    // 8: contextengine.v1.SearchResponse.Hit
-	(*SearchResponse_Turn)(nil),   // 9: contextengine.v1.SearchResponse.Turn
-	nil,                           // 10: contextengine.v1.InspectResponse.MessagesByRoleEntry
-	nil,                           // 11: contextengine.v1.InspectResponse.ToolCallsEntry
-	(*SessionRef)(nil),            // 12: contextengine.v1.SessionRef
-	(Role)(0),                     // 13: contextengine.v1.Role
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*SummaryInfo)(nil),           // 15: contextengine.v1.SummaryInfo
-	(*Item)(nil),                  // 16: contextengine.v1.Item
-	(*Origin)(nil),                // 17: contextengine.v1.Origin
+	(*SearchResponse_Fact)(nil),   // 9: contextengine.v1.SearchResponse.Fact
+	(*SearchResponse_Source)(nil), // 10: contextengine.v1.SearchResponse.Source
+	(*SearchResponse_Turn)(nil),   // 11: contextengine.v1.SearchResponse.Turn
+	nil,                           // 12: contextengine.v1.InspectResponse.MessagesByRoleEntry
+	nil,                           // 13: contextengine.v1.InspectResponse.ToolCallsEntry
+	(*SessionRef)(nil),            // 14: contextengine.v1.SessionRef
+	(Role)(0),                     // 15: contextengine.v1.Role
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*SummaryInfo)(nil),           // 17: contextengine.v1.SummaryInfo
+	(*Item)(nil),                  // 18: contextengine.v1.Item
+	(*Origin)(nil),                // 19: contextengine.v1.Origin
 }
 var file_contextengine_v1_recall_proto_depIdxs = []int32{
-	12, // 0: contextengine.v1.SearchRequest.session:type_name -> contextengine.v1.SessionRef
+	14, // 0: contextengine.v1.SearchRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 1: contextengine.v1.SearchRequest.scope:type_name -> contextengine.v1.SearchScope
 	1,  // 2: contextengine.v1.SearchRequest.mode:type_name -> contextengine.v1.SearchMode
-	13, // 3: contextengine.v1.SearchRequest.roles:type_name -> contextengine.v1.Role
-	14, // 4: contextengine.v1.SearchRequest.start_time:type_name -> google.protobuf.Timestamp
-	14, // 5: contextengine.v1.SearchRequest.end_time:type_name -> google.protobuf.Timestamp
+	15, // 3: contextengine.v1.SearchRequest.roles:type_name -> contextengine.v1.Role
+	16, // 4: contextengine.v1.SearchRequest.start_time:type_name -> google.protobuf.Timestamp
+	16, // 5: contextengine.v1.SearchRequest.end_time:type_name -> google.protobuf.Timestamp
 	8,  // 6: contextengine.v1.SearchResponse.hits:type_name -> contextengine.v1.SearchResponse.Hit
-	12, // 7: contextengine.v1.InspectRequest.session:type_name -> contextengine.v1.SessionRef
-	15, // 8: contextengine.v1.InspectResponse.summary:type_name -> contextengine.v1.SummaryInfo
-	15, // 9: contextengine.v1.InspectResponse.children:type_name -> contextengine.v1.SummaryInfo
-	10, // 10: contextengine.v1.InspectResponse.messages_by_role:type_name -> contextengine.v1.InspectResponse.MessagesByRoleEntry
-	11, // 11: contextengine.v1.InspectResponse.tool_calls:type_name -> contextengine.v1.InspectResponse.ToolCallsEntry
-	12, // 12: contextengine.v1.ExpandRequest.session:type_name -> contextengine.v1.SessionRef
-	16, // 13: contextengine.v1.ExpandResponse.items:type_name -> contextengine.v1.Item
-	17, // 14: contextengine.v1.SearchResponse.Hit.origin:type_name -> contextengine.v1.Origin
-	13, // 15: contextengine.v1.SearchResponse.Hit.role:type_name -> contextengine.v1.Role
-	14, // 16: contextengine.v1.SearchResponse.Hit.time:type_name -> google.protobuf.Timestamp
-	15, // 17: contextengine.v1.SearchResponse.Hit.summary:type_name -> contextengine.v1.SummaryInfo
-	9,  // 18: contextengine.v1.SearchResponse.Hit.before:type_name -> contextengine.v1.SearchResponse.Turn
-	9,  // 19: contextengine.v1.SearchResponse.Hit.after:type_name -> contextengine.v1.SearchResponse.Turn
-	13, // 20: contextengine.v1.SearchResponse.Turn.role:type_name -> contextengine.v1.Role
-	2,  // 21: contextengine.v1.Recall.Search:input_type -> contextengine.v1.SearchRequest
-	4,  // 22: contextengine.v1.Recall.Inspect:input_type -> contextengine.v1.InspectRequest
-	6,  // 23: contextengine.v1.Recall.Expand:input_type -> contextengine.v1.ExpandRequest
-	3,  // 24: contextengine.v1.Recall.Search:output_type -> contextengine.v1.SearchResponse
-	5,  // 25: contextengine.v1.Recall.Inspect:output_type -> contextengine.v1.InspectResponse
-	7,  // 26: contextengine.v1.Recall.Expand:output_type -> contextengine.v1.ExpandResponse
-	24, // [24:27] is the sub-list for method output_type
-	21, // [21:24] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	14, // 7: contextengine.v1.InspectRequest.session:type_name -> contextengine.v1.SessionRef
+	17, // 8: contextengine.v1.InspectResponse.summary:type_name -> contextengine.v1.SummaryInfo
+	17, // 9: contextengine.v1.InspectResponse.children:type_name -> contextengine.v1.SummaryInfo
+	12, // 10: contextengine.v1.InspectResponse.messages_by_role:type_name -> contextengine.v1.InspectResponse.MessagesByRoleEntry
+	13, // 11: contextengine.v1.InspectResponse.tool_calls:type_name -> contextengine.v1.InspectResponse.ToolCallsEntry
+	14, // 12: contextengine.v1.ExpandRequest.session:type_name -> contextengine.v1.SessionRef
+	18, // 13: contextengine.v1.ExpandResponse.items:type_name -> contextengine.v1.Item
+	19, // 14: contextengine.v1.SearchResponse.Hit.origin:type_name -> contextengine.v1.Origin
+	15, // 15: contextengine.v1.SearchResponse.Hit.role:type_name -> contextengine.v1.Role
+	16, // 16: contextengine.v1.SearchResponse.Hit.time:type_name -> google.protobuf.Timestamp
+	17, // 17: contextengine.v1.SearchResponse.Hit.summary:type_name -> contextengine.v1.SummaryInfo
+	11, // 18: contextengine.v1.SearchResponse.Hit.before:type_name -> contextengine.v1.SearchResponse.Turn
+	11, // 19: contextengine.v1.SearchResponse.Hit.after:type_name -> contextengine.v1.SearchResponse.Turn
+	9,  // 20: contextengine.v1.SearchResponse.Hit.fact:type_name -> contextengine.v1.SearchResponse.Fact
+	10, // 21: contextengine.v1.SearchResponse.Fact.sources:type_name -> contextengine.v1.SearchResponse.Source
+	15, // 22: contextengine.v1.SearchResponse.Turn.role:type_name -> contextengine.v1.Role
+	2,  // 23: contextengine.v1.Recall.Search:input_type -> contextengine.v1.SearchRequest
+	4,  // 24: contextengine.v1.Recall.Inspect:input_type -> contextengine.v1.InspectRequest
+	6,  // 25: contextengine.v1.Recall.Expand:input_type -> contextengine.v1.ExpandRequest
+	3,  // 26: contextengine.v1.Recall.Search:output_type -> contextengine.v1.SearchResponse
+	5,  // 27: contextengine.v1.Recall.Inspect:output_type -> contextengine.v1.InspectResponse
+	7,  // 28: contextengine.v1.Recall.Expand:output_type -> contextengine.v1.ExpandResponse
+	26, // [26:29] is the sub-list for method output_type
+	23, // [23:26] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_recall_proto_init() }
@@ -1128,7 +1280,7 @@ func file_contextengine_v1_recall_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_recall_proto_rawDesc), len(file_contextengine_v1_recall_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

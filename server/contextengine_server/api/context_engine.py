@@ -23,12 +23,12 @@ from contextengine_server.api.messages import (
     request_id,
     stored_message,
 )
-from contextengine_server.api.pipeline import unserved
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.requests import (
     budget_spec,
     host_facts,
+    memory_in,
     not_negative,
     objective_in,
     optional_tokens,
@@ -48,6 +48,7 @@ from contextengine_server.commands.turn.after_turn import Turn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID
 from contextengine_server.session.receipt import Disposition, request_of
@@ -151,7 +152,6 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             raise ContradictoryFields(
                 ["prompt", "current_message_id"], "give this turn's prompt or name it, not both"
             )
-        unserved.refuse_fields(request)
         if request.HasField("projection"):
             self.projector.check_assemble(request)
         if not 0 <= request.cache_retention <= host_pb2.CACHE_RETENTION_LONG:
@@ -186,6 +186,11 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             whole=request.explain,
             tools=tools,
             preamble=preamble_in(request.preamble) if request.HasField("preamble") else "",
+            memory=(
+                memory_in(request)
+                if request.memory_sections or request.available_tools or tools
+                else NO_MEMORY
+            ),
             cache_retention=request.cache_retention,
             cache_broke=request.prompt_cache.broke,
             trace=call.trace,

@@ -10,11 +10,12 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import recall_pb2 as pb
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
-from contextengine_server.api.pipeline.unserved import VALUES, refuse_field
 from contextengine_server.api.requests import not_negative, required
 from contextengine_server.commands.services import RecallCommands
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import ContradictoryFields, InvalidField, TooLarge
+from contextengine_server.memory.search import FactHit, MemoryQuery
+from contextengine_server.memory.tool import snippet
 from contextengine_server.recall.expansion import (
     MAX_DEPTH,
     MAX_IDS,
@@ -30,11 +31,14 @@ from contextengine_server.wire.message import OWN_PREFIX, content_hash
 from contextengine_server.wire.slots import summary_info, summary_item_id
 
 MAX_PAGE_TOKEN = 8_192
+MAX_SOURCES = 32
+"""Messages named of one fact."""
 _SCOPES = {
     pb.SEARCH_SCOPE_UNSPECIFIED: (True, True),
     pb.SEARCH_SCOPE_BOTH: (True, True),
     pb.SEARCH_SCOPE_MESSAGES: (True, False),
     pb.SEARCH_SCOPE_SUMMARIES: (False, True),
+    pb.SEARCH_SCOPE_MEMORY: (False, False),
 }
 _MODES = {
     pb.SEARCH_MODE_UNSPECIFIED: False,
@@ -58,8 +62,10 @@ class RecallService:
         self._commands = commands
 
     async def search(self, request: pb.SearchRequest, call: Call) -> pb.SearchResponse:
-        """Searches messages and summaries."""
+        """Searches messages and summaries, or memory."""
         query = _query(request)
+        if request.scope == pb.SEARCH_SCOPE_MEMORY:
+            return await self._search_memory(request, query, call)
         at_least = not_negative(request.at_least_revision, "at_least_revision")
         done = await self._commands.search.run(
             call.caller.tenant, ref_of(request.session), query, at_least, _token(request)
@@ -69,6 +75,29 @@ class RecallService:
             next_page_token=done.page.next_page,
             total_count=done.page.total,
             revision=done.page.revision,
+        )
+
+    async def _search_memory(
+        self, request: pb.SearchRequest, asked: Query, call: Call
+    ) -> pb.SearchResponse:
+        query = MemoryQuery(
+            asked.text,
+            regex=asked.regex,
+            limit=asked.limit,
+            page=asked.page,
+            start_ms=asked.start_ms,
+            end_ms=asked.end_ms,
+            superseded=asked.retired,
+        )
+        at_least = not_negative(request.at_least_revision, "at_least_revision")
+        done = await self._commands.search_memory.run(
+            call.caller.tenant, ref_of(request.session), query, at_least
+        )
+        return pb.SearchResponse(
+            hits=[_fact_hit(done.scope, hit) for hit in done.page.hits],
+            next_page_token=done.page.next_page,
+            total_count=done.page.total,
+            revision=done.revision,
         )
 
     async def inspect(self, request: pb.InspectRequest, call: Call) -> pb.InspectResponse:
@@ -136,8 +165,6 @@ def _query(request: pb.SearchRequest) -> Query:
         raise InvalidField(
             "query", f"has {size} bytes, at most {MAX_QUERY_BYTES} are taken: shorten it"
         )
-    if request.scope == pb.SEARCH_SCOPE_MEMORY:
-        refuse_field("scope", VALUES["SearchRequest"]["scope"])
     if request.scope not in _SCOPES:
         raise InvalidField("scope", f"is {request.scope}, which this server does not know")
     if request.mode not in _MODES:
@@ -156,6 +183,12 @@ def _query(request: pb.SearchRequest) -> Query:
     )
     if start is not None and end is not None and end <= start:
         raise InvalidField("end_time", "must lie after start_time")
+    if request.scope == pb.SEARCH_SCOPE_MEMORY:
+        for name in ("roles", "spawn_token", "first_sequence", "last_sequence"):
+            if getattr(request, name):
+                raise ContradictoryFields(
+                    ["scope", name], "memory is of the agent, not of one session's messages"
+                )
     if request.all_sessions:
         for name in ("spawn_token", "first_sequence", "last_sequence"):
             if getattr(request, name):
@@ -219,6 +252,21 @@ def _hit(asked: Scope, hit: Hit) -> pb.SearchResponse.Hit:
             field.role = turn.role  # type: ignore[assignment]
     if hit.time_ms is not None:
         said.time.FromMilliseconds(hit.time_ms)
+    return said
+
+
+def _fact_hit(asked: Scope, hit: FactHit) -> pb.SearchResponse.Hit:
+    fact = hit.found.fact
+    session = "" if fact.scope.session == asked.session else fact.scope.session
+    said = pb.SearchResponse.Hit(
+        snippet=snippet(hit.found), score=hit.score, session_id=session, memory_id=fact.id
+    )
+    said.origin.sequence = fact.sequence
+    said.time.FromMilliseconds(max(0, fact.said_ms))
+    said.fact.kind, said.fact.value = fact.kind, fact.value
+    said.fact.superseded_by = hit.found.superseded_by
+    for source in hit.found.sources[-MAX_SOURCES:]:
+        said.fact.sources.add(session_id=source.scope.session, sequence=source.sequence)
     return said
 
 

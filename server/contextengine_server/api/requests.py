@@ -13,6 +13,8 @@ from contextengine_server.api.overflow import limit_in
 from contextengine_server.commands.turn.bootstrap import HostFacts
 from contextengine_server.context.budget import ModelTokens
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.memory.prompt import NO_MEMORY, MemoryPrompt, MemorySectionText
+from contextengine_server.memory.tool import NAME as MEMORY_TOOL
 from contextengine_server.session.assembly.assembly import Prompt
 from contextengine_server.session.assembly.budget import SYSTEM, TOOLS, BudgetSpec
 from contextengine_server.session.assembly.preamble import PreambleSections, preamble_of
@@ -25,6 +27,9 @@ from contextengine_server.telemetry.tracing import Trace
 from contextengine_server.tokens import MESSAGE_TOKENS
 from contextengine_server.wire.message import check_parts, texts_of
 
+MAX_SECTIONS = 32
+MAX_SECTION_BYTES = 16_384
+"""Of all sections of memory: they are paid for in every call."""
 MAX_TOKENS = 2**53
 """More tokens than any window: a count above is a mistake."""
 
@@ -91,6 +96,30 @@ def preamble_in(preamble: host_pb2.Preamble) -> str:
     """What is put before the user's message of this turn."""
     named = {field.name: getattr(preamble, field.name) for field in preamble.DESCRIPTOR.fields}
     return preamble_of(PreambleSections(**named))
+
+
+def memory_in(request: assemble_pb2.AssembleRequest) -> MemoryPrompt:
+    """What is said of memory: sections of the host's, and the tools that the model may call."""
+    sections = request.memory_sections
+    if len(sections) > MAX_SECTIONS:
+        raise InvalidField(
+            "memory_sections", f"has {len(sections)} sections, at most {MAX_SECTIONS} are taken"
+        )
+    size = sum(len(section.SerializeToString()) for section in sections)
+    if size > MAX_SECTION_BYTES:
+        raise InvalidField(
+            "memory_sections",
+            f"has {size} bytes, at most {MAX_SECTION_BYTES} are taken: give what matters for this"
+            " conversation",
+        )
+    tools = frozenset(request.available_tools or (tool.name for tool in request.tools))
+    given = tuple(
+        MemorySectionText(one.text, one.title, one.source, one.citation)
+        for one in sections
+        if one.text.strip()
+    )
+    citations = request_id(request.citations_mode, "citations_mode")
+    return MemoryPrompt(given, tools, citations) if given or MEMORY_TOOL in tools else NO_MEMORY
 
 
 def whereabouts_in(request: assemble_pb2.AssembleRequest) -> Whereabouts:

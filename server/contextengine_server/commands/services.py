@@ -11,6 +11,7 @@ from .engines.list import ListEngines
 from .recall.expand import Expand
 from .recall.inspect import Inspect
 from .recall.search import Search
+from .recall.search_memory import SearchMemory
 from .sessions.delete import Delete
 from .sessions.export import Export
 from .sessions.get import GetSession
@@ -23,6 +24,7 @@ class RecallCommands(msgspec.Struct, frozen=True):
     """Service Recall."""
 
     search: Search
+    search_memory: SearchMemory
     inspect: Inspect
     expand: Expand
 

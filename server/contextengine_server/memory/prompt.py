@@ -21,8 +21,8 @@ with memory."""
 _TITLE = "## Memory"
 _GUIDE = (
     f"What earlier conversations left can be searched with {NAME}. Search it before you answer"
-    " about persons, preferences, decisions, dates, addresses, numbers or earlier work; where it holds"
-    " nothing, say that you looked."
+    " about persons, preferences, decisions, dates, addresses, numbers or earlier work; where it"
+    " holds nothing, say that you looked."
 )
 _CITED = "Name the source of what you take from memory where that helps to verify it."
 _UNCITED = "Do not name the sources of what you take from memory, unless the user asks."

@@ -24,6 +24,7 @@ from contextengine_server.commands.recall.expand import Expand
 from contextengine_server.commands.recall.grant import RecallGrants
 from contextengine_server.commands.recall.inspect import Inspect
 from contextengine_server.commands.recall.search import Search
+from contextengine_server.commands.recall.search_memory import SearchMemory
 from contextengine_server.commands.services import EnginesCommands, RecallCommands, SessionsCommands
 from contextengine_server.commands.sessions.delete import Delete
 from contextengine_server.commands.sessions.export import Export
@@ -143,7 +144,7 @@ def context_engine_commands(
         ),
         rollback_subagent_spawn=RollbackSubagentSpawn(addresses, store, core.children),
         end_subagent=EndSubagent(addresses, sessions, store, core.children, core.lifecycle),
-        list_tools=ListTools(addresses, selection),
+        list_tools=ListTools(addresses, selection, store, remembers=core.lifecycle.remembers),
         call_tool=CallTool(
             grants,
             selection,
@@ -151,6 +152,7 @@ def context_engine_commands(
             archive,
             core.events,
             DiscoverTools(sessions, selection, editor, core.usage.tools, archive),
+            core.lifecycle.remembers,
         ),
     )
 
@@ -165,6 +167,7 @@ def recall_commands(core: Core, archive: Archive) -> RecallCommands:
     grants = grants_of(core)
     return RecallCommands(
         Search(core.sessions, grants, archive),
+        SearchMemory(core.addresses, core.sessions, core.store),
         Inspect(grants, archive),
         Expand(grants, core.selection, archive),
     )

@@ -21,6 +21,7 @@ from contextengine_server.compaction.summary_request import SummaryRequests
 from contextengine_server.engines.registry import Registry
 from contextengine_server.memory.keeper import FoundNotes, Keeper, RunInWorker
 from contextengine_server.memory.rules import MemoryRules
+from contextengine_server.memory.shown import ShownMemory
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.alignment import Aligner
@@ -199,6 +200,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
             rules.budgets,
             usage.guard,
             usage.tools,
+            ShownMemory(store.memory, rules.memory if kept is not None else None),
         ),
         summaries=summaries,
         compactor=compactor,

@@ -46,12 +46,6 @@ def absent(request: Message) -> Case:
     return Case("no such session", [request], (), "NOT_FOUND", "SESSION_NOT_FOUND")
 
 
-def later(what: str, request: Message, path: str, by: str) -> Case:
-    """A field that a later version serves."""
-    said = {"field": path, "completed_by": by}
-    return Case(what, [request], (path,), "UNIMPLEMENTED", "NOT_YET_SERVED", said)
-
-
 def bad_messages(path: str, make: Callable[[t.Message], Message]) -> list[Case]:
     """What is wrong with a message is found wherever messages are written."""
     call, answer = (

@@ -22,14 +22,12 @@ from tests.integration.bad_input.cases import (
     bad_refs,
     bad_usage,
     contradictory,
-    later,
     long_id,
     refs_of,
 )
 from tests.integration.harness import ref
 
 NONE = ref("none")
-COMPRESSOR = "the compressor and layered engines"
 Change = t.RecordHostChangeRequest
 
 
@@ -162,12 +160,17 @@ CASES: dict[str, list[Case]] = {
             t.AssembleRequest(session=S, workspace_files=[t.WorkspaceFile(path="x")] * 65),
             "workspace_files",
         ),
-        later(
-            "memory",
-            t.AssembleRequest(session=S, memory_sections=[t.MemorySection(text="x")]),
+        bad(
+            "more sections of memory than are taken",
+            t.AssembleRequest(session=S, memory_sections=[t.MemorySection(text="x")] * 33),
             "memory_sections",
-            COMPRESSOR,
         ),
+        bad(
+            "memory that is too long",
+            t.AssembleRequest(session=S, memory_sections=[t.MemorySection(text="x" * 16_385)]),
+            "memory_sections",
+        ),
+        long_id("citations_mode", t.AssembleRequest, session=S),
     ],
     "ContextEngine/Compact": [
         *refs_of("ContextEngine/Compact"),

@@ -13,14 +13,12 @@ from tests.integration.bad_input.cases import (
     absent,
     bad,
     contradictory,
-    later,
     long_id,
     refs_of,
 )
 from tests.integration.harness import ref
 
 NONE = ref("none")
-COMPRESSOR = "the compressor and layered engines"
 
 
 def search(query: str, **more: object) -> t.SearchRequest:
@@ -61,7 +59,30 @@ CASES: dict[str, list[Case]] = {
             "roles",
             "scope",
         ),
-        later("memory", search("x", scope=t.SEARCH_SCOPE_MEMORY), "scope", COMPRESSOR),
+        *(
+            contradictory(
+                f"memory and {name}",
+                search("x", scope=t.SEARCH_SCOPE_MEMORY, **{name: value}),
+                "scope",
+                name,
+            )
+            for name, value in {
+                "roles": [t.ROLE_USER],
+                "spawn_token": "x",
+                "first_sequence": 1,
+                "last_sequence": 1,
+            }.items()
+        ),
+        bad(
+            "a pattern of memory that is none",
+            search("(", scope=t.SEARCH_SCOPE_MEMORY, mode=t.SEARCH_MODE_REGEX),
+            "query",
+        ),
+        bad(
+            "a page of nobody's memory",
+            search("x", scope=t.SEARCH_SCOPE_MEMORY, page_token="AAAA"),
+            "page_token",
+        ),
         *(
             contradictory(
                 f"all sessions and {name}",

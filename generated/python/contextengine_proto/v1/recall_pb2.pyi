@@ -70,7 +70,7 @@ class SearchRequest(_message.Message):
 class SearchResponse(_message.Message):
     __slots__ = ("hits", "next_page_token", "total_count", "revision")
     class Hit(_message.Message):
-        __slots__ = ("origin", "snippet", "score", "role", "time", "id", "session_id", "summary", "memory_id", "neighbour", "before", "after")
+        __slots__ = ("origin", "snippet", "score", "role", "time", "id", "session_id", "summary", "memory_id", "neighbour", "before", "after", "fact")
         ORIGIN_FIELD_NUMBER: _ClassVar[int]
         SNIPPET_FIELD_NUMBER: _ClassVar[int]
         SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class SearchResponse(_message.Message):
         NEIGHBOUR_FIELD_NUMBER: _ClassVar[int]
         BEFORE_FIELD_NUMBER: _ClassVar[int]
         AFTER_FIELD_NUMBER: _ClassVar[int]
+        FACT_FIELD_NUMBER: _ClassVar[int]
         origin: _message_pb2.Origin
         snippet: str
         score: float
@@ -95,7 +96,26 @@ class SearchResponse(_message.Message):
         neighbour: bool
         before: SearchResponse.Turn
         after: SearchResponse.Turn
-        def __init__(self, origin: _Optional[_Union[_message_pb2.Origin, _Mapping]] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., id: _Optional[str] = ..., session_id: _Optional[str] = ..., summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., memory_id: _Optional[str] = ..., neighbour: _Optional[bool] = ..., before: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ..., after: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ...) -> None: ...
+        fact: SearchResponse.Fact
+        def __init__(self, origin: _Optional[_Union[_message_pb2.Origin, _Mapping]] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., id: _Optional[str] = ..., session_id: _Optional[str] = ..., summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., memory_id: _Optional[str] = ..., neighbour: _Optional[bool] = ..., before: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ..., after: _Optional[_Union[SearchResponse.Turn, _Mapping]] = ..., fact: _Optional[_Union[SearchResponse.Fact, _Mapping]] = ...) -> None: ...
+    class Fact(_message.Message):
+        __slots__ = ("kind", "value", "sources", "superseded_by")
+        KIND_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        SOURCES_FIELD_NUMBER: _ClassVar[int]
+        SUPERSEDED_BY_FIELD_NUMBER: _ClassVar[int]
+        kind: str
+        value: str
+        sources: _containers.RepeatedCompositeFieldContainer[SearchResponse.Source]
+        superseded_by: str
+        def __init__(self, kind: _Optional[str] = ..., value: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[SearchResponse.Source, _Mapping]]] = ..., superseded_by: _Optional[str] = ...) -> None: ...
+    class Source(_message.Message):
+        __slots__ = ("session_id", "sequence")
+        SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+        SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        session_id: str
+        sequence: int
+        def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
     class Turn(_message.Message):
         __slots__ = ("sequence", "role", "snippet")
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]

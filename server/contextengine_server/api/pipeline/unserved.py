@@ -10,28 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
-from google.protobuf.message import Message
-
-from contextengine_server.errors import FieldViolation, NotYetServed
-
-_PACKAGE = "contextengine.v1"
-_COMPRESSOR = "the compressor and layered engines"
+from contextengine_server.errors import NotYetServed
 
 UNSERVED: dict[str, str] = {}
 """Method to what completes it."""
-
-FIELDS = {
-    "AssembleRequest": {
-        "memory_sections": _COMPRESSOR,
-    },
-}
-"""Fields of rpcs that are served, which say what the reply must hold or what is to be done, and
-what completes each. To pass over them in silence would answer another question than the one that
-was asked."""
-
-VALUES = {"SearchRequest": {"scope": _COMPRESSOR}}
-"""Fields of which one value asks for what is not there yet, and what completes it: the memory of
-agents."""
 
 
 def refuse(method: str) -> NoReturn:
@@ -41,25 +23,6 @@ def refuse(method: str) -> NoReturn:
         f"{method} is part of the contract and not served by this version; it comes with"
         f" {completed_by}",
         metadata={"rpc": method, "completed_by": completed_by},
-    )
-
-
-def refuse_fields(request: Message) -> None:
-    """Raises NotYetServed where the request has a field of the table."""
-    descriptor = request.DESCRIPTOR
-    for name, completed_by in FIELDS[descriptor.name].items():
-        given = request.HasField if descriptor.fields_by_name[name].has_presence else None
-        if given(name) if given is not None else getattr(request, name):
-            refuse_field(name, completed_by)
-
-
-def refuse_field(name: str, completed_by: str) -> NoReturn:
-    """Raises NotYetServed for a field, or for what it asks for."""
-    text = f"is part of the contract and not served by this version; it comes with {completed_by}"
-    raise NotYetServed(
-        f"{name}: {text}",
-        violations=[FieldViolation(name, text)],
-        metadata={"field": name, "completed_by": completed_by},
     )
 
 

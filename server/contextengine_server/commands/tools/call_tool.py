@@ -10,6 +10,7 @@ from contextengine_server.commands.recall.expand import page_tokens
 from contextengine_server.commands.recall.grant import GrantExpired, Reach, RecallGrants
 from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
+from contextengine_server.memory.tool import MEMORY_SEARCH, run_memory_search
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.expansion import MAX_DEPTH, MIN_TOKENS
 from contextengine_server.recall.model_tools.answers import ToolAnswer, refusal
@@ -41,6 +42,8 @@ class CallTool(msgspec.Struct, frozen=True):
     archive: Archive
     events: Events
     discovery: DiscoverTools
+    remembers: bool
+    """There is a memory of what sessions say."""
 
     async def run(
         self,
@@ -94,9 +97,14 @@ class CallTool(msgspec.Struct, frozen=True):
         reach so far."""
         head, grant = reach.head, reach.grant
         most = await page_tokens(self.selection, head)
-        tools = engine.tools.names
+        tools: tuple[str, ...] = engine.tools.names
         # The rows of a parent, and its other sessions', are opened by a spawn token alone.
         alone = grant is not None or bool(SessionState.decode(head.state).depth)
+        if tools and self.remembers and not alone:
+            if name == MEMORY_SEARCH.name:
+                found = await run_memory_search(self.store.memory, head.scope, arguments)
+                return ToolAnswered(found, await self.archive.count(found.json.decode()))
+            tools = (*tools, MEMORY_SEARCH.name)
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
         while True:
             answer = await run(self.archive, head, name, arguments, tools, room, depth, alone=alone)

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from contextengine_server.commands.recall.search_memory import is_child
+from contextengine_server.memory.tool import MEMORY_SEARCH
 from contextengine_server.recall.model_tools.definitions import TOOLS, Tool
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.selection import Selection
+from contextengine_server.store.protocols import Heads
 
 
 class ListTools(msgspec.Struct, frozen=True):
@@ -16,9 +19,18 @@ class ListTools(msgspec.Struct, frozen=True):
 
     addresses: Addresses
     selection: Selection
+    store: Heads
+    remembers: bool
+    """There is a memory of what sessions say."""
 
     async def run(self, tenant: str, ref: Ref) -> Sequence[Tool]:
-        """The tools of the engine that serves the session."""
+        """The tools of the engine that serves the session; and the search of memory, where the
+        engine offers tools at all, and not to children."""
         address = await self.addresses.find(tenant, ref)
         engine = (await self.selection.engine_for(address.scope)).engine
-        return [TOOLS[name] for name in engine.tools.names]
+        tools = [TOOLS[name] for name in engine.tools.names]
+        if tools and self.remembers:
+            head = await self.store.head(address.scope)
+            if head is None or not is_child(head):
+                tools.append(MEMORY_SEARCH)
+        return tools

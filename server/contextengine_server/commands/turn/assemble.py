@@ -84,9 +84,9 @@ class Assemble(msgspec.Struct, frozen=True):
         # A session key may name another session the next time, without a change of this one; a
         # guard may refuse it.
         guarded = assembly.engine.id in self.assembler.guard.engines
-        if owed and not (
-            assembly.stored or assembly.outcome_reason or call.whole or ref.key or guarded
-        ):
+        # What is remembered may change with other sessions.
+        kept = owed and not (call.memory.searches or call.whole or ref.key or guarded)
+        if kept and not (assembly.stored or assembly.outcome_reason):
             self.replies.keep(question, assembly, stands_on, reply, reused)
         self.meters.tokens_sent.value += assembly.tokens
         self.meters.tokens_reused.value += reused

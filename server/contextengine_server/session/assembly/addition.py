@@ -25,6 +25,11 @@ def addition_of(engine: Engine, summaries: Sequence[Summary], *, left_out: bool)
     return f"{said}\n{found}" if said else found
 
 
+def beneath(memory: str, said: str) -> str:
+    """What is said beneath what is said of memory."""
+    return f"{memory}\n\n{said}" if said else memory
+
+
 def left_out_words(engine: Engine) -> str:
     """That something is left out, and the tool of the engine that finds it."""
     finder = next((name for name in engine.tools.names if name in _FINDERS), None)

@@ -19,6 +19,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.memory.shown import ShownMemory
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.alignment import Aligner, ListAlignment
@@ -42,6 +43,7 @@ from contextengine_server.session.assembly.live_view import (
 from contextengine_server.session.assembly.plan import PlanInput, Planner
 from contextengine_server.session.assembly.ports import DefinitionFilter, Guard
 from contextengine_server.session.assembly.prompt import begins_turn, keeping, not_stored
+from contextengine_server.session.assembly.recollection import remembering
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, note
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Stored, request_of
@@ -69,6 +71,7 @@ class Assembler(msgspec.Struct, frozen=True):
     budgets: BudgetDefaults
     guard: Guard
     tools: DefinitionFilter
+    memory: ShownMemory
 
     async def assemble(self, call: AssembleCall, address: Address | None) -> Assembly:
         """The context for one model call. Stores `ingest`, or what is new in `live`, first. No
@@ -110,6 +113,7 @@ class Assembler(msgspec.Struct, frozen=True):
             view = session.view
             if call.current_message_id:
                 view = await self._whole_view(call, session)
+            call = await remembering(self.memory, call, session, selected.engine)
             subject = PlanInput(session, view, allowance, session.prefixes, stored)
             if view.summaries and selected.engine.declared.rehydrates is not None:
                 await bring(self.store, session)
@@ -230,6 +234,7 @@ class Assembler(msgspec.Struct, frozen=True):
         elif call.current_message_id and not reason:
             kept = await keeping(self.store, session, view, call.current_message_id)
             view = kept if selected.engine.declared.evicts else view
+        call = await remembering(self.memory, call, session, selected.engine)
         subject = PlanInput(session, view, allowance, prefixes, stored, mark, reason)
         if view.summaries and selected.engine.declared.rehydrates is not None:
             await bring(self.store, session)
@@ -257,6 +262,7 @@ class Assembler(msgspec.Struct, frozen=True):
         if call.ingest or (call.live is not None and call.store_new):
             reason = "SESSION_STATELESS"
         prefixes = PrefixCache() if mark.whole else session.prefixes
+        call = await remembering(self.memory, call, session, engine)
         subject = PlanInput(session, view, allowance, prefixes, (), mark, reason)
         if view.summaries and engine.declared.rehydrates is not None:
             await bring(self.store, session)
@@ -363,6 +369,7 @@ class Assembler(msgspec.Struct, frozen=True):
         aim = target(nowhere, call.model, call.provider)
         allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
         reason = "SESSION_IGNORED" if call.treatment else "INCOMPLETE_SCOPE"
+        call = await remembering(self.memory, call, nowhere, selected.engine)
         subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
         try:
             return self.planner.plan(call, subject, selected)

@@ -13,6 +13,7 @@ from contextengine_server.context.prefix import JoinedList
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.memory.prompt import NO_MEMORY, MemoryPrompt
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.budget import BudgetModel, BudgetSpec
 from contextengine_server.session.assembly.treatment import Treatment
@@ -53,6 +54,10 @@ class AssembleCall(msgspec.Struct, frozen=True):
     """What the prompt and the preamble come to, once their texts are counted."""
     preamble: str = ""
     """What is put before the user's message of this turn."""
+    memory: MemoryPrompt = NO_MEMORY
+    """What the request says of memory."""
+    memory_texts: tuple[str, ...] = ()
+    """What may be said of memory in the addition to the system prompt, the longest first."""
     preamble_tokens: ReferenceTokens = ReferenceTokens(0)
     """Of `prompt_tokens`."""
     cache_retention: int = 0

@@ -17,8 +17,10 @@ def epoch_of(
     model: str,
     cell: int,
     mark: str,
+    memory: str = "",
 ) -> str:
-    """The epoch of a plan made for `cell` tokens. `mark` names a list that is not the session's."""
+    """The epoch of a plan made for `cell` tokens. `mark` names a list that is not the session's;
+    `memory`: what is said of memory."""
     # All of them: one that is shown no more was cut off and not compacted.
     summaries = ",".join(s.id for s in view.summaries) if view.summaries else ""
     begins, before = _beginning(plan, view.base + len(view.atoms))
@@ -26,7 +28,7 @@ def epoch_of(
         epoch.EpochParts(
             session=f"{view.incarnation}:{view.reset_mark}",
             engine=f"{engine.id}:{engine.version}",
-            config=engine.fingerprint,
+            config=f"{engine.fingerprint}:{memory}" if memory else engine.fingerprint,
             model=model,
             rewound=str(view.rewind_mark),
             compacted=f"{state.native_compactions}:{summaries}",

@@ -22,8 +22,10 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken, lawless, threw
 from contextengine_server.engines.host_capabilities import BOOTSTRAPS_THREADS, can
 from contextengine_server.errors import DomainError
+from contextengine_server.memory.shown import fitting
 from contextengine_server.session.assembly.addition import (
     addition_of,
+    beneath,
     kept_for_words,
     leaves_out,
     left_out_words,
@@ -143,12 +145,15 @@ class Planner(msgspec.Struct, frozen=True):
             if span.sampled:
                 span.set("contextengine.engine", engine.id)
             kept = engine.declared.rehydrates is not None and view.summaries
+            memory = ""
+            if call.memory_texts:
+                memory = fitting(call.memory_texts, text_tokens, cell(budget.reference))
             draft = draft_of(
                 engine,
                 session.encoding,
                 view,
                 budget.reference,
-                prompt_tokens=call.prompt_tokens,
+                prompt_tokens=call.prompt_tokens + text_tokens(memory),
                 strict_prompt=call.budget.strict_prompt,
                 reminders=(
                     reminders_of(session, call.objective or session.objective or "")
@@ -163,6 +168,8 @@ class Planner(msgspec.Struct, frozen=True):
                 addition = addition_of(engine, shown, left_out=draft.left_out)
                 # A compaction is asked for the room that there is once nothing is left out.
                 said = engine.addition(shown) if draft.left_out else addition
+            if memory:
+                addition, said = beneath(memory, addition), beneath(memory, said)
             addition_tokens = ReferenceTokens(text_tokens(addition) if addition else 0)
             again, listed = draft.rehydrated, tuple[Listed, ...]()
             if again is not NOTHING:
@@ -188,10 +195,10 @@ class Planner(msgspec.Struct, frozen=True):
             if broken is not None:
                 raise lawless(engine.id, broken)
         begins = (session.state, view, plan, engine, aim.model, draft.cell)
-        epoch = settled = epoch_of(*begins, subject.mark.whole)
+        epoch = settled = epoch_of(*begins, subject.mark.whole, memory)
         joined = subject.prefixes.join(epoch, plan, view, listed)
         if subject.mark.whole:
-            settled = epoch_of(*begins, subject.mark.settled)
+            settled = epoch_of(*begins, subject.mark.settled, memory)
             joined.begun = False  # such a list is joined anew each time
         reason = subject.reason or ("PROMPT_BOUNDED" if draft.pasted else "")
         outcome = DEGRADED if reason else FITS

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/recall.proto.
  */
 export const file_contextengine_v1_recall: GenFile = /*@__PURE__*/
-  fileDesc("Ch1jb250ZXh0ZW5naW5lL3YxL3JlY2FsbC5wcm90bxIQY29udGV4dGVuZ2luZS52MSLdAwoNU2VhcmNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBXF1ZXJ5GAIgASgJEiwKBXNjb3BlGAMgASgOMh0uY29udGV4dGVuZ2luZS52MS5TZWFyY2hTY29wZRIqCgRtb2RlGAQgASgOMhwuY29udGV4dGVuZ2luZS52MS5TZWFyY2hNb2RlEg0KBWxpbWl0GAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSJQoFcm9sZXMYByADKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAMSFQoNbGFzdF9zZXF1ZW5jZRgJIAEoAxIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5jbHVkZV9yZXRpcmVkGAwgASgIEhQKDGFsbF9zZXNzaW9ucxgNIAEoCBIZChFhdF9sZWFzdF9yZXZpc2lvbhgOIAEoAxITCgtzcGF3bl90b2tlbhgPIAEoCSLvBAoOU2VhcmNoUmVzcG9uc2USMgoEaGl0cxgBIAMoCzIkLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuSGl0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBEhAKCHJldmlzaW9uGAQgASgDGoIDCgNIaXQSKAoGb3JpZ2luGAEgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDwoHc25pcHBldBgCIAEoCRINCgVzY29yZRgDIAEoARIkCgRyb2xlGAQgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmlkGAYgASgJEhIKCnNlc3Npb25faWQYByABKAkSLgoHc3VtbWFyeRgIIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SEQoJbWVtb3J5X2lkGAkgASgJEhEKCW5laWdoYm91chgKIAEoCBI1CgZiZWZvcmUYCyABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4SNAoFYWZ0ZXIYDCABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4aTwoEVHVybhIQCghzZXF1ZW5jZRgBIAEoAxIkCgRyb2xlGAIgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEg8KB3NuaXBwZXQYAyABKAlCDgoMX3RvdGFsX2NvdW50ImgKDkluc3BlY3RSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEgoKc3VtbWFyeV9pZBgCIAEoCRITCgtzcGF3bl90b2tlbhgDIAEoCSKAAwoPSW5zcGVjdFJlc3BvbnNlEi4KB3N1bW1hcnkYASABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEgwKBHRleHQYAiABKAkSLwoIY2hpbGRyZW4YAyADKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEk8KEG1lc3NhZ2VzX2J5X3JvbGUYBCADKAsyNS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5NZXNzYWdlc0J5Um9sZUVudHJ5EkQKCnRvb2xfY2FsbHMYBSADKAsyMC5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5Ub29sQ2FsbHNFbnRyeRo1ChNNZXNzYWdlc0J5Um9sZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMAoOVG9vbENhbGxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLQAQoNRXhwYW5kUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhMKC3N1bW1hcnlfaWRzGAIgAygJEhEKCXNlcXVlbmNlcxgDIAMoAxISCgptYXhfdG9rZW5zGAQgASgDEhEKCW1heF9kZXB0aBgFIAEoBRIYChBpbmNsdWRlX21lc3NhZ2VzGAYgASgIEhIKCnBhZ2VfdG9rZW4YByABKAkSEwoLc3Bhd25fdG9rZW4YCCABKAkiigEKDkV4cGFuZFJlc3BvbnNlEiUKBWl0ZW1zGAEgAygLMhYuY29udGV4dGVuZ2luZS52MS5JdGVtEg4KBnRva2VucxgCIAEoAxIRCgl0cnVuY2F0ZWQYAyABKAgSFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJEhUKDW1pc3NpbmdfY291bnQYBSABKAUqkgEKC1NlYXJjaFNjb3BlEhwKGFNFQVJDSF9TQ09QRV9VTlNQRUNJRklFRBAAEhUKEVNFQVJDSF9TQ09QRV9CT1RIEAESGQoVU0VBUkNIX1NDT1BFX01FU1NBR0VTEAISGgoWU0VBUkNIX1NDT1BFX1NVTU1BUklFUxADEhcKE1NFQVJDSF9TQ09QRV9NRU1PUlkQBCpbCgpTZWFyY2hNb2RlEhsKF1NFQVJDSF9NT0RFX1VOU1BFQ0lGSUVEEAASGQoVU0VBUkNIX01PREVfRlVMTF9URVhUEAESFQoRU0VBUkNIX01PREVfUkVHRVgQAjLyAQoGUmVjYWxsEksKBlNlYXJjaBIfLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2USTgoHSW5zcGVjdBIgLmNvbnRleHRlbmdpbmUudjEuSW5zcGVjdFJlcXVlc3QaIS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZRJLCgZFeHBhbmQSHy5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlc3BvbnNlQmsKFGRldi5jb250ZXh0ZW5naW5lLnYxUAFaUWdpdGh1Yi5jb20vY29udGV4dGVuZ2luZS9jb250ZXh0ZW5naW5lL2NsaWVudHMvZ28vY29udGV4dGVuZ2luZXYxO2NvbnRleHRlbmdpbmV2MWIGcHJvdG8z", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
+  fileDesc("Ch1jb250ZXh0ZW5naW5lL3YxL3JlY2FsbC5wcm90bxIQY29udGV4dGVuZ2luZS52MSLdAwoNU2VhcmNoUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEg0KBXF1ZXJ5GAIgASgJEiwKBXNjb3BlGAMgASgOMh0uY29udGV4dGVuZ2luZS52MS5TZWFyY2hTY29wZRIqCgRtb2RlGAQgASgOMhwuY29udGV4dGVuZ2luZS52MS5TZWFyY2hNb2RlEg0KBWxpbWl0GAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSJQoFcm9sZXMYByADKA4yFi5jb250ZXh0ZW5naW5lLnYxLlJvbGUSFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAMSFQoNbGFzdF9zZXF1ZW5jZRgJIAEoAxIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5jbHVkZV9yZXRpcmVkGAwgASgIEhQKDGFsbF9zZXNzaW9ucxgNIAEoCBIZChFhdF9sZWFzdF9yZXZpc2lvbhgOIAEoAxITCgtzcGF3bl90b2tlbhgPIAEoCSLKBgoOU2VhcmNoUmVzcG9uc2USMgoEaGl0cxgBIAMoCzIkLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuSGl0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBEhAKCHJldmlzaW9uGAQgASgDGrcDCgNIaXQSKAoGb3JpZ2luGAEgASgLMhguY29udGV4dGVuZ2luZS52MS5PcmlnaW4SDwoHc25pcHBldBgCIAEoCRINCgVzY29yZRgDIAEoARIkCgRyb2xlGAQgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmlkGAYgASgJEhIKCnNlc3Npb25faWQYByABKAkSLgoHc3VtbWFyeRgIIAEoCzIdLmNvbnRleHRlbmdpbmUudjEuU3VtbWFyeUluZm8SEQoJbWVtb3J5X2lkGAkgASgJEhEKCW5laWdoYm91chgKIAEoCBI1CgZiZWZvcmUYCyABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4SNAoFYWZ0ZXIYDCABKAsyJS5jb250ZXh0ZW5naW5lLnYxLlNlYXJjaFJlc3BvbnNlLlR1cm4SMwoEZmFjdBgNIAEoCzIlLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuRmFjdBp0CgRGYWN0EgwKBGtpbmQYASABKAkSDQoFdmFsdWUYAiABKAkSOAoHc291cmNlcxgDIAMoCzInLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2UuU291cmNlEhUKDXN1cGVyc2VkZWRfYnkYBCABKAkaLgoGU291cmNlEhIKCnNlc3Npb25faWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAMaTwoEVHVybhIQCghzZXF1ZW5jZRgBIAEoAxIkCgRyb2xlGAIgASgOMhYuY29udGV4dGVuZ2luZS52MS5Sb2xlEg8KB3NuaXBwZXQYAyABKAlCDgoMX3RvdGFsX2NvdW50ImgKDkluc3BlY3RSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSEgoKc3VtbWFyeV9pZBgCIAEoCRITCgtzcGF3bl90b2tlbhgDIAEoCSKAAwoPSW5zcGVjdFJlc3BvbnNlEi4KB3N1bW1hcnkYASABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEgwKBHRleHQYAiABKAkSLwoIY2hpbGRyZW4YAyADKAsyHS5jb250ZXh0ZW5naW5lLnYxLlN1bW1hcnlJbmZvEk8KEG1lc3NhZ2VzX2J5X3JvbGUYBCADKAsyNS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5NZXNzYWdlc0J5Um9sZUVudHJ5EkQKCnRvb2xfY2FsbHMYBSADKAsyMC5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZS5Ub29sQ2FsbHNFbnRyeRo1ChNNZXNzYWdlc0J5Um9sZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMAoOVG9vbENhbGxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLQAQoNRXhwYW5kUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhMKC3N1bW1hcnlfaWRzGAIgAygJEhEKCXNlcXVlbmNlcxgDIAMoAxISCgptYXhfdG9rZW5zGAQgASgDEhEKCW1heF9kZXB0aBgFIAEoBRIYChBpbmNsdWRlX21lc3NhZ2VzGAYgASgIEhIKCnBhZ2VfdG9rZW4YByABKAkSEwoLc3Bhd25fdG9rZW4YCCABKAkiigEKDkV4cGFuZFJlc3BvbnNlEiUKBWl0ZW1zGAEgAygLMhYuY29udGV4dGVuZ2luZS52MS5JdGVtEg4KBnRva2VucxgCIAEoAxIRCgl0cnVuY2F0ZWQYAyABKAgSFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJEhUKDW1pc3NpbmdfY291bnQYBSABKAUqkgEKC1NlYXJjaFNjb3BlEhwKGFNFQVJDSF9TQ09QRV9VTlNQRUNJRklFRBAAEhUKEVNFQVJDSF9TQ09QRV9CT1RIEAESGQoVU0VBUkNIX1NDT1BFX01FU1NBR0VTEAISGgoWU0VBUkNIX1NDT1BFX1NVTU1BUklFUxADEhcKE1NFQVJDSF9TQ09QRV9NRU1PUlkQBCpbCgpTZWFyY2hNb2RlEhsKF1NFQVJDSF9NT0RFX1VOU1BFQ0lGSUVEEAASGQoVU0VBUkNIX01PREVfRlVMTF9URVhUEAESFQoRU0VBUkNIX01PREVfUkVHRVgQAjLyAQoGUmVjYWxsEksKBlNlYXJjaBIfLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuU2VhcmNoUmVzcG9uc2USTgoHSW5zcGVjdBIgLmNvbnRleHRlbmdpbmUudjEuSW5zcGVjdFJlcXVlc3QaIS5jb250ZXh0ZW5naW5lLnYxLkluc3BlY3RSZXNwb25zZRJLCgZFeHBhbmQSHy5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkV4cGFuZFJlc3BvbnNlQmsKFGRldi5jb250ZXh0ZW5naW5lLnYxUAFaUWdpdGh1Yi5jb20vY29udGV4dGVuZ2luZS9jb250ZXh0ZW5naW5lL2NsaWVudHMvZ28vY29udGV4dGVuZ2luZXYxO2NvbnRleHRlbmdpbmV2MWIGcHJvdG8z", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
 
 /**
  * What to look for.
@@ -102,7 +102,7 @@ export type SearchRequest = Message<"contextengine.v1.SearchRequest"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * True: also rows that left the view by a reset or rewind.
+   * True: also rows that left the view by a reset or rewind; of memory, also facts that a newer one contradicts.
    *
    * @generated from field: bool include_retired = 12;
    */
@@ -277,6 +277,13 @@ export type SearchResponse_Hit = Message<"contextengine.v1.SearchResponse.Hit"> 
    * @generated from field: contextengine.v1.SearchResponse.Turn after = 12;
    */
   after?: SearchResponse_Turn | undefined;
+
+  /**
+   * The fact, for memory; `origin` and `session_id` are then of the message that says it last.
+   *
+   * @generated from field: contextengine.v1.SearchResponse.Fact fact = 13;
+   */
+  fact?: SearchResponse_Fact | undefined;
 };
 
 /**
@@ -285,6 +292,76 @@ export type SearchResponse_Hit = Message<"contextengine.v1.SearchResponse.Hit"> 
  */
 export const SearchResponse_HitSchema: GenMessage<SearchResponse_Hit> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_recall, 1, 0);
+
+/**
+ * A fact that the agent remembers.
+ *
+ * @generated from message contextengine.v1.SearchResponse.Fact
+ */
+export type SearchResponse_Fact = Message<"contextengine.v1.SearchResponse.Fact"> & {
+  /**
+   * What it is about: `name`, `email`, `date`, `preference`, `decision`, `address`, `identifier` or `entity`.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * In short, as it was said, redacted. Data, not instructions.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+
+  /**
+   * The messages that say it, oldest first, at most 32: the newest.
+   *
+   * @generated from field: repeated contextengine.v1.SearchResponse.Source sources = 3;
+   */
+  sources: SearchResponse_Source[];
+
+  /**
+   * The id of the newer fact that contradicts it. Empty: it holds.
+   *
+   * @generated from field: string superseded_by = 4;
+   */
+  supersededBy: string;
+};
+
+/**
+ * Describes the message contextengine.v1.SearchResponse.Fact.
+ * Use `create(SearchResponse_FactSchema)` to create a new message.
+ */
+export const SearchResponse_FactSchema: GenMessage<SearchResponse_Fact> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_recall, 1, 1);
+
+/**
+ * A message that says a fact.
+ *
+ * @generated from message contextengine.v1.SearchResponse.Source
+ */
+export type SearchResponse_Source = Message<"contextengine.v1.SearchResponse.Source"> & {
+  /**
+   * Its session.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * Its sequence.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message contextengine.v1.SearchResponse.Source.
+ * Use `create(SearchResponse_SourceSchema)` to create a new message.
+ */
+export const SearchResponse_SourceSchema: GenMessage<SearchResponse_Source> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_recall, 1, 2);
 
 /**
  * A message beside a hit.
@@ -319,7 +396,7 @@ export type SearchResponse_Turn = Message<"contextengine.v1.SearchResponse.Turn"
  * Use `create(SearchResponse_TurnSchema)` to create a new message.
  */
 export const SearchResponse_TurnSchema: GenMessage<SearchResponse_Turn> = /*@__PURE__*/
-  messageDesc(file_contextengine_v1_recall, 1, 1);
+  messageDesc(file_contextengine_v1_recall, 1, 3);
 
 /**
  * What to inspect.
@@ -561,7 +638,8 @@ export enum SearchScope {
   SUMMARIES = 3,
 
   /**
-   * The agent's memory.
+   * What the agent remembers of all its sessions: facts, those that hold. A session that was spawned may not ask:
+   * PERMISSION_DENIED. Not together with `roles`, `first_sequence`, `last_sequence` or `spawn_token`.
    *
    * @generated from enum value: SEARCH_SCOPE_MEMORY = 4;
    */
