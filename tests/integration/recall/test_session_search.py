@@ -37,10 +37,11 @@ async def refusal(house: House, session: t.SessionRef = S, **arguments: Any) -> 
     return answer["error"]["code"], answer["error"]["argument"]
 
 
-async def test_it_is_the_one_tool_of_the_pipeline(house: House) -> None:
+async def test_it_is_the_one_tool_of_the_pipeline_beside_memory(house: House) -> None:
     await piped(house)
     await write(house, S, "word")
-    (tool,) = (await house.client.list_tools(S)).tools
+    tool, memory = (await house.client.list_tools(S)).tools
+    assert memory.name == "memory_search"
     assert tool.name == "session_search"
     schema = json.loads(tool.input_schema_json)
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)

@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from contextengine_server.compaction.queue import CompactionQueue
+from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.session.address import Addresses
 from contextengine_server.session.assembly.assembler import Assembler
 from contextengine_server.session.assembly.assembly import FITS, AssembleCall, Assembly
@@ -85,7 +86,8 @@ class Assemble(msgspec.Struct, frozen=True):
         # guard may refuse it.
         guarded = assembly.engine.id in self.assembler.guard.engines
         # What is remembered may change with other sessions.
-        kept = owed and not (call.memory.searches or call.whole or ref.key or guarded)
+        remembers = call.memory is not NO_MEMORY
+        kept = owed and not (remembers or call.whole or ref.key or guarded)
         if kept and not (assembly.stored or assembly.outcome_reason):
             self.replies.keep(question, assembly, stands_on, reply, reused)
         self.meters.tokens_sent.value += assembly.tokens

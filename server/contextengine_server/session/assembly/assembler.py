@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.fold import NeedsHistory
 from contextengine_server.context.prefix import PrefixCache
-from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.memory.shown import ShownMemory
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender
@@ -44,6 +43,7 @@ from contextengine_server.session.assembly.plan import PlanInput, Planner
 from contextengine_server.session.assembly.ports import DefinitionFilter, Guard
 from contextengine_server.session.assembly.prompt import begins_turn, keeping, not_stored
 from contextengine_server.session.assembly.recollection import remembering
+from contextengine_server.session.assembly.unscoped import without_scope
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, note
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.receipt import Stored, request_of
@@ -54,8 +54,6 @@ from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.wire.message import Incoming
-
-log = structlog.get_logger("contextengine.assemble")
 
 
 class Assembler(msgspec.Struct, frozen=True):
@@ -77,7 +75,15 @@ class Assembler(msgspec.Struct, frozen=True):
         """The context for one model call. Stores `ingest`, or what is new in `live`, first. No
         address: nothing is read or stored."""
         if address is None:
-            return await self._without_scope(call)
+            encoding = self.sessions.encodings.default
+            return await without_scope(
+                await counted(call, encoding),
+                encoding,
+                self.selection,
+                self.budgets,
+                self.planner,
+                self.memory,
+            )
         scope = address.scope
         selected = self.selection.unassigned.get(scope.tenant)
         if selected is None:
@@ -113,7 +119,8 @@ class Assembler(msgspec.Struct, frozen=True):
             view = session.view
             if call.current_message_id:
                 view = await self._whole_view(call, session)
-            call = await remembering(self.memory, call, session, selected.engine)
+            if call.memory is not NO_MEMORY:
+                call = await remembering(self.memory, call, session, selected.engine)
             subject = PlanInput(session, view, allowance, session.prefixes, stored)
             if view.summaries and selected.engine.declared.rehydrates is not None:
                 await bring(self.store, session)
@@ -234,7 +241,8 @@ class Assembler(msgspec.Struct, frozen=True):
         elif call.current_message_id and not reason:
             kept = await keeping(self.store, session, view, call.current_message_id)
             view = kept if selected.engine.declared.evicts else view
-        call = await remembering(self.memory, call, session, selected.engine)
+        if call.memory is not NO_MEMORY:
+            call = await remembering(self.memory, call, session, selected.engine)
         subject = PlanInput(session, view, allowance, prefixes, stored, mark, reason)
         if view.summaries and selected.engine.declared.rehydrates is not None:
             await bring(self.store, session)
@@ -262,7 +270,8 @@ class Assembler(msgspec.Struct, frozen=True):
         if call.ingest or (call.live is not None and call.store_new):
             reason = "SESSION_STATELESS"
         prefixes = PrefixCache() if mark.whole else session.prefixes
-        call = await remembering(self.memory, call, session, engine)
+        if call.memory is not NO_MEMORY:
+            call = await remembering(self.memory, call, session, engine)
         subject = PlanInput(session, view, allowance, prefixes, (), mark, reason)
         if view.summaries and engine.declared.rehydrates is not None:
             await bring(self.store, session)
@@ -354,29 +363,6 @@ class Assembler(msgspec.Struct, frozen=True):
                 return interleaved(session, alignment, notes, shaper)
             except NeedsHistory:
                 await self.sessions.reread(session, None, locked=False)
-
-    async def _without_scope(self, call: AssembleCall) -> Assembly:
-        """No agent, no scope: nothing is read or stored, and what the caller sent is assembled
-        under the laws."""
-        log.warning("assemble without an agent: nothing was read or stored", tenant=call.tenant)
-        encoding = self.sessions.encodings.default
-        call = await counted(call, encoding)
-        scope = Scope(call.tenant, "", "")
-        selected = await self.selection.engine_for(scope)
-        messages = call.ingest if call.live is None else call.live
-        view, mark = listed(scope, None, messages, {}, encoding.shaper)
-        nowhere = Session(scope, encoding)
-        aim = target(nowhere, call.model, call.provider)
-        allowance = Allowance(aim, budget_of(call.budget, aim, self.budgets))
-        reason = "SESSION_IGNORED" if call.treatment else "INCOMPLETE_SCOPE"
-        call = await remembering(self.memory, call, nowhere, selected.engine)
-        subject = PlanInput(nowhere, view, allowance, PrefixCache(), (), mark, reason)
-        try:
-            return self.planner.plan(call, subject, selected)
-        except Exception as error:
-            return await self.planner.fall_back(
-                call, subject, selected, error, locked=True, apart=True
-            )
 
 
 async def counted(call: AssembleCall, encoding: Encoding) -> AssembleCall:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from contextengine_server.engines.contract import Engine
-from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.memory.shown import ShownMemory
 from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.session import Session
@@ -16,8 +15,6 @@ async def remembering(
 ) -> AssembleCall:
     """The call with what may be said of memory: as it was when the session was made, or compacted
     or emptied last, so that the addition stays what it is meanwhile."""
-    if call.memory is NO_MEMORY:
-        return call
     head, state = session.head, session.state
     as_of_ms = state.remembered_ms or (head.created_ms if head is not None else 0)
     # What an agent knows is not open to the children that it spawned, nor where an engine offers
