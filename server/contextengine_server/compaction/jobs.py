@@ -28,7 +28,7 @@ from contextengine_server.session.assembly.budget import (
     available_of,
 )
 from contextengine_server.session.change import Editor
-from contextengine_server.session.lifecycle import FLUSH
+from contextengine_server.session.lifecycle import FLUSH, IMPORTED
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.spans import name_scope
@@ -236,6 +236,8 @@ class Background:
                 raw.get("available") or available_of(session, self._budgets)
             )
             async with session.compaction:
+                if raw.get(IMPORTED):
+                    await self._memory.catch_up(Address(scope))
                 await self._memory.run(Address(scope), engine, available)
 
     async def _compact(self, debt: Debt) -> bool:

@@ -4,7 +4,7 @@ what is compacted next."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -67,29 +67,37 @@ class MemoryJob(msgspec.Struct, frozen=True):
         """Hands over what a session said and memory lacks, before the session ends or is emptied;
         answers what memory took of it in time."""
         told: list[tuple[int, int]] = []
-        memory = self.compactor.memory
         with suppress(TimeoutError, StoreUnavailable):
             async with (
                 asyncio.timeout(WAIT_S),
                 self.compactor.sessions.open(address.scope) as session,
             ):
-                head = session.require()
-                if not memory.listens(session):
-                    return ()
-                lacking = session.state.lacking(head.parent_sequence + 1, head.last_sequence)
-                for first, last in lacking:
-                    for begins in range(first, last + 1, _BATCH):
-                        span = begins, min(last, begins + _BATCH - 1)
-                        if not (await self._tell(session, *span, head.revision)).ok:
-                            return told
-                        told.append(span)
+                for span in self._lacking(session):
+                    if not (await self._tell(session, *span, session.revision)).ok:
+                        break
+                    told.append(span)
         return told
+
+    async def catch_up(self, address: Address) -> None:
+        """Hands over all that memory lacks of a session that was imported. It is not noted: a
+        session changes by nothing that its host did not do. Raises NotKept."""
+        async with self.compactor.sessions.open(address.scope) as session:
+            for span in self._lacking(session):
+                if not (await self._tell(session, *span, session.revision)).ok:
+                    raise NotKept
+
+    def _lacking(self, session: Session) -> Iterator[tuple[int, int]]:
+        """What memory was not given of a session's own messages, in parts."""
+        head = session.require()
+        if not self.compactor.memory.listens(session):
+            return
+        for span in session.state.lacking(head.parent_sequence + 1, head.last_sequence):
+            yield from _parts(*span)
 
     async def _settle(self, address: Address, session: Session, owed: tuple[int, int, int]) -> None:
         """Hands over what a session ended with, in parts."""
         first, last, revision = owed
-        for begins in range(first, last + 1, _BATCH):
-            ends = min(last, begins + _BATCH - 1)
+        for begins, ends in _parts(first, last):
             told = await self._tell(session, begins, ends, revision)
             left = ((ends + 1, last, revision),) if ends < last else ()
             before = (begins, last, revision)
@@ -122,3 +130,8 @@ class MemoryJob(msgspec.Struct, frozen=True):
 
         async with self.compactor.sessions.open(address.scope, lock=True) as session:
             await self.editor.change(session, address, edit)
+
+
+def _parts(first: int, last: int) -> Iterator[tuple[int, int]]:
+    for begins in range(first, last + 1, _BATCH):
+        yield begins, min(last, begins + _BATCH - 1)

@@ -30,6 +30,7 @@ from contextengine_server.session.rows import facts_by_sequence
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.store.agent_facts import FoundInSession
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
 from contextengine_server.telemetry.events import Events
@@ -51,7 +52,7 @@ class Issue:
     kind: str
     """`message_hash`, `summary_hash`, `missing_sequence`, `stale_counts`, `stale_facts`,
     `orphan_summary`, `lost_child`, `crossed_summaries`, `search_index`, `stray_answers`,
-    `stand_in_summary` or `private_summary`."""
+    `lost_source`, `stand_in_summary` or `private_summary`."""
     found: str
     mendable: bool = False
     mended: bool = False
@@ -86,6 +87,8 @@ class _Look(msgspec.Struct, frozen=True):
     orphans: list[str]
     truth: _Truth | None
     """None where messages cannot be read."""
+    lost: Sequence[str]
+    """Facts that the agent remembers of messages that the session has not got."""
 
 
 class Integrity(msgspec.Struct, frozen=True):
@@ -145,8 +148,10 @@ class Integrity(msgspec.Struct, frozen=True):
                 found = f"the index does not hold {stale} messages or summaries as they are"
                 report.issues.append(Issue("search_index", found, mendable=True))
             report.issues += _strays(await self.store.stray_replies(scope, head.revision))
+            lost = await self._lost(head)
+            report.issues += _lost_sources(lost)
             if await self.store.head(scope) == head:
-                return _Look(head, report, orphans, truth)
+                return _Look(head, report, orphans, truth, lost)
         raise LostRace(
             f"session {scope.session} changes faster than it can be looked at", retry_after_ms=1000
         )
@@ -169,12 +174,16 @@ class Integrity(msgspec.Struct, frozen=True):
                 truth.state, new, retire_summaries=look.orphans, facts=truth.facts, reload=True
             )
 
-        if kinds - {"search_index", "stray_answers"}:
+        if kinds - {"search_index", "stray_answers", "lost_source"}:
             await self.editor.change(session, address, edit, expected_revision=look.head.revision)
         if "search_index" in kinds:
             await self.store.index.renew(address.scope)
         if "stray_answers" in kinds:
             await self.store.stray_replies(address.scope, look.head.revision, erase=True)
+        if look.lost:
+            head = look.head
+            gone = FoundInSession(head.scope, head.incarnation, head.revision, forgotten=look.lost)
+            await self.store.memory.add(gone)
         for issue in look.report.issues:
             issue.mended = issue.mendable
 
@@ -187,6 +196,11 @@ class Integrity(msgspec.Struct, frozen=True):
         for issue in report.issues:
             issue.mended = mend
         return report
+
+    async def _lost(self, head: SessionHead) -> list[str]:
+        """The facts whose messages are not there."""
+        facts = await self.store.memory.facts_of(head.scope)
+        return [fact.id for fact in facts if not 0 < fact.sequence <= head.last_sequence]
 
     async def _messages(self, head: SessionHead, report: IntegrityReport) -> None:
         """Whether every sequence has its message, and every message is what its hash names."""
@@ -252,6 +266,12 @@ def _strays(count: int) -> Iterator[Issue]:
     if count:
         found = f"{count} answers to requests belong to no revision of the session"
         yield Issue("stray_answers", found, mendable=True)
+
+
+def _lost_sources(lost: Sequence[str]) -> Iterator[Issue]:
+    if lost:
+        found = f"{len(lost)} facts are remembered of messages that the session has not got"
+        yield Issue("lost_source", found, mendable=True)
 
 
 def _changed(rows: Sequence[MessageRow]) -> list[int]:

@@ -31,6 +31,9 @@ from contextengine_server.telemetry.events import Events
 FLUSH = "memory"
 """The debt of ranges that the agent's memory is to have."""
 
+IMPORTED = "imported"
+"""In the payload of that debt: memory lacks all of the session."""
+
 Spans = Sequence[tuple[int, int]]
 """Ranges of sequences: the first and the last of each."""
 

@@ -184,7 +184,7 @@ def sessions_commands(core: Core) -> SessionsCommands:
     return SessionsCommands(
         ListSessions(store),
         GetSession(addresses, store),
-        Import(addresses, sessions, store, core.appender),
+        Import(addresses, sessions, store, core.appender, core.lifecycle.remembers),
         Export(addresses, sessions, store),
         delete_command(core),
         Watch(core.events),

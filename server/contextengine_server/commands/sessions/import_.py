@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import orjson
 
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import SessionExists
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
+from contextengine_server.session.lifecycle import FLUSH, IMPORTED
 from contextengine_server.session.receipt import Disposition
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions, count_messages
 from contextengine_server.store.protocols import Store
-from contextengine_server.store.rows import SessionHead
+from contextengine_server.store.rows import Debt, SessionHead
 from contextengine_server.wire.message import Incoming
 
 
@@ -33,6 +35,8 @@ class Import(msgspec.Struct, frozen=True):
     sessions: Sessions
     store: Store
     appender: Appender
+    remembers: bool
+    """There is a memory of what sessions say."""
 
     async def check(self, tenant: str, ref: Ref) -> None:
         """Raises InvalidField for a session that cannot be, before its messages are read."""
@@ -69,7 +73,11 @@ class Import(msgspec.Struct, frozen=True):
                 edit=said.edit if news else None,
             )
             stored = sum(one.disposition == Disposition.STORED for one in written.stored)
-            return Imported(session.require(), stored, count - stored)
+            head = session.require()
+        if stored and self.remembers:
+            owed = orjson.dumps({IMPORTED: True})
+            await self.store.add_debt(Debt(head.scope, FLUSH, head.updated_ms, payload=owed))
+        return Imported(head, stored, count - stored)
 
     async def _mend(self, session: Session, messages: Sequence[Incoming]) -> None:
         """Puts what is imported in the place of stored messages that are damaged. Their hashes are
