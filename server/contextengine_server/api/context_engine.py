@@ -188,7 +188,10 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             preamble=preamble_in(request.preamble) if request.HasField("preamble") else "",
             memory=(
                 memory_in(request)
-                if request.memory_sections or request.available_tools or tools
+                if request.memory_sections
+                or request.available_tools
+                or request.citations_mode
+                or tools
                 else NO_MEMORY
             ),
             cache_retention=request.cache_retention,

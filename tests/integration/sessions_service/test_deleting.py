@@ -55,11 +55,11 @@ def traces(house: House, session: str, agent: str = "agent") -> dict[str, int]:
 
 async def settled(house: House, session: str, gone: bool) -> None:
     """Waits for what follows an acknowledgement in the background: the search index is filled, and
-    erased in pieces."""
+    erased in pieces, and what the session owes is worked off."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             left = traces(house, session)
-            if not left if gone else "search_cursors" in left:
+            if not left if gone else "search_cursors" in left and "debts" not in left:
                 return
             await asyncio.sleep(0.05)
 
