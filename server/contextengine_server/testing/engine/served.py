@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from contextengine import AsyncClient, ContextEngineError, assistant, tool_call, tool_result, user
 from contextengine import types as t
 from contextengine.errors import ProjectionImpossible
+from contextengine_server.memory.tool import MEMORY_SEARCH
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.model_tools.definitions import TOOLS
 
@@ -61,7 +62,9 @@ class ServedCases(ServedCase):
             assert introduced.compaction_threshold == engine.threshold
             assert tuple(introduced.tools) == engine.tools.names
             offered = await client.list_tools(ref())
-            assert tuple(tool.name for tool in offered.tools) == engine.tools.names
+            # The search of memory is the server's own, beside the tools of any engine.
+            own = tuple(tool.name for tool in offered.tools if tool.name != MEMORY_SEARCH.name)
+            assert own == engine.tools.names
             assert status.usage_percent > 0
             wanted = round(status.window * engine.threshold)
             assert 0 <= status.threshold_tokens <= wanted
@@ -86,7 +89,7 @@ class ServedCases(ServedCase):
             assert again.outcome == 1
             assert _texts(again)[-1] == "thanks"
             for tool in (await client.list_tools(ref())).tools:
-                assert tool.name in TOOLS
+                assert tool.name in {*TOOLS, MEMORY_SEARCH.name}
             await client.reset_session(ref())
             assert len((await client.assemble(ref())).items) == 0
             await client.end_session(ref())
