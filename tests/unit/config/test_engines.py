@@ -112,6 +112,21 @@ def test_what_is_wrong_is_said_in_the_same_words(text: str, said: str) -> None:
     assert str(caught.value) == f"{said} (in contextengine.yaml)"
 
 
+def test_a_group_of_an_engines_own_is_no_former_name() -> None:
+    """The dag once named summarizers under `compaction`; what another engine has there is its
+    own."""
+    text = "engine: {layered: {compaction: {strategy: hybrid}, compactionModel: small}}"
+    environ = {"CONTEXTENGINE_ENGINE__LAYERED__COMPACTION__MAX_TOKENS": "9000"}
+    settings = load(text, environ)
+    compaction = settings.engine.options("layered").compaction
+    assert (compaction.strategy, compaction.max_tokens) == ("hybrid", 9_000)
+    assert settings.summarizer.model == "small"
+    former = "compaction: {summarizerFallbackProviders: [small]}"
+    assert load(f"engine: {{dag: {{{former}}}}}").summarizer.fallbacks == ("small",)
+    with pytest.raises(SettingsError, match="is not a known name"):
+        load(f"engine: {{layered: {{{former}}}}}")
+
+
 def test_the_block_of_an_engine_that_was_refused_stops_nothing() -> None:
     """A plugin that is broken must not keep the server of those who do not choose it down."""
     broken = installed_engines().tried(Registration("new", dict, LegacyEngine, "plugin:x"))  # type: ignore[arg-type]

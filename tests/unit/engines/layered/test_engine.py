@@ -144,6 +144,21 @@ def test_a_run_has_one_summary_that_is_brought_up_to_date() -> None:
     assert step.replaces == (one.view.summaries[-1].id,)
 
 
+def test_the_newest_request_stands_between_what_was_before_it_and_what_was_done_for_it() -> None:
+    work = [one for n in range(3) for one in (call(f"c{n}"), answer(f"c{n}", STORY * 2))]
+    one = session([*settled(), *work, message("assistant", "Done.")])
+    by, asked = engine(max_tokens=1_000), one.view.user_step
+    compacted(one, by, 128_000)
+    assert one.view.covering(asked) is None
+    before, after = one.view.covering(asked - 1), one.view.covering(asked + 1)
+    assert before is not None
+    assert after is not None
+    more = [message("user", "Thanks. And now the rest?"), message("assistant", STORY * 4)]
+    one.add(session([*settled(), *work, message("assistant", "Done."), *more]).rows[-2:])
+    compacted(one, by, 128_000, force=True)
+    assert one.view.covering(asked) is not None, "it is not the newest any more"
+
+
 def test_no_more_than_the_layers_may_take_together() -> None:
     """Over a session of many runs, whose summaries take all that they may."""
     rules = [f"Never use the word number {n}." for n in range(6)]
@@ -183,6 +198,15 @@ def test_what_has_no_room_is_summarized_whatever_it_is_worth() -> None:
     raw, told = shown(planned(one, by, budget))
     assert raw | told == set(range(one.view.steps))
     assert told
+
+
+def test_a_system_message_larger_than_the_budget_is_kept_and_said() -> None:
+    """Fact 41; and there is no budget that its arithmetic fails at (fact 31)."""
+    one = session([message("system", STORY * 4), message("user", "Hello."), message("user", "?")])
+    plan = planned(one, engine(), 300)
+    assert plan.over
+    assert shown(plan)[0] == {0, one.view.user_step}
+    assert engine().facts(one.view, 0)["threshold_tokens"] == 1
 
 
 def test_a_layer_goes_by_its_strategy() -> None:
