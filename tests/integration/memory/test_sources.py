@@ -98,3 +98,17 @@ async def test_an_agent_remembers_so_many(tmp_path: Path) -> None:
         assert len(found) == 3
         assert "preference: I prefer dark mode" not in found
         assert {"preference: I like tea", "preference: I like figs"} <= set(found)
+
+
+async def test_what_a_deleted_session_said_is_gone_from_the_file(house: House) -> None:
+    await told(house.client, FIRST, "I prefer the zygomorphic theme.")
+    assert await known(house.client, FIRST, "zygomorphic")
+    await house.client.sessions.delete(FIRST)
+    await house.stop()
+    left = [
+        path.name
+        for path in house.database.parent.iterdir()
+        if path.is_file() and b"zygomorphic" in path.read_bytes()
+    ]
+    await house.start()
+    assert left == []
