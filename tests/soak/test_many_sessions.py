@@ -3,6 +3,7 @@
 from tests.contract.test_engines import (
     TestCompressorOverManySessions,
     TestDagOverManySessions,
+    TestLayeredOverManySessions,
     TestLegacyOverManySessions,
     TestPipelineOverManySessions,
 )
@@ -10,6 +11,7 @@ from tests.contract.test_engines import (
 __all__ = [
     "TestCompressorOverManySessions",
     "TestDagOverManySessions",
+    "TestLayeredOverManySessions",
     "TestLegacyOverManySessions",
     "TestPipelineOverManySessions",
 ]
