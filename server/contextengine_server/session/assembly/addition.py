@@ -57,4 +57,6 @@ def kept_for_words(engine: Engine, view: View, encoding: Encoding, room: int) ->
     if not engine.declared.evicts or view.total <= room:
         return 0
     said = encoding.text_tokens(engine.addition(view.summaries))
-    return encoding.text_tokens(addition_of(engine, view.summaries, left_out=True)) - said
+    beneath = encoding.text_tokens(addition_of(engine, view.summaries, left_out=True)) - said
+    # By themselves, where no summary has room, they may cost more than beneath what is said of one.
+    return max(beneath, encoding.text_tokens(left_out_words(engine)))
