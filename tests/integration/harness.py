@@ -165,6 +165,10 @@ class House:
             replies = [reply async for reply in call] if rpc.streams_out else [await call]
         except grpc.RpcError as error:
             return Answer(error.code().name, [], from_rpc_error(error))
+        except asyncio.CancelledError:
+            # One that is cancelled while it begins would stand open: grpc.aio ends the task alone.
+            call.cancel()
+            raise
         return Answer("OK", replies)
 
     async def rows(
