@@ -34,7 +34,7 @@ def masks_of(view: View, tail_steps: int, revision: int | None = None) -> Masks:
         revision = max((summary.created for summary in view.summaries), default=0)
     if not revision or not view.observations.stale:
         return {}
-    return _masks(view, revision, _steps_before(view, revision) - tail_steps)
+    return _masks(view, revision, steps_before(view, revision) - tail_steps)
 
 
 def coming_masks(view: View, tail_steps: int) -> Masks:
@@ -78,7 +78,7 @@ def _masks(view: View, revision: int, before: int) -> Masks:
     return masks
 
 
-def _steps_before(view: View, revision: int) -> int:
+def steps_before(view: View, revision: int) -> int:
     """How many steps there were before a revision."""
     return min(view.base + bisect_left(view.atoms, revision, key=_created), view.steps)
 

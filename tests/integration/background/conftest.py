@@ -2,4 +2,6 @@
 
 from tests.integration.assemble.asking import session, shared
 
-__all__ = ["session", "shared"]
+from .sessions import alone
+
+__all__ = ["alone", "session", "shared"]

@@ -5,23 +5,19 @@ what is owed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from contextengine import types as t
 from contextengine_server.compaction import jobs
-from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.summarize import SummarizerChain
 from tests.integration.assemble.asking import (
     ask,
     assign,
     calls,
-    held_back,
     ids_of,
     judged,
     origins,
@@ -37,20 +33,9 @@ from tests.integration.compact.summarizers import Counting, Gated
 from tests.integration.harness import PATIENCE_S, Clock, House, budget, ref
 from tests.integration.harness import house as living
 
+from .sessions import long
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def alone(tmp_path: Path) -> AsyncIterator[House]:
-    """A service of the test's own."""
-    async with living(tmp_path) as house:
-        yield house
-
-
-async def long(house: House, session: t.SessionRef, turns: int = 20) -> int:
-    """A long session; its tokens."""
-    await store(house, session, talk(turns, 100))
-    return int((await house.client.get_status(session)).message_tokens)
 
 
 async def test_a_turn_ends_at_once(alone: House) -> None:
@@ -235,24 +220,6 @@ async def test_a_turn_may_wait_for_its_compaction(tmp_path: Path) -> None:
         assert await owed(house, ref()) == 0
 
 
-async def test_another_sessions_work_is_not_held_up(alone: House) -> None:
-    """One slow summary holds back its own session, and no one's Assemble, Ingest or Compact of
-    another."""
-    tokens = await long(alone, ref("slow"))
-    await long(alone, ref("other"))
-    async with held_back(alone, ref("slow")):
-        waiting = asyncio.ensure_future(
-            alone.client.compact(ref("slow"), force=True, budget=budget(tokens // 2))
-        )
-        assert (
-            await alone.client.compact(ref("other"), force=True, budget=budget(tokens // 2))
-        ).summaries
-        await store(alone, ref("slow"), [say("u9")])
-        assert ids_of((await ask(alone, ref("slow"), budget=budget(100_000))).items)[-1] == "u9"
-        assert not waiting.done()
-    assert (await waiting).summaries
-
-
 async def test_events_tell_of_it(alone: House) -> None:
     """That a job began, what it made, and how it ended."""
     names = ["context:dag_", "background:"]
@@ -365,48 +332,6 @@ async def test_a_job_is_bounded_by_its_deadline(
     while not (owing := await compactions(alone))[0].last_error:
         await asyncio.sleep(0.02)
     assert (owing[0].state, owing[0].last_error) == ("waiting", "TimeoutError")
-
-
-async def test_a_long_job_lets_others_have_their_turn(alone: House) -> None:
-    """One worker: after its passes a session that owes more stands behind the others."""
-    background = alone.app.background
-    await background.stop()
-    background.workers = 1
-    small: dict[str, Any] = {
-        "leafChunkTokens": 1_000,
-        "leafTargetTokens": 200,
-        "condensedMinFanout": 20,
-    }
-    for name in ("s1", "s2"):
-        await assign(alone, ref(name), **small)
-        await long(alone, ref(name), turns=40)
-        await ask(alone, ref(name), budget=budget(4_000))
-    order = []
-
-    class Noting(Counting):
-        async def summarize(self, request):
-            order.append(request.session)
-            return await super().summarize(request)
-
-    Noting(alone)
-    background.start()
-    for name in ("s1", "s2"):
-        await settled(alone, ref(name))
-    turns = [name for name, _ in groupby(order)]
-    assert turns[:4] == ["s1", "s2", "s1", "s2"]
-    assert order[: PASSES + 1] == ["s1"] * PASSES + ["s2"]
-
-
-async def test_sessions_do_not_wait_for_each_others_summaries(alone: House) -> None:
-    gated = Gated(alone)
-    for name in ("s1", "s2", "s3"):
-        tokens = await long(alone, ref(name))
-        await ask(alone, ref(name), budget=budget(tokens))
-    while len(alone.app.background.running) < 3:
-        await asyncio.sleep(0.02)
-    gated.gate.set()
-    for name in ("s1", "s2", "s3"):
-        assert (await settled(alone, ref(name))).generation == 1
 
 
 async def test_a_long_tool_loop_is_compacted_in_the_middle_of_its_turn(alone: House) -> None:

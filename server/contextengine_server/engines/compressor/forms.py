@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from sys import maxsize
 
-from contextengine_server.context.atom import Atom
 from contextengine_server.context.budget import cell
 from contextengine_server.context.lawful import Moment
 from contextengine_server.context.message import Gone, Replacement
@@ -21,7 +20,7 @@ from contextengine_server.context.observations import Observation
 from contextengine_server.context.view import View
 
 from ..bounds import Bounds, bounds_of, with_masks
-from ..masks import LEAST_SAVED, Masks
+from ..masks import LEAST_SAVED, Masks, steps_before
 from ..ticks import view_before
 from .options import CompressorOptions
 from .pruned_results import Parts, newest_tick, pruned_results
@@ -74,21 +73,20 @@ def short_results(view: View, revision: int, options: CompressorOptions, count: 
     """What to show of results behind the summaries since the commit of a revision, and since a tick
     by which so many had come: slots by sequence, by step."""
     first, masks = max(view.raw_from, view.base), Masks()
-    committed = bisect_left(view.atoms, revision, key=_created) if revision else 0
-    last = min(view.base + committed, view.steps) - TAIL_STEPS
+    until = steps_before(view, revision)
+    last = until - TAIL_STEPS
     if (last <= first and not count) or not view.observations.all:
         return masks
     found = _parts(view, revision, first, last, options) if last > first else Parts()
-    pruned = pruned_results(view, first, committed, count, options)
+    pruned = pruned_results(view, first, until, count, options)
     stays = set(view.must_stay())
-    every = view.observations.all
-    shows = {one.sequence: one for one in every[bisect_left(every, first, key=_step) :]}
+    shows = {one.sequence: one for one in view.observations.between(first, view.steps)}
     for sequence in {**found, **pruned}:
         parts = pruned.get(sequence, {}) | found.get(sequence, {})
         one = shows.get(sequence)
         if one is None or one.step in stays:
             continue
-        slot = next((s for s in view.atom(one.step).slots if s.sequence == sequence), None)
+        slot = view.atom(one.step).slot_of(sequence)
         how = tuple(parts[part] for part in sorted(parts))
         shown = view.observations.shown(sequence, one.show, how)
         if slot is not None and slot.tokens - shown.tokens > LEAST_SAVED:
@@ -98,9 +96,8 @@ def short_results(view: View, revision: int, options: CompressorOptions, count: 
 
 def results_of(view: View) -> int:
     """The tokens of the messages with results behind the summaries, some perhaps more than once."""
-    every = view.observations.all
-    behind = every[bisect_left(every, max(view.raw_from, view.base), key=_step) :]
-    return sum(_size(view, one) for one in behind)
+    first = max(view.raw_from, view.base)
+    return sum(_size(view, one) for one in view.observations.between(first, view.steps))
 
 
 def _parts(view: View, revision: int, first: int, last: int, options: CompressorOptions) -> Parts:
@@ -119,8 +116,8 @@ def _parts(view: View, revision: int, first: int, last: int, options: Compressor
 def _old(view: View, revision: int, first: int, last: int) -> Parts:
     """Large results of all but the newest rounds that there were."""
     parts, rounds = Parts(), set[int]()
-    every = view.observations.all
-    for one in reversed(every[: bisect_left(every, revision, key=_came)]):
+    reads = view.observations
+    for one in reversed(reads.all[: reads.before_revision(revision)]):
         if one.step < first:
             break
         rounds.add(one.step)
@@ -134,17 +131,5 @@ def _size(view: View, one: Observation) -> int:
     """The tokens of the message that carries a result."""
     if one.tokens:
         return one.tokens
-    slots = view.atom(one.step).slots
-    return next((slot.tokens for slot in slots if slot.sequence == one.sequence), 0)
-
-
-def _created(atom: Atom) -> int:
-    return atom.entries[0].created if atom.entries else 0
-
-
-def _came(one: Observation) -> int:
-    return one.created
-
-
-def _step(one: Observation) -> int:
-    return one.step
+    slot = view.atom(one.step).slot_of(one.sequence)
+    return 0 if slot is None else slot.tokens

@@ -8,10 +8,7 @@ large results in short that stand as far back by then.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from contextengine_server.context.message import Gone, Replacement
-from contextengine_server.context.observations import Observation
 from contextengine_server.context.view import View
 
 from ..ticks import results_at
@@ -42,29 +39,25 @@ def newest_tick(view: View, count: int, options: CompressorOptions) -> int:
 
 
 def pruned_results(
-    view: View, first: int, committed: int, count: int, options: CompressorOptions
+    view: View, first: int, until: int, count: int, options: CompressorOptions
 ) -> Parts:
     """The large results from a step on that stood behind the protected messages at the newest
-    commit, by which the first `committed` steps in memory had come, or at a tick, by which the
-    first `count` results had."""
+    commit, by which the steps before `until` had come, or at a tick, by which the first `count`
+    results had."""
     parts = Parts()
     if not options.proactive_prune_tokens:
         return parts
     every = view.observations.all
-    by_commit = view.atoms[committed - 1].entries[-1].sequence if committed else 0
+    by_commit = view.atom(until - 1).entries[-1].sequence if until > view.base else 0
     by_tick = every[count - 1].sequence if count else 0
     behind = max(by_commit, by_tick) - max(LEAST_ROWS, options.protect_last_n)
     if not view.summaries:
         # The first messages stand before the first summary, where nothing is in short.
         first = max(first, view.leading + options.protect_first_n)
-    for one in every[bisect_left(every, first, key=_step) :]:
+    for one in view.observations.between(first, view.steps):
         if one.sequence > behind:
             break
         if one.chars >= options.proactive_prune_min_result_chars and one.step < view.steps - 1:
             how = Replacement(one.part, Gone.MASKED, tool=one.tool)
             parts.setdefault(one.sequence, {})[one.part] = how
     return parts
-
-
-def _step(one: Observation) -> int:
-    return one.step

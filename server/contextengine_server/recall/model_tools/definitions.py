@@ -44,6 +44,35 @@ class Tool(msgspec.Struct, frozen=True):
         )
 
 
+_SEARCHED: dict[str, Any] = {
+    "scope": {
+        "type": "string",
+        "enum": ["both", "messages", "summaries"],
+        "default": "both",
+    },
+    "mode": {"type": "string", "enum": ["text", "regex"], "default": "text"},
+    "limit": {
+        "type": "integer",
+        "default": DEFAULT_LIMIT,
+        "description": f"Hits wanted; at most {MAX_HITS} are given.",
+    },
+    "role": {
+        "type": "string",
+        "enum": list(ROLES.values()),
+        "description": "Only messages of this role.",
+    },
+    "first_sequence": {
+        "type": "integer",
+        "description": "Only messages from this sequence on.",
+    },
+    "last_sequence": {
+        "type": "integer",
+        "description": "Only messages up to this sequence.",
+    },
+}
+"""How to search, as every tool that does takes it."""
+
+
 TOOLS = {
     tool.name: tool
     for tool in (
@@ -58,30 +87,7 @@ TOOLS = {
                     "type": "string",
                     "description": "What to look for; with mode regex an RE2 expression.",
                 },
-                "scope": {
-                    "type": "string",
-                    "enum": ["both", "messages", "summaries"],
-                    "default": "both",
-                },
-                "mode": {"type": "string", "enum": ["text", "regex"], "default": "text"},
-                "limit": {
-                    "type": "integer",
-                    "default": DEFAULT_LIMIT,
-                    "description": f"Hits wanted; at most {MAX_HITS} are given.",
-                },
-                "role": {
-                    "type": "string",
-                    "enum": list(ROLES.values()),
-                    "description": "Only messages of this role.",
-                },
-                "first_sequence": {
-                    "type": "integer",
-                    "description": "Only messages from this sequence on.",
-                },
-                "last_sequence": {
-                    "type": "integer",
-                    "description": "Only messages up to this sequence.",
-                },
+                **_SEARCHED,
                 "page": _PAGE,
             },
             ("query",),
@@ -154,30 +160,7 @@ TOOLS = {
                     "default": False,
                     "description": "Search your other conversations as well.",
                 },
-                "scope": {
-                    "type": "string",
-                    "enum": ["both", "messages", "summaries"],
-                    "default": "both",
-                },
-                "mode": {"type": "string", "enum": ["text", "regex"], "default": "text"},
-                "limit": {
-                    "type": "integer",
-                    "default": DEFAULT_LIMIT,
-                    "description": f"Hits wanted; at most {MAX_HITS} are given.",
-                },
-                "role": {
-                    "type": "string",
-                    "enum": list(ROLES.values()),
-                    "description": "Only messages of this role.",
-                },
-                "first_sequence": {
-                    "type": "integer",
-                    "description": "Only messages from this sequence on.",
-                },
-                "last_sequence": {
-                    "type": "integer",
-                    "description": "Only messages up to this sequence.",
-                },
+                **_SEARCHED,
                 "max_tokens": {
                     "type": "integer",
                     "description": "The most tokens to read at once.",

@@ -214,3 +214,12 @@ async def test_a_conflict_says_which_message_it_is(server: Server) -> None:
     assert refused.value.violations == (
         FieldViolation("messages[0].id", "is stored with other content"),
     )
+
+
+async def test_what_came_is_told_and_counted_together(server: Server) -> None:
+    await server.ingest("a", "some more words", "and the last")
+    [told] = server.events("session:ingested")
+    tokens = sum(row.tokens for row in await server.store.messages(scope()))
+    assert told.counts == {"messages": 3, "tokens": tokens}
+    meters = server.core.meters
+    assert (meters.messages.value, meters.tokens_in.value) == (3, tokens)

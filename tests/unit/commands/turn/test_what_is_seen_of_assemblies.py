@@ -93,7 +93,7 @@ async def test_watchers_are_told_of_masks_once_a_list_begins_anew(serve: Serve) 
     await paused(server)
     await ask(server, 100_000)
     [told] = [event for event in server.events() if event.name == "context:masked"]
-    assert told.counts["messages"] == 1
+    assert (told.counts["messages"], told.revision) == (1, (await server.head()).revision)
     assert told.counts["tokens"] > 500
     await say(server, assistant("done"))
     await ask(server, 100_000)
@@ -109,6 +109,7 @@ async def test_watchers_are_told_of_what_does_not_fit(serve: Serve) -> None:
     await ask(server, 10)
     [told] = [event for event in server.events() if event.name == "context:overflow"]
     assert told.counts["tokens"] > told.counts["budget"] == 10
+    assert told.revision == (await server.head()).revision
     assert told.attributes == {"engine": "dag", "recovery": "compact"}
     assert server.core.meters.changes["overflow"].value == 1
 
