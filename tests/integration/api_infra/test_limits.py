@@ -68,6 +68,26 @@ async def test_beyond_the_limit_callers_are_told_when_to_come_back():
     )
 
 
+async def test_beyond_the_limit_callers_are_told_before_there_is_a_body():
+    """A body that nobody will work on, however large, is never in memory."""
+    options = ServerOptions(address="127.0.0.1:0", max_concurrent_rpcs=1)
+    async with house(forever, options=options) as h:
+        first = h.engine.Assemble(REQUEST)
+        await soon(h.seen, "started")
+        unsaid = h.channel.stream_unary("/contextengine.v1.ContextEngine/Ingest")()
+        refused = await failure(unsaid)
+        first.cancel()
+    assert refused.reason == "OVERLOADED"
+
+
+async def test_a_call_that_ends_without_a_request_is_told_so():
+    async with house() as h:
+        call = h.channel.stream_unary("/contextengine.v1.ContextEngine/Ingest")()
+        await call.done_writing()
+        failed = await failure(call)
+    assert (failed.code, failed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_REQUEST")
+
+
 async def test_far_beyond_the_limit_every_caller_is_told_when_to_come_back():
     """Of calls that wait to be taken gRPC itself lets 1,000 to 3,000 be: others would hear a bare
     CANCELLED."""

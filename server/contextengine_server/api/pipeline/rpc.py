@@ -54,23 +54,13 @@ LAST_WRITE_S = 0.5
 
 
 class Handlers(grpc.GenericRpcHandler):
-    """Looks a handler up by its path, when the headers of a call are there and no body yet. Where
-    tokens are asked for, a caller without a known one meets `refusing`, which read none: a body of
-    a stranger's, however large, never is in memory."""
+    """Looks a handler up by its path, when the headers of a call are there and no body yet."""
 
-    def __init__(
-        self,
-        handlers: Mapping[str, Handler],
-        refusing: Mapping[str, Handler],
-        authenticator: Authenticator,
-    ) -> None:
-        self._handlers, self._refusing = handlers, refusing
-        self._knows = authenticator.knows if authenticator.required else None
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         METADATA.set(handler_call_details.invocation_metadata)
-        if self._knows is not None and not self._knows(handler_call_details.invocation_metadata):
-            return self._refusing.get(handler_call_details.method)
         return self._handlers.get(handler_call_details.method)
 
 
@@ -111,53 +101,35 @@ class Pipeline:
             {
                 path: self._handler(meter, served.get(meter.rpc.method))
                 for path, meter in meters.items()
-            },
-            {path: self._unread(meter) for path, meter in meters.items()},
-            self._authenticator,
+            }
         )
-
-    def _unread(self, meter: Meter) -> Handler:
-        """Refuses without the request: one message is a stream of one here, and of a stream gRPC
-        takes nothing until it is asked."""
-        make = (
-            grpc.stream_stream_rpc_method_handler
-            if meter.rpc.streams_out
-            else grpc.stream_unary_rpc_method_handler
-        )
-        return make(self._refusing(meter))
 
     def _handler(self, meter: Meter, work: Callable[..., Any] | None) -> Handler:
-        # Neither deserializers nor serializers are given: both ends of a handler are bytes.
+        # To gRPC every request is a stream, of which it takes nothing until it is asked: whoever is
+        # refused is so before a body of his is in memory, however large. Neither deserializers nor
+        # serializers are given: both ends of a handler are bytes.
         rpc = meter.rpc
-        if rpc.streams_out:
-            many = self._refusing(meter) if work is None else self._to_many(meter, work)
-            make = (
-                grpc.stream_stream_rpc_method_handler
-                if rpc.streams_in
-                else grpc.unary_stream_rpc_method_handler
-            )
-            return make(many)
         if work is None:
-            one = self._refusing(meter)
+            handle = self._refusing(meter)
+        elif rpc.streams_out:
+            handle = self._to_many(meter, work)
         elif rpc.streams_in:
-            one = self._many_to_one(meter, work)
+            handle = self._many_to_one(meter, work)
         else:
-            one = self._one_to_one(meter, work)
-        return (
-            grpc.stream_unary_rpc_method_handler
-            if rpc.streams_in
-            else grpc.unary_unary_rpc_method_handler
-        )(one)
+            handle = self._one_to_one(meter, work)
+        if rpc.streams_out:
+            return grpc.stream_stream_rpc_method_handler(handle)
+        return grpc.stream_unary_rpc_method_handler(handle)
 
     def _one_to_one(
         self, meter: Meter, work: Callable[[Message, Call], Awaitable[Reply]]
     ) -> Callable[..., Any]:
-        async def handle(raw: bytes, context: Context) -> bytes:
+        async def handle(unused: object, context: Context) -> bytes:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
-                call.raw = raw
-                reply = self._encode(await work(self._parse(raw, meter), call), meter)
+                request = await self._request(call, meter)
+                reply = self._encode(await work(request, call), meter)
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -184,14 +156,14 @@ class Pipeline:
     def _to_many(
         self, meter: Meter, work: Callable[[Any, Call], AsyncGenerator[Reply, None]]
     ) -> Callable[..., Any]:
-        async def handle(raw: bytes, context: Context) -> None:
+        async def handle(unused: object, context: Context) -> None:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
                 source = (
                     self._requests(context, meter)
                     if meter.rpc.streams_in
-                    else self._parse(raw, meter)
+                    else await self._request(call, meter)
                 )
                 async with aclosing(work(source, call)) as replies:
                     async for reply in replies:
@@ -290,6 +262,16 @@ class Pipeline:
             )
         meter.sent.value += size
         return encoded
+
+    async def _request(self, call: Call, meter: Meter) -> Message:
+        """The request of a call that has one."""
+        raw = await call.context.read()
+        if raw is grpc.aio.EOF:
+            # A cancelled call ends so too; sending fails at once then.
+            await call.context.send_initial_metadata(())
+            raise MalformedRequest(f"{meter.rpc.method}: the call ended without a request")
+        call.raw = raw
+        return self._parse(raw, meter)
 
     async def _requests(self, context: Context, meter: Meter) -> AsyncGenerator[Message, None]:
         while (raw := await context.read()) is not grpc.aio.EOF:

@@ -238,6 +238,9 @@ def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", limit + limit // 4 + 1024 * 1024),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", options.max_streams_per_connection),
+        # What is sent before we read stays below the windows of HTTP/2, 64 KiB a call; of a call
+        # that is read as much comes as its message has, whatever the window.
+        ("grpc.http2.bdp_probe", 0),
         # Ours is the limit that tells a caller when to come back. Beyond these, of 1,000 and 3,000
         # calls that wait to be taken, gRPC answers a bare CANCELLED, which nobody can tell from his
         # own.
