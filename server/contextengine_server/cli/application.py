@@ -45,7 +45,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Full = Annotated[
     bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")
 ]
-Format = Literal["auto", "openai", "pi", "anthropic", "jsonl"]
+Format = Literal["auto", "openai", "pi", "anthropic", "claude-code", "codex", "jsonl"]
 
 
 @app.command(
@@ -65,11 +65,11 @@ def import_(
 ) -> None:
     """Store the sessions of a file.
 
-    Reads OpenAI chat JSON lines, Pi and OpenClaw session files, Anthropic messages JSON, and what
-    `export --format jsonl` wrote. Each session is stored whole or not at all; a bad line is named
-    by its number. The same file again changes nothing, and one that grew goes on where it was. Of a
-    session file of Pi the branch is taken that ends with its last entry, compactions as the
-    harness's summaries; what is left out is named.
+    Reads session files of Pi, OpenClaw, Codex and Claude Code, OpenAI chat JSON lines, Anthropic
+    messages JSON, and what `export --format jsonl` wrote. Each session is stored whole or not at
+    all; a bad line is named by its number. The same file again changes nothing, and one that grew
+    goes on where it was. Of a harness's session file the branch is taken that ends with its last
+    entry, compactions as the harness's summaries; what is left out is named.
     """
     from contextengine_server.cli.transfer import import_file
 

@@ -11,7 +11,13 @@ from contextengine_server.cli.output import CommandFailed
 if TYPE_CHECKING:
     from contextengine.formats import Transcript
 
-FORMATS = {"openai": "openai.chat", "pi": "pi", "anthropic": "anthropic.messages"}
+FORMATS = {
+    "openai": "openai.chat",
+    "pi": "pi",
+    "anthropic": "anthropic.messages",
+    "claude-code": "anthropic.messages",
+    "codex": "openai.responses",
+}
 """Formats as commands name them, and as `Message.native` does."""
 
 

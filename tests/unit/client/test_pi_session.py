@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine.formats import HostSummary, TranscriptError, from_pi, read_transcript
-from contextengine.formats.transcript import Transcript
+from contextengine.formats import HostSummary, Transcript, TranscriptError, from_pi, read_transcript
 from contextengine.messages import text_of
 from contextengine.types import ROLE_CUSTOM
 from tests.unit.client.pi_files import entry, said, written

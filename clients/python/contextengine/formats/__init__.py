@@ -6,10 +6,10 @@ from .gemini import from_gemini
 from .node import FormatError
 from .openai import from_openai, to_openai
 from .pi import from_pi
-from .pi_session import HostSummary, ModelUpdate
 from .responses import from_responses
+from .session_files import HostSummary, ModelUpdate, Transcript
 from .to_anthropic import to_anthropic
-from .transcript import Transcript, TranscriptError, read_transcript
+from .transcript import TranscriptError, read_transcript
 
 __all__ = [
     "FormatError",

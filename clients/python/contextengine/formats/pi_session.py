@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..types import Message
-from .node import FormatError, Node
+from .node import Node
 from .pi import SPOKEN, message_of
+from .session_files import Entry, HostSummary, ModelUpdate, Transcript
 
 _SILENT = {
     "thinking_level_change": "changes of the thinking level",
@@ -19,56 +19,7 @@ _SILENT = {
 """Entries that no model sees, by what people call them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelUpdate:
-    """A model that was chosen in mid-session."""
-
-    index: int
-    """The index of the first message after it."""
-    model: str
-    provider: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostSummary:
-    """A compaction of the harness's own: the messages before it are summarized."""
-
-    id: str
-    """The entry's id. Empty: it has none."""
-    count: int
-    """How many messages, from the first, it stands for."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PiEntry:
-    """A line of the file."""
-
-    node: Node
-    raw: bytes
-    place: int
-    """Its place among the file's entries, from 0."""
-    line: int
-    """The number of its line, from 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class PiSession:
-    """What the branch that ends with the file's last entry says."""
-
-    session_id: str
-    model: str
-    provider: str
-    messages: list[Message]
-    updates: tuple[ModelUpdate, ...]
-    summaries: tuple[HostSummary, ...]
-    left_out: dict[str, int]
-    """What the file holds besides, as people call it, and how much of it."""
-    abandoned: frozenset[str]
-    """The ids of messages of other branches."""
-
-
-def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
+def pi_session(entries: Sequence[Entry], name: str) -> Transcript:
     """The session of a file; `name` is its id where the file has none. Raises FormatError with the
     number of the line."""
     head = next((one.node for one in entries if one.node.required("type") == "session"), None)
@@ -85,7 +36,7 @@ def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
     left_out: Counter[str] = Counter()
     for entry in branch:
         node, kind = entry.node, entry.node.required("type")
-        try:
+        with entry.named():
             before[node.text("id")] = at_place[entry.place] = len(messages)
             if kind in SPOKEN:
                 messages.append(message_of(node, entry.raw))
@@ -97,8 +48,6 @@ def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
                 summaries.append(HostSummary(node.text("id"), count, node.required("summary")))
             elif kind != "session":
                 left_out[_SILENT.get(kind, f"entries of type {kind}")] += 1
-        except FormatError as error:
-            raise FormatError(str(error), entry.line) from None
     on_branch = {entry.place for entry in branch}
     abandoned = [
         entry.node
@@ -107,11 +56,11 @@ def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
     ]
     if abandoned:
         left_out["entries of branches that were left"] = len(abandoned)
-    return PiSession(
+    return Transcript(
         session_id,
+        messages,
         model,
         provider,
-        messages,
         tuple(updates),
         tuple(summaries),
         dict(left_out),
@@ -119,11 +68,11 @@ def pi_session(entries: Sequence[PiEntry], name: str) -> PiSession:
     )
 
 
-def _branch(entries: Sequence[PiEntry]) -> list[PiEntry]:
+def _branch(entries: Sequence[Entry]) -> list[Entry]:
     """The entries from the root to the last one of the file, where the harness goes on. An entry
     that names no parent follows the one before it, as all do in files of the first version."""
     by_id = {one.node.text("id"): one for one in entries if one.node.text("id")}
-    path: list[PiEntry] = []
+    path: list[Entry] = []
     seen: set[int] = set()
     at = entries[-1] if entries else None
     while at is not None and at.place not in seen:
@@ -133,9 +82,7 @@ def _branch(entries: Sequence[PiEntry]) -> list[PiEntry]:
     return path[::-1]
 
 
-def _parent(
-    entry: PiEntry, entries: Sequence[PiEntry], by_id: dict[str, PiEntry]
-) -> PiEntry | None:
+def _parent(entry: Entry, entries: Sequence[Entry], by_id: dict[str, Entry]) -> Entry | None:
     if "parentId" in entry.node.value:
         return by_id.get(entry.node.text("parentId"))
     return entries[entry.place - 1] if entry.place else None

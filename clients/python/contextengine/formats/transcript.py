@@ -1,20 +1,23 @@
-"""Reading files of conversations: OpenAI chat JSON lines, Pi JSON lines, Anthropic messages
-JSON."""
+"""Reading files of conversations: session files of harnesses (Pi and OpenClaw, Codex, Claude Code),
+OpenAI chat JSON lines, Anthropic messages JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..types import Message
 from .anthropic import from_anthropic
+from .claude_code import claude_code_session, is_claude_code
+from .codex_rollout import codex_session, is_rollout
 from .node import FormatError, Node, Span, elements, load, members, parse
 from .openai import from_openai
-from .pi_session import HostSummary, ModelUpdate, PiEntry, pi_session
+from .pi_session import pi_session
+from .session_files import Entry, Transcript
 
 
 class TranscriptError(ValueError):
@@ -27,26 +30,6 @@ class TranscriptError(ValueError):
         self.line = line
         """From 1."""
         self.what = what
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """One session."""
-
-    session_id: str
-    messages: list[Message]
-    model: str = ""
-    """The model as the file's head names it. Empty: unknown."""
-    provider: str = ""
-    """The provider as the file's head names it. Empty: unknown."""
-    updates: tuple[ModelUpdate, ...] = ()
-    """Models that were chosen later, in order."""
-    summaries: tuple[HostSummary, ...] = ()
-    """Compactions that the harness made, in order."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """What the file holds and this is without, as people call it, and how much of it."""
-    abandoned: frozenset[str] = frozenset()
-    """The ids of messages that the file holds on branches that were left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +55,10 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
     byte for byte.
 
     The format is told by how the file begins. A JSON document: an Anthropic request `{"system": …,
-    "messages": […]}`, or its messages as a list. JSON lines: entries of Pi or OpenClaw (they
-    have a `type`), of which the branch is read that ends with the last entry; sessions of OpenAI
-    chat (`session_id` and `messages`), or messages of one OpenAI chat (`role`).
+    "messages": […]}`, or its messages as a list. JSON lines: a Codex rollout (`session_meta`), a
+    Claude Code session (entries with a `sessionId`), entries of Pi or OpenClaw (they have a
+    `type`), sessions of OpenAI chat (`session_id` and `messages`), or messages of one OpenAI chat
+    (`role`). Of a file with branches the one is read that ends with the last entry.
     A session that the file does not name is named for the file. Raises TranscriptError, OSError.
     """
     file = Path(path)
@@ -93,9 +77,17 @@ def read_transcript(path: str | PathLike[str]) -> Iterator[Transcript]:
         isinstance(value, dict) and "messages" in value and "session_id" not in value
     ):
         return iter([_anthropic(file)])
-    for key, read in (("type", _pi), ("session_id", _openai_sessions), ("role", _openai_messages)):
-        if isinstance(value, dict) and key in value:
-            return read(file)
+    if isinstance(value, dict):
+        if is_rollout(value):
+            return _harness(codex_session, file)
+        if is_claude_code(value):
+            return _harness(claude_code_session, file)
+        if "type" in value:
+            return _harness(pi_session, file)
+        if "session_id" in value:
+            return _openai_sessions(file)
+        if "role" in value:
+            return _openai_messages(file)
     raise TranscriptError(
         file, number, "no known format: an object with type, session_id, messages or role is needed"
     )
@@ -134,26 +126,19 @@ def _openai_messages(path: Path) -> Iterator[Transcript]:
     yield Transcript(path.stem, messages)
 
 
-def _pi(path: Path) -> Iterator[Transcript]:
-    entries: list[PiEntry] = []
+def _harness(
+    read: Callable[[Sequence[Entry], str], Transcript], path: Path
+) -> Iterator[Transcript]:
+    """The session of a harness's file, entry by entry."""
+    entries: list[Entry] = []
     for line in _objects(path):
         with line.named():
             line.node.required("type")
-        entries.append(PiEntry(line.node, line.raw, len(entries), line.number))
+        entries.append(Entry(line.node, line.raw, len(entries), line.number))
     try:
-        read = pi_session(entries, path.stem)
+        yield read(entries, path.stem)
     except FormatError as error:
         raise TranscriptError(path, error.line, str(error)) from None
-    yield Transcript(
-        read.session_id,
-        read.messages,
-        read.model,
-        read.provider,
-        read.updates,
-        read.summaries,
-        read.left_out,
-        read.abandoned,
-    )
 
 
 def _anthropic(path: Path) -> Transcript:
