@@ -128,7 +128,7 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
-                request = await self._request(call, meter)
+                request = await self._next(call, meter) or await _missing(call)
                 reply = self._encode(await work(request, call), meter)
             except BaseException as error:
                 await self._fail(call, error, meter)
@@ -144,7 +144,7 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 self._enter(call)
-                async with aclosing(self._requests(context, meter)) as requests:
+                async with aclosing(self._requests(call, meter)) as requests:
                     reply = self._encode(await work(requests, call), meter)
             except BaseException as error:
                 await self._fail(call, error, meter)
@@ -161,9 +161,9 @@ class Pipeline:
             try:
                 self._enter(call)
                 source = (
-                    self._requests(context, meter)
+                    self._requests(call, meter)
                     if meter.rpc.streams_in
-                    else await self._request(call, meter)
+                    else await self._next(call, meter) or await _missing(call)
                 )
                 async with aclosing(work(source, call)) as replies:
                     async for reply in replies:
@@ -234,7 +234,11 @@ class Pipeline:
         self._leave(call, status.code.name, meter)
         await call.context.abort_with_status(status)
 
-    def _parse(self, raw: bytes, meter: Meter) -> Message:
+    async def _next(self, call: Call, meter: Meter) -> Message | None:
+        """The next request of a call; None where there is none."""
+        raw = call.raw = await call.context.read()
+        if raw is grpc.aio.EOF:
+            return None
         size = len(raw)
         meter.received.value += size
         if size > self._max_bytes:
@@ -263,24 +267,11 @@ class Pipeline:
         meter.sent.value += size
         return encoded
 
-    async def _request(self, call: Call, meter: Meter) -> Message:
-        """The request of a call that has one."""
-        raw = await call.context.read()
-        if raw is grpc.aio.EOF:
-            # A cancelled call ends so too; sending fails at once then.
-            await call.context.send_initial_metadata(())
-            raise MalformedRequest(f"{meter.rpc.method}: the call ended without a request")
-        call.raw = raw
-        return self._parse(raw, meter)
-
-    async def _requests(self, context: Context, meter: Meter) -> AsyncGenerator[Message, None]:
-        while (raw := await context.read()) is not grpc.aio.EOF:
-            yield self._parse(raw, meter)
+    async def _requests(self, call: Call, meter: Meter) -> AsyncGenerator[Message, None]:
+        while (request := await self._next(call, meter)) is not None:
+            yield request
         if not meter.rpc.streams_out:
-            # gRPC ends the requests of a cancelled stream like those of a finished one, and tells
-            # later that it was cancelled. Sending fails at once then, so that half an import is
-            # never taken for a whole one.
-            await context.send_initial_metadata(())
+            await _whole(call)
 
     def _too_large(self, rpc: Rpc, what: str, size: int, advice: str) -> TooLarge:
         return TooLarge(
@@ -288,6 +279,18 @@ class Pipeline:
             f" (max_message_bytes); {advice}",
             metadata={"size": str(size), "limit": str(self._max_bytes)},
         )
+
+
+async def _whole(call: Call) -> None:
+    """Fails where the call was cancelled. gRPC ends the requests of a cancelled call like those of
+    a finished one, and tells later that it was cancelled; sending fails at once then, so that half
+    an import is never taken for a whole one."""
+    await call.context.send_initial_metadata(())
+
+
+async def _missing(call: Call) -> NoReturn:
+    await _whole(call)
+    raise MalformedRequest(f"{call.rpc.method}: the call ended without a request")
 
 
 async def _write(context: Context, reply: bytes) -> None:
