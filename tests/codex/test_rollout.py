@@ -31,12 +31,15 @@ def looked(request: Json) -> list[Json]:
 async def test_a_rollout_is_the_thread_that_the_model_saw(
     tmp_path: Path, codex: AppServer, mock: ResponsesMock
 ) -> None:
-    answers = [lambda: looked(mock.requests[0]), lambda: [said("Two files.")]]
-    mock.answer = lambda _: (
-        answers[len(mock.requests) - 1]()
-        if len(mock.requests) <= len(answers)
-        else [said("They looked.")]
-    )
+    def answer(request: Json) -> list[Json]:
+        match len(mock.requests):
+            case 1:
+                return looked(request)
+            case 2:
+                return [said("Two files.")]
+        return [said("They looked.")]
+
+    mock.answer = answer
     thread = await codex.thread("You look at files.")
     await codex.turn(thread, [{"type": "text", "text": "look"}])
     await codex.compact(thread)
