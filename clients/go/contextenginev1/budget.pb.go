@@ -264,7 +264,11 @@ type Budget struct {
 	// True: a user's message that must stay (the newest one, or one that is pinned) and alone exceeds the budget is
 	// OVER_BUDGET. False: it is shown head and tail around a marker that names how to read the rest, and the outcome is
 	// DEGRADED with the reason `PROMPT_BOUNDED`.
-	StrictPrompt  bool `protobuf:"varint,3,opt,name=strict_prompt,json=strictPrompt,proto3" json:"strict_prompt,omitempty"`
+	StrictPrompt bool `protobuf:"varint,3,opt,name=strict_prompt,json=strictPrompt,proto3" json:"strict_prompt,omitempty"`
+	// With `message_tokens`: everything that is sent beside the messages (system prompt, tools, whatever else the provider
+	// bills), in the model's tokens. Nothing of it is subtracted; it is what a measured prompt and the bill are judged by.
+	// Absent: not known.
+	OtherTokens   *int64 `protobuf:"varint,4,opt,name=other_tokens,json=otherTokens,proto3,oneof" json:"other_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +333,13 @@ func (x *Budget) GetStrictPrompt() bool {
 		return x.StrictPrompt
 	}
 	return false
+}
+
+func (x *Budget) GetOtherTokens() int64 {
+	if x != nil && x.OtherTokens != nil {
+		return *x.OtherTokens
+	}
+	return 0
 }
 
 type isBudget_Kind interface {
@@ -635,12 +646,14 @@ const file_contextengine_v1_budget_proto_rawDesc = "" +
 	"\f_tool_tokensB\x11\n" +
 	"\x0f_output_reserveB\x10\n" +
 	"\x0e_safety_marginB\r\n" +
-	"\v_rot_buffer\"\x98\x01\n" +
+	"\v_rot_buffer\"\xd1\x01\n" +
 	"\x06Budget\x12'\n" +
 	"\x0emessage_tokens\x18\x01 \x01(\x03H\x00R\rmessageTokens\x128\n" +
 	"\x06window\x18\x02 \x01(\v2\x1e.contextengine.v1.WindowBudgetH\x00R\x06window\x12#\n" +
-	"\rstrict_prompt\x18\x03 \x01(\bR\fstrictPromptB\x06\n" +
-	"\x04kind\"\xf1\x04\n" +
+	"\rstrict_prompt\x18\x03 \x01(\bR\fstrictPrompt\x12&\n" +
+	"\fother_tokens\x18\x04 \x01(\x03H\x01R\votherTokens\x88\x01\x01B\x06\n" +
+	"\x04kindB\x0f\n" +
+	"\r_other_tokens\"\xf1\x04\n" +
 	"\fBudgetReport\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\x03R\x06window\x12%\n" +
 	"\x0ewindow_assumed\x18\x02 \x01(\bR\rwindowAssumed\x12#\n" +

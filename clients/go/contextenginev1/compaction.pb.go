@@ -361,6 +361,8 @@ type CompactResponse struct {
 	Changed bool `protobuf:"varint,12,opt,name=changed,proto3" json:"changed,omitempty"`
 	// The first sequence that is still shown verbatim after the summaries. 0: none.
 	FirstKeptSequence int64 `protobuf:"varint,13,opt,name=first_kept_sequence,json=firstKeptSequence,proto3" json:"first_kept_sequence,omitempty"`
+	// The host id of that message. Empty: it has none.
+	FirstKeptMessageId string `protobuf:"bytes,17,opt,name=first_kept_message_id,json=firstKeptMessageId,proto3" json:"first_kept_message_id,omitempty"`
 	// How many passes were committed.
 	Passes int32 `protobuf:"varint,14,opt,name=passes,proto3" json:"passes,omitempty"`
 	// False where an error was met. `reason` says which; but where passes were committed before it and the next request is
@@ -493,6 +495,13 @@ func (x *CompactResponse) GetFirstKeptSequence() int64 {
 	return 0
 }
 
+func (x *CompactResponse) GetFirstKeptMessageId() string {
+	if x != nil {
+		return x.FirstKeptMessageId
+	}
+	return ""
+}
+
 func (x *CompactResponse) GetPasses() int32 {
 	if x != nil {
 		return x.Passes
@@ -524,7 +533,11 @@ type Delegation struct {
 	// What the host's summarizer should be told.
 	Instructions string `protobuf:"bytes,3,opt,name=instructions,proto3" json:"instructions,omitempty"`
 	// How large the summary may be, in the model's tokens.
-	TargetTokens  int64 `protobuf:"varint,4,opt,name=target_tokens,json=targetTokens,proto3" json:"target_tokens,omitempty"`
+	TargetTokens int64 `protobuf:"varint,4,opt,name=target_tokens,json=targetTokens,proto3" json:"target_tokens,omitempty"`
+	// The host id of the message of `first_sequence`. Empty: it has none.
+	FirstMessageId string `protobuf:"bytes,5,opt,name=first_message_id,json=firstMessageId,proto3" json:"first_message_id,omitempty"`
+	// The host id of the message of `last_sequence`. Empty: it has none.
+	LastMessageId string `protobuf:"bytes,6,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,6 +598,20 @@ func (x *Delegation) GetTargetTokens() int64 {
 		return x.TargetTokens
 	}
 	return 0
+}
+
+func (x *Delegation) GetFirstMessageId() string {
+	if x != nil {
+		return x.FirstMessageId
+	}
+	return ""
+}
+
+func (x *Delegation) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
+	}
+	return ""
 }
 
 // Takes or refuses a proposal of Compact{propose_only}.
@@ -937,7 +964,7 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\x13_undo_to_generation\"d\n" +
 	"\x0eLiveCompaction\x125\n" +
 	"\bmessages\x18\x01 \x03(\v2\x19.contextengine.v1.MessageR\bmessages\x12\x1b\n" +
-	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\"\x8e\x05\n" +
+	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\"\xc1\x05\n" +
 	"\x0fCompactResponse\x12\x1c\n" +
 	"\tcompacted\x18\x01 \x01(\bR\tcompacted\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -957,17 +984,20 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x12proposalExpireTime\x12,\n" +
 	"\x05items\x18\v \x03(\v2\x16.contextengine.v1.ItemR\x05items\x12\x18\n" +
 	"\achanged\x18\f \x01(\bR\achanged\x12.\n" +
-	"\x13first_kept_sequence\x18\r \x01(\x03R\x11firstKeptSequence\x12\x16\n" +
+	"\x13first_kept_sequence\x18\r \x01(\x03R\x11firstKeptSequence\x121\n" +
+	"\x15first_kept_message_id\x18\x11 \x01(\tR\x12firstKeptMessageId\x12\x16\n" +
 	"\x06passes\x18\x0e \x01(\x05R\x06passes\x12\x0e\n" +
 	"\x02ok\x18\x0f \x01(\bR\x02ok\x12!\n" +
 	"\fsummary_text\x18\x10 \x01(\tR\vsummaryTextB\x0f\n" +
-	"\r_tokens_after\"\xa1\x01\n" +
+	"\r_tokens_after\"\xf3\x01\n" +
 	"\n" +
 	"Delegation\x12%\n" +
 	"\x0efirst_sequence\x18\x01 \x01(\x03R\rfirstSequence\x12#\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03R\flastSequence\x12\"\n" +
 	"\finstructions\x18\x03 \x01(\tR\finstructions\x12#\n" +
-	"\rtarget_tokens\x18\x04 \x01(\x03R\ftargetTokens\"\xaf\x01\n" +
+	"\rtarget_tokens\x18\x04 \x01(\x03R\ftargetTokens\x12(\n" +
+	"\x10first_message_id\x18\x05 \x01(\tR\x0efirstMessageId\x12&\n" +
+	"\x0flast_message_id\x18\x06 \x01(\tR\rlastMessageId\"\xaf\x01\n" +
 	"\x17CommitCompactionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1f\n" +
 	"\vproposal_id\x18\x02 \x01(\tR\n" +

@@ -90,7 +90,8 @@ type HostInfo struct {
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// Capabilities by name: `bootstrap`, `assemble-before-prompt`, `after-turn`, `maintain`, `compact`,
 	// `runtime-llm-complete`, `thread-bootstrap-projection`; and `compacts-transcript` where the host can compact its own
-	// transcript when an engine delegates. Unknown names are kept. Empty: the host does not say, and nothing is denied to it.
+	// transcript when an engine delegates; `lends-in-maintain` where it can lend its model in Maintain: a job for it waits for that.
+	// Unknown names are kept. Empty: the host does not say, and nothing is denied to it.
 	// What a host that says so does without is in EngineInfo.host_limits; an engine that needs more refuses it.
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// The provider formats that the host renders by itself.

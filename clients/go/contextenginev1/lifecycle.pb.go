@@ -11,6 +11,7 @@ package contextenginev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -234,7 +235,10 @@ type BootstrapResponse struct {
 	// The newest sequence of the view. 0: empty.
 	LastSequence int64 `protobuf:"varint,7,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// The reference encoding of this session's token counts.
-	Encoding      string `protobuf:"bytes,8,opt,name=encoding,proto3" json:"encoding,omitempty"`
+	Encoding string `protobuf:"bytes,8,opt,name=encoding,proto3" json:"encoding,omitempty"`
+	// The host id of the newest message of the view that has one: what follows it in the host's transcript is not held here.
+	// Empty: none has one.
+	LastMessageId string `protobuf:"bytes,9,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +325,13 @@ func (x *BootstrapResponse) GetLastSequence() int64 {
 func (x *BootstrapResponse) GetEncoding() string {
 	if x != nil {
 		return x.Encoding
+	}
+	return ""
+}
+
+func (x *BootstrapResponse) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
 	}
 	return ""
 }
@@ -758,8 +769,11 @@ type AfterTurnResponse struct {
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// True where a compaction was queued, or was waiting already.
 	CompactionQueued bool `protobuf:"varint,4,opt,name=compaction_queued,json=compactionQueued,proto3" json:"compaction_queued,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Set where what was queued wants the model of this session's host, which said that it lends it in Maintain: how long its
+	// job waits for a Maintain with `lend`, or an Attach, before others are asked for the summary.
+	JobWait       *durationpb.Duration `protobuf:"bytes,5,opt,name=job_wait,json=jobWait,proto3" json:"job_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AfterTurnResponse) Reset() {
@@ -818,6 +832,13 @@ func (x *AfterTurnResponse) GetCompactionQueued() bool {
 		return x.CompactionQueued
 	}
 	return false
+}
+
+func (x *AfterTurnResponse) GetJobWait() *durationpb.Duration {
+	if x != nil {
+		return x.JobWait
+	}
+	return nil
 }
 
 // Says what the harness did to its own transcript.
@@ -1016,13 +1037,22 @@ func (x *RecordHostChangeResponse) GetRetiredCount() int64 {
 	return 0
 }
 
-// Asks for the transcript rewrites that the engine would like the harness to make.
+// Asks for the transcript rewrites that the engine would like the harness to make; and, of a host that can lend its model
+// only now, takes jobs for it and hands over what came of them.
 type MaintainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session. Required.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Why: `bootstrap`, `turn` or `compaction`. Empty: not said.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Lends the harness's model for this call: jobs of the session's agent are answered as data, at most
+	// `max_concurrent_jobs` of them. Its `agent_id` must be empty or the session's. Absent: no jobs are handed out.
+	Lend *AttachRequest_Hello `protobuf:"bytes,3,opt,name=lend,proto3" json:"lend,omitempty"`
+	// Results of jobs that were handed out before, in any Maintain or Attach of the tenant. At most 100.
+	Completions []*AttachRequest_Completion `protobuf:"bytes,4,rep,name=completions,proto3" json:"completions,omitempty"`
+	// With `lend`: how long to wait for a job while background work of the session may still bring one, at most 60 s. Absent: not
+	// at all.
+	Wait          *durationpb.Duration `protobuf:"bytes,5,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1071,6 +1101,27 @@ func (x *MaintainRequest) GetReason() string {
 	return ""
 }
 
+func (x *MaintainRequest) GetLend() *AttachRequest_Hello {
+	if x != nil {
+		return x.Lend
+	}
+	return nil
+}
+
+func (x *MaintainRequest) GetCompletions() []*AttachRequest_Completion {
+	if x != nil {
+		return x.Completions
+	}
+	return nil
+}
+
+func (x *MaintainRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
 // The rewrites. What the harness did comes back by RecordHostChange.
 type MaintainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1079,7 +1130,14 @@ type MaintainResponse struct {
 	// The rewrites.
 	Rewrites []*MaintainResponse_Rewrite `protobuf:"bytes,2,rep,name=rewrites,proto3" json:"rewrites,omitempty"`
 	// Why there are none. Empty where there are.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The jobs that are handed out now. Each is the caller's until its lease ends; its result goes into `completions` of the
+	// next Maintain, or on a stream of Attach.
+	Jobs []*AttachResponse_Job `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// What became of `completions`, in their order.
+	Receipts []*AttachResponse_Receipt `protobuf:"bytes,5,rep,name=receipts,proto3" json:"receipts,omitempty"`
+	// True while background work of the session waits or runs that may bring another job: call again, with `wait`.
+	MoreJobs      bool `protobuf:"varint,6,opt,name=more_jobs,json=moreJobs,proto3" json:"more_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1133,6 +1191,27 @@ func (x *MaintainResponse) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *MaintainResponse) GetJobs() []*AttachResponse_Job {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *MaintainResponse) GetReceipts() []*AttachResponse_Receipt {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
+func (x *MaintainResponse) GetMoreJobs() bool {
+	if x != nil {
+		return x.MoreJobs
+	}
+	return false
 }
 
 // Says what the provider billed, or refused.
@@ -1656,7 +1735,9 @@ type GetStatusResponse struct {
 	// `agent_cost` by provider and model, the dearest first.
 	AgentCostByModel []*CostReport `protobuf:"bytes,46,rep,name=agent_cost_by_model,json=agentCostByModel,proto3" json:"agent_cost_by_model,omitempty"`
 	// How much of the caps on its agent's tokens is used. Absent: no cap holds for its engine.
-	TokenGuard    *TokenGuardStatus `protobuf:"bytes,47,opt,name=token_guard,json=tokenGuard,proto3" json:"token_guard,omitempty"`
+	TokenGuard *TokenGuardStatus `protobuf:"bytes,47,opt,name=token_guard,json=tokenGuard,proto3" json:"token_guard,omitempty"`
+	// The host id of the newest message of the view that has one, as in BootstrapResponse.
+	LastMessageId string `protobuf:"bytes,48,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2018,6 +2099,13 @@ func (x *GetStatusResponse) GetTokenGuard() *TokenGuardStatus {
 		return x.TokenGuard
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
+	}
+	return ""
 }
 
 // The caps on an agent's tokens, in and out, and how much of them is used, by what was reported. An Assemble for a call
@@ -3087,10 +3175,12 @@ func (x *DisposeSessionResponse) GetDisposed() bool {
 // Later rows leave the view; none is erased and no sequence is used again.
 type RecordHostChangeRequest_Rewind struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last sequence that stays. 0: nothing stays.
+	// The last sequence that stays. 0: nothing stays, unless `after_message_id` says what does.
 	AfterSequence int64 `protobuf:"varint,1,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Instead: the host id of the last message that stays. Excludes `after_sequence`.
+	AfterMessageId string `protobuf:"bytes,2,opt,name=after_message_id,json=afterMessageId,proto3" json:"after_message_id,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecordHostChangeRequest_Rewind) Reset() {
@@ -3130,6 +3220,13 @@ func (x *RecordHostChangeRequest_Rewind) GetAfterSequence() int64 {
 	return 0
 }
 
+func (x *RecordHostChangeRequest_Rewind) GetAfterMessageId() string {
+	if x != nil {
+		return x.AfterMessageId
+	}
+	return ""
+}
+
 // A range is shown as the harness's summary from now on.
 type RecordHostChangeRequest_HostCompaction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3138,9 +3235,16 @@ type RecordHostChangeRequest_HostCompaction struct {
 	// The last sequence covered; moved inward to a safe cut point where it splits an atom.
 	LastSequence int64 `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// The summary. Required.
-	Summary       string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	// Instead of `first_sequence`: the host id of the first message covered. Neither, with `first_kept_message_id`: all
+	// before that one.
+	FirstMessageId string `protobuf:"bytes,4,opt,name=first_message_id,json=firstMessageId,proto3" json:"first_message_id,omitempty"`
+	// Instead of `last_sequence`: the host id of the last message covered.
+	LastMessageId string `protobuf:"bytes,5,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
+	// Instead of `last_sequence`: the host id of the first message that is kept behind what is covered.
+	FirstKeptMessageId string `protobuf:"bytes,6,opt,name=first_kept_message_id,json=firstKeptMessageId,proto3" json:"first_kept_message_id,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *RecordHostChangeRequest_HostCompaction) Reset() {
@@ -3190,6 +3294,27 @@ func (x *RecordHostChangeRequest_HostCompaction) GetLastSequence() int64 {
 func (x *RecordHostChangeRequest_HostCompaction) GetSummary() string {
 	if x != nil {
 		return x.Summary
+	}
+	return ""
+}
+
+func (x *RecordHostChangeRequest_HostCompaction) GetFirstMessageId() string {
+	if x != nil {
+		return x.FirstMessageId
+	}
+	return ""
+}
+
+func (x *RecordHostChangeRequest_HostCompaction) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
+	}
+	return ""
+}
+
+func (x *RecordHostChangeRequest_HostCompaction) GetFirstKeptMessageId() string {
+	if x != nil {
+		return x.FirstKeptMessageId
 	}
 	return ""
 }
@@ -3372,7 +3497,7 @@ var File_contextengine_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	" contextengine/v1/lifecycle.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\"contextengine/v1/engine_info.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1fcontextengine/v1/subagent.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
+	" contextengine/v1/lifecycle.proto\x12\x10contextengine.v1\x1a\x1dcontextengine/v1/budget.proto\x1a\"contextengine/v1/engine_info.proto\x1a\x1bcontextengine/v1/host.proto\x1a\x1econtextengine/v1/message.proto\x1a\x1econtextengine/v1/runtime.proto\x1a\x1fcontextengine/v1/subagent.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
 	"\x10BootstrapRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12.\n" +
 	"\x04host\x18\x02 \x01(\v2\x1a.contextengine.v1.HostInfoR\x04host\x12:\n" +
@@ -3388,7 +3513,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	" \x01(\tR\trequestId\x12\x1f\n" +
 	"\vspawn_token\x18\v \x01(\tR\n" +
 	"spawnTokenB\t\n" +
-	"\a_window\"\xb2\x02\n" +
+	"\a_window\"\xda\x02\n" +
 	"\x11BootstrapResponse\x124\n" +
 	"\x06engine\x18\x01 \x01(\v2\x1c.contextengine.v1.EngineInfoR\x06engine\x12\x1d\n" +
 	"\n" +
@@ -3398,7 +3523,8 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\arotated\x18\x05 \x01(\bR\arotated\x127\n" +
 	"\x06stored\x18\x06 \x03(\v2\x1f.contextengine.v1.StoredMessageR\x06stored\x12#\n" +
 	"\rlast_sequence\x18\a \x01(\x03R\flastSequence\x12\x1a\n" +
-	"\bencoding\x18\b \x01(\tR\bencoding\"\x9b\x01\n" +
+	"\bencoding\x18\b \x01(\tR\bencoding\x12&\n" +
+	"\x0flast_message_id\x18\t \x01(\tR\rlastMessageId\"\x9b\x01\n" +
 	"\rIngestRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x123\n" +
 	"\amessage\x18\x02 \x01(\v2\x19.contextengine.v1.MessageR\amessage\x12\x1d\n" +
@@ -3437,28 +3563,33 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\fother_tokens\x18\x0e \x01(\x03H\x02R\votherTokens\x88\x01\x01B\x1b\n" +
 	"\x19_pre_prompt_message_countB\x16\n" +
 	"\x14_current_token_countB\x0f\n" +
-	"\r_other_tokens\"\xa7\x02\n" +
+	"\r_other_tokens\"\xdd\x02\n" +
 	"\x11AfterTurnResponse\x12B\n" +
 	"\x06status\x18\x01 \x01(\x0e2*.contextengine.v1.AfterTurnResponse.StatusR\x06status\x127\n" +
 	"\x06stored\x18\x02 \x03(\v2\x1f.contextengine.v1.StoredMessageR\x06stored\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x12+\n" +
-	"\x11compaction_queued\x18\x04 \x01(\bR\x10compactionQueued\"L\n" +
+	"\x11compaction_queued\x18\x04 \x01(\bR\x10compactionQueued\x124\n" +
+	"\bjob_wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\ajobWait\"L\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10STATUS_COMMITTED\x10\x01\x12\x14\n" +
-	"\x10STATUS_DUPLICATE\x10\x02\"\xe1\x04\n" +
+	"\x10STATUS_DUPLICATE\x10\x02\"\x91\x06\n" +
 	"\x17RecordHostChangeRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1b\n" +
 	"\tchange_id\x18\x02 \x01(\tR\bchangeId\x12J\n" +
 	"\x06rewind\x18\x03 \x01(\v20.contextengine.v1.RecordHostChangeRequest.RewindH\x00R\x06rewind\x12X\n" +
 	"\tcompacted\x18\x04 \x01(\v28.contextengine.v1.RecordHostChangeRequest.HostCompactionH\x00R\tcompacted\x12g\n" +
-	"\x10native_compacted\x18\x05 \x01(\v2:.contextengine.v1.RecordHostChangeRequest.NativeCompactionH\x00R\x0fnativeCompacted\x1a/\n" +
+	"\x10native_compacted\x18\x05 \x01(\v2:.contextengine.v1.RecordHostChangeRequest.NativeCompactionH\x00R\x0fnativeCompacted\x1aY\n" +
 	"\x06Rewind\x12%\n" +
-	"\x0eafter_sequence\x18\x01 \x01(\x03R\rafterSequence\x1av\n" +
+	"\x0eafter_sequence\x18\x01 \x01(\x03R\rafterSequence\x12(\n" +
+	"\x10after_message_id\x18\x02 \x01(\tR\x0eafterMessageId\x1a\xfb\x01\n" +
 	"\x0eHostCompaction\x12%\n" +
 	"\x0efirst_sequence\x18\x01 \x01(\x03R\rfirstSequence\x12#\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03R\flastSequence\x12\x18\n" +
-	"\asummary\x18\x03 \x01(\tR\asummary\x1a/\n" +
+	"\asummary\x18\x03 \x01(\tR\asummary\x12(\n" +
+	"\x10first_message_id\x18\x04 \x01(\tR\x0efirstMessageId\x12&\n" +
+	"\x0flast_message_id\x18\x05 \x01(\tR\rlastMessageId\x121\n" +
+	"\x15first_kept_message_id\x18\x06 \x01(\tR\x12firstKeptMessageId\x1a/\n" +
 	"\x10NativeCompaction\x12\x1b\n" +
 	"\tthread_id\x18\x01 \x01(\tR\bthreadIdB\b\n" +
 	"\x06change\"\xb0\x01\n" +
@@ -3466,14 +3597,20 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\brecorded\x18\x01 \x01(\bR\brecorded\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x127\n" +
 	"\asummary\x18\x03 \x01(\v2\x1d.contextengine.v1.SummaryInfoR\asummary\x12#\n" +
-	"\rretired_count\x18\x04 \x01(\x03R\fretiredCount\"a\n" +
+	"\rretired_count\x18\x04 \x01(\x03R\fretiredCount\"\x99\x02\n" +
 	"\x0fMaintainRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x80\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x129\n" +
+	"\x04lend\x18\x03 \x01(\v2%.contextengine.v1.AttachRequest.HelloR\x04lend\x12L\n" +
+	"\vcompletions\x18\x04 \x03(\v2*.contextengine.v1.AttachRequest.CompletionR\vcompletions\x12-\n" +
+	"\x04wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x9d\x03\n" +
 	"\x10MaintainResponse\x12\x18\n" +
 	"\achanged\x18\x01 \x01(\bR\achanged\x12F\n" +
 	"\brewrites\x18\x02 \x03(\v2*.contextengine.v1.MaintainResponse.RewriteR\brewrites\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\x1ar\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x128\n" +
+	"\x04jobs\x18\x04 \x03(\v2$.contextengine.v1.AttachResponse.JobR\x04jobs\x12D\n" +
+	"\breceipts\x18\x05 \x03(\v2(.contextengine.v1.AttachResponse.ReceiptR\breceipts\x12\x1b\n" +
+	"\tmore_jobs\x18\x06 \x01(\bR\bmoreJobs\x1ar\n" +
 	"\aRewrite\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
@@ -3521,7 +3658,7 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12*\n" +
 	"\x11at_least_revision\x18\x02 \x01(\x03R\x0fatLeastRevision\x12&\n" +
-	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xba\x10\n" +
+	"\x0fwith_disk_bytes\x18\x03 \x01(\bR\rwithDiskBytes\"\xe2\x10\n" +
 	"\x11GetStatusResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
@@ -3582,7 +3719,8 @@ const file_contextengine_v1_lifecycle_proto_rawDesc = "" +
 	"tenantCost\x12K\n" +
 	"\x13agent_cost_by_model\x18. \x03(\v2\x1c.contextengine.v1.CostReportR\x10agentCostByModel\x12C\n" +
 	"\vtoken_guard\x18/ \x01(\v2\".contextengine.v1.TokenGuardStatusR\n" +
-	"tokenGuardB\r\n" +
+	"tokenGuard\x12&\n" +
+	"\x0flast_message_id\x180 \x01(\tR\rlastMessageIdB\r\n" +
 	"\v_disk_bytes\"\x9d\x02\n" +
 	"\x10TokenGuardStatus\x12)\n" +
 	"\x10execution_tokens\x18\x01 \x01(\x03R\x0fexecutionTokens\x120\n" +
@@ -3731,10 +3869,15 @@ var file_contextengine_v1_lifecycle_proto_goTypes = []any{
 	(*Usage)(nil),                                    // 46: contextengine.v1.Usage
 	(*Budget)(nil),                                   // 47: contextengine.v1.Budget
 	(*PromptCache)(nil),                              // 48: contextengine.v1.PromptCache
-	(*SummaryInfo)(nil),                              // 49: contextengine.v1.SummaryInfo
-	(*timestamppb.Timestamp)(nil),                    // 50: google.protobuf.Timestamp
-	(*SpawnStatus)(nil),                              // 51: contextengine.v1.SpawnStatus
-	(*ToolDefinition)(nil),                           // 52: contextengine.v1.ToolDefinition
+	(*durationpb.Duration)(nil),                      // 49: google.protobuf.Duration
+	(*SummaryInfo)(nil),                              // 50: contextengine.v1.SummaryInfo
+	(*AttachRequest_Hello)(nil),                      // 51: contextengine.v1.AttachRequest.Hello
+	(*AttachRequest_Completion)(nil),                 // 52: contextengine.v1.AttachRequest.Completion
+	(*AttachResponse_Job)(nil),                       // 53: contextengine.v1.AttachResponse.Job
+	(*AttachResponse_Receipt)(nil),                   // 54: contextengine.v1.AttachResponse.Receipt
+	(*timestamppb.Timestamp)(nil),                    // 55: google.protobuf.Timestamp
+	(*SpawnStatus)(nil),                              // 56: contextengine.v1.SpawnStatus
+	(*ToolDefinition)(nil),                           // 57: contextengine.v1.ToolDefinition
 }
 var file_contextengine_v1_lifecycle_proto_depIdxs = []int32{
 	39, // 0: contextengine.v1.BootstrapRequest.session:type_name -> contextengine.v1.SessionRef
@@ -3759,50 +3902,56 @@ var file_contextengine_v1_lifecycle_proto_depIdxs = []int32{
 	48, // 19: contextengine.v1.AfterTurnRequest.prompt_cache:type_name -> contextengine.v1.PromptCache
 	0,  // 20: contextengine.v1.AfterTurnResponse.status:type_name -> contextengine.v1.AfterTurnResponse.Status
 	45, // 21: contextengine.v1.AfterTurnResponse.stored:type_name -> contextengine.v1.StoredMessage
-	39, // 22: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
-	34, // 23: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
-	35, // 24: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
-	36, // 25: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
-	49, // 26: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
-	39, // 27: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
-	37, // 28: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
-	39, // 29: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
-	46, // 30: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
-	38, // 31: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
-	39, // 32: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 33: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
-	44, // 34: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
-	22, // 35: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
-	46, // 36: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
-	23, // 37: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
-	39, // 38: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
-	50, // 39: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
-	50, // 40: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
-	40, // 41: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
-	21, // 42: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
-	51, // 43: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
-	20, // 44: contextengine.v1.GetStatusResponse.cost:type_name -> contextengine.v1.CostReport
-	20, // 45: contextengine.v1.GetStatusResponse.agent_cost:type_name -> contextengine.v1.CostReport
-	20, // 46: contextengine.v1.GetStatusResponse.tenant_cost:type_name -> contextengine.v1.CostReport
-	20, // 47: contextengine.v1.GetStatusResponse.agent_cost_by_model:type_name -> contextengine.v1.CostReport
-	19, // 48: contextengine.v1.GetStatusResponse.token_guard:type_name -> contextengine.v1.TokenGuardStatus
-	46, // 49: contextengine.v1.CostReport.usage:type_name -> contextengine.v1.Usage
-	50, // 50: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
-	50, // 51: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
-	50, // 52: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
-	39, // 53: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
-	52, // 54: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
-	39, // 55: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
-	52, // 56: contextengine.v1.CallToolRequest.tools:type_name -> contextengine.v1.ToolDefinition
-	39, // 57: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 58: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	39, // 59: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
-	41, // 60: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	49, // 22: contextengine.v1.AfterTurnResponse.job_wait:type_name -> google.protobuf.Duration
+	39, // 23: contextengine.v1.RecordHostChangeRequest.session:type_name -> contextengine.v1.SessionRef
+	34, // 24: contextengine.v1.RecordHostChangeRequest.rewind:type_name -> contextengine.v1.RecordHostChangeRequest.Rewind
+	35, // 25: contextengine.v1.RecordHostChangeRequest.compacted:type_name -> contextengine.v1.RecordHostChangeRequest.HostCompaction
+	36, // 26: contextengine.v1.RecordHostChangeRequest.native_compacted:type_name -> contextengine.v1.RecordHostChangeRequest.NativeCompaction
+	50, // 27: contextengine.v1.RecordHostChangeResponse.summary:type_name -> contextengine.v1.SummaryInfo
+	39, // 28: contextengine.v1.MaintainRequest.session:type_name -> contextengine.v1.SessionRef
+	51, // 29: contextengine.v1.MaintainRequest.lend:type_name -> contextengine.v1.AttachRequest.Hello
+	52, // 30: contextengine.v1.MaintainRequest.completions:type_name -> contextengine.v1.AttachRequest.Completion
+	49, // 31: contextengine.v1.MaintainRequest.wait:type_name -> google.protobuf.Duration
+	37, // 32: contextengine.v1.MaintainResponse.rewrites:type_name -> contextengine.v1.MaintainResponse.Rewrite
+	53, // 33: contextengine.v1.MaintainResponse.jobs:type_name -> contextengine.v1.AttachResponse.Job
+	54, // 34: contextengine.v1.MaintainResponse.receipts:type_name -> contextengine.v1.AttachResponse.Receipt
+	39, // 35: contextengine.v1.ReportUsageRequest.session:type_name -> contextengine.v1.SessionRef
+	46, // 36: contextengine.v1.ReportUsageRequest.usage:type_name -> contextengine.v1.Usage
+	38, // 37: contextengine.v1.ReportUsageRequest.overflow:type_name -> contextengine.v1.ReportUsageRequest.Overflow
+	39, // 38: contextengine.v1.UpdateModelRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 39: contextengine.v1.GetStatusRequest.session:type_name -> contextengine.v1.SessionRef
+	44, // 40: contextengine.v1.GetStatusResponse.engine:type_name -> contextengine.v1.EngineInfo
+	22, // 41: contextengine.v1.GetStatusResponse.engine_failure:type_name -> contextengine.v1.EngineFailure
+	46, // 42: contextengine.v1.GetStatusResponse.total_usage:type_name -> contextengine.v1.Usage
+	23, // 43: contextengine.v1.GetStatusResponse.jobs:type_name -> contextengine.v1.BackgroundJob
+	39, // 44: contextengine.v1.GetStatusResponse.continues:type_name -> contextengine.v1.SessionRef
+	55, // 45: contextengine.v1.GetStatusResponse.create_time:type_name -> google.protobuf.Timestamp
+	55, // 46: contextengine.v1.GetStatusResponse.update_time:type_name -> google.protobuf.Timestamp
+	40, // 47: contextengine.v1.GetStatusResponse.host:type_name -> contextengine.v1.HostInfo
+	21, // 48: contextengine.v1.GetStatusResponse.summarizers:type_name -> contextengine.v1.SummarizerStatus
+	56, // 49: contextengine.v1.GetStatusResponse.spawn:type_name -> contextengine.v1.SpawnStatus
+	20, // 50: contextengine.v1.GetStatusResponse.cost:type_name -> contextengine.v1.CostReport
+	20, // 51: contextengine.v1.GetStatusResponse.agent_cost:type_name -> contextengine.v1.CostReport
+	20, // 52: contextengine.v1.GetStatusResponse.tenant_cost:type_name -> contextengine.v1.CostReport
+	20, // 53: contextengine.v1.GetStatusResponse.agent_cost_by_model:type_name -> contextengine.v1.CostReport
+	19, // 54: contextengine.v1.GetStatusResponse.token_guard:type_name -> contextengine.v1.TokenGuardStatus
+	46, // 55: contextengine.v1.CostReport.usage:type_name -> contextengine.v1.Usage
+	55, // 56: contextengine.v1.SummarizerStatus.breaker_retry_time:type_name -> google.protobuf.Timestamp
+	55, // 57: contextengine.v1.EngineFailure.time:type_name -> google.protobuf.Timestamp
+	55, // 58: contextengine.v1.BackgroundJob.queue_time:type_name -> google.protobuf.Timestamp
+	39, // 59: contextengine.v1.ListToolsRequest.session:type_name -> contextengine.v1.SessionRef
+	57, // 60: contextengine.v1.ListToolsResponse.tools:type_name -> contextengine.v1.ToolDefinition
+	39, // 61: contextengine.v1.CallToolRequest.session:type_name -> contextengine.v1.SessionRef
+	57, // 62: contextengine.v1.CallToolRequest.tools:type_name -> contextengine.v1.ToolDefinition
+	39, // 63: contextengine.v1.ResetSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 64: contextengine.v1.EndSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	39, // 65: contextengine.v1.DisposeSessionRequest.session:type_name -> contextengine.v1.SessionRef
+	41, // 66: contextengine.v1.MaintainResponse.Rewrite.replacement:type_name -> contextengine.v1.Message
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_lifecycle_proto_init() }
@@ -3814,6 +3963,7 @@ func file_contextengine_v1_lifecycle_proto_init() {
 	file_contextengine_v1_engine_info_proto_init()
 	file_contextengine_v1_host_proto_init()
 	file_contextengine_v1_message_proto_init()
+	file_contextengine_v1_runtime_proto_init()
 	file_contextengine_v1_subagent_proto_init()
 	file_contextengine_v1_lifecycle_proto_msgTypes[0].OneofWrappers = []any{}
 	file_contextengine_v1_lifecycle_proto_msgTypes[6].OneofWrappers = []any{}

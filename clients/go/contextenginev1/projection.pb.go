@@ -541,7 +541,10 @@ type ProjectionBinding struct {
 	// The cut point then: the first sequence in the thread. 0: none.
 	FirstSequence int64 `protobuf:"varint,9,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// What else the service wants back. Opaque.
-	State         []byte `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`
+	State []byte `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`
+	// Instead of setting `last_sequence` after a turn: the host id of the last message that the thread has seen. It wins where
+	// it is newer than `last_sequence`, which may stay as the service answered it.
+	LastMessageId string `protobuf:"bytes,11,opt,name=last_message_id,json=lastMessageId,proto3" json:"last_message_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,6 +647,13 @@ func (x *ProjectionBinding) GetState() []byte {
 		return x.State
 	}
 	return nil
+}
+
+func (x *ProjectionBinding) GetLastMessageId() string {
+	if x != nil {
+		return x.LastMessageId
+	}
+	return ""
 }
 
 // Something that happened in the harness.
@@ -1278,7 +1288,7 @@ const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"_max_charsB\x0f\n" +
 	"\r_token_budgetB\x18\n" +
 	"\x16_max_cache_breakpointsB\x11\n" +
-	"\x0f_reserve_tokens\"\xf9\x02\n" +
+	"\x0f_reserve_tokens\"\xa1\x03\n" +
 	"\x11ProjectionBinding\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\x05R\rschemaVersion\x12\x1b\n" +
 	"\tthread_id\x18\x02 \x01(\tR\bthreadId\x12\x1b\n" +
@@ -1290,7 +1300,8 @@ const file_contextengine_v1_projection_proto_rawDesc = "" +
 	"\rlast_sequence\x18\b \x01(\x03R\flastSequence\x12%\n" +
 	"\x0efirst_sequence\x18\t \x01(\x03R\rfirstSequence\x12\x14\n" +
 	"\x05state\x18\n" +
-	" \x01(\fR\x05state\"\xd3\x01\n" +
+	" \x01(\fR\x05state\x12&\n" +
+	"\x0flast_message_id\x18\v \x01(\tR\rlastMessageId\"\xd3\x01\n" +
 	"\tHostEvent\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .contextengine.v1.HostEvent.KindR\x04kind\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\"x\n" +

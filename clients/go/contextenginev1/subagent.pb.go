@@ -165,8 +165,10 @@ type PrepareSubagentSpawnRequest struct {
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The messages that the fork should begin with end here; not for an isolated child. Absent: the parent's newest.
 	ForkAfterSequence *int64 `protobuf:"varint,10,opt,name=fork_after_sequence,json=forkAfterSequence,proto3,oneof" json:"fork_after_sequence,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Instead: the host id of the parent's message that they end with. Excludes `fork_after_sequence`.
+	ForkAfterMessageId string `protobuf:"bytes,11,opt,name=fork_after_message_id,json=forkAfterMessageId,proto3" json:"fork_after_message_id,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *PrepareSubagentSpawnRequest) Reset() {
@@ -267,6 +269,13 @@ func (x *PrepareSubagentSpawnRequest) GetForkAfterSequence() int64 {
 		return *x.ForkAfterSequence
 	}
 	return 0
+}
+
+func (x *PrepareSubagentSpawnRequest) GetForkAfterMessageId() string {
+	if x != nil {
+		return x.ForkAfterMessageId
+	}
+	return ""
 }
 
 // A transcript of the host.
@@ -844,7 +853,7 @@ var File_contextengine_v1_subagent_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_subagent_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcontextengine/v1/subagent.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x04\n" +
+	"\x1fcontextengine/v1/subagent.proto\x12\x10contextengine.v1\x1a\x1econtextengine/v1/message.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\x05\n" +
 	"\x1bPrepareSubagentSpawnRequest\x124\n" +
 	"\x06parent\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\x06parent\x122\n" +
 	"\x05child\x18\x02 \x01(\v2\x1c.contextengine.v1.SessionRefR\x05child\x12@\n" +
@@ -857,7 +866,8 @@ const file_contextengine_v1_subagent_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\t \x01(\tR\trequestId\x123\n" +
 	"\x13fork_after_sequence\x18\n" +
-	" \x01(\x03H\x00R\x11forkAfterSequence\x88\x01\x01B\x16\n" +
+	" \x01(\x03H\x00R\x11forkAfterSequence\x88\x01\x01\x121\n" +
+	"\x15fork_after_message_id\x18\v \x01(\tR\x12forkAfterMessageIdB\x16\n" +
 	"\x14_fork_after_sequence\"3\n" +
 	"\rTranscriptRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +

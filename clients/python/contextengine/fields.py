@@ -209,6 +209,7 @@ class PrepareSubagentSpawn(Write, total=False):
     objective: str
     grant: t.RecallGrant
     fork_after_sequence: int
+    fork_after_message_id: str
 
 
 class EndSubagent(Spawned, total=False):

@@ -134,13 +134,14 @@ def _encoded(done: CompactDone) -> bytes:
         generation=done.generation,
         revision=done.revision,
         first_kept_sequence=done.first_kept_sequence,
+        first_kept_message_id=done.first_kept_id,
         passes=len(made.summaries),
         ok=not made.error,
         summary_text=made.summaries[0].text if len(made.summaries) == 1 else "",
     )
     if proposal is not None:
         reply.compacted, reply.passes, reply.changed = False, 0, bool(proposal.id)
-        reply.first_kept_sequence = 0
+        reply.first_kept_sequence, reply.first_kept_message_id = 0, ""
         if proposal.id:
             reply.proposal_id, reply.reason = proposal.id, "proposed"
             reply.proposal_expire_time.FromMilliseconds(proposal.expires_ms)
@@ -151,6 +152,7 @@ def _encoded(done: CompactDone) -> bytes:
         said = reply.delegation
         said.first_sequence = done.delegation.first_sequence
         said.last_sequence = done.delegation.last_sequence
+        said.first_message_id, said.last_message_id = done.delegation.ids
         said.instructions = done.delegation.instructions
         said.target_tokens = done.delegation.target_tokens
     return reply.SerializeToString()

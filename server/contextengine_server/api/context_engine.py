@@ -24,6 +24,7 @@ from contextengine_server.api.messages import (
     stored_message,
 )
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.api.projection_options import bound_id
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.requests import (
     budget_spec,
@@ -52,6 +53,7 @@ from contextengine_server.memory.prompt import NO_MEMORY
 from contextengine_server.session.assembly.assembly import AssembleCall, Assembly
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID
 from contextengine_server.session.receipt import Disposition, request_of
+from contextengine_server.session.state import SessionState
 from contextengine_server.telemetry.tracing import Trace
 
 
@@ -95,6 +97,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             rotated=done.address.rotated,
             stored=map(stored_message, done.stored),
             last_sequence=done.head.last_sequence if done.head.message_count else 0,
+            last_message_id=SessionState.decode(done.head.state).view.last_id,
             encoding=done.encoding,
         )
 
@@ -182,6 +185,9 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             provider=request_id(request.provider, "provider"),
             prompt=prompt_of(request.prompt) if request.prompt else None,
             current_message_id=request.current_message_id,
+            bound_id=(
+                bound_id(request.projection, "projection") if request.HasField("projection") else ""
+            ),
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
             whole=request.explain,
             tools=tools,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextengine_proto.v1 import lifecycle_pb2 as life
 from contextengine_server.api import replies
-from contextengine_server.api.messages import ref_of
+from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, request_in, required
 from contextengine_server.api.status import status_reply
@@ -15,7 +15,8 @@ from contextengine_server.commands.lifecycle.record_host_change import (
     NativeCompacted,
     Rewound,
 )
-from contextengine_server.errors import InvalidField
+from contextengine_server.commands.named_message import Named, Place
+from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.session.receipt import request_of
 
 
@@ -106,8 +107,44 @@ def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, byt
         raise InvalidField("change", "is required: rewind, compacted or native_compacted")
     digest = kind.encode() + getattr(request, kind).SerializeToString(deterministic=True)
     if kind == "rewind":
-        return Rewound(request.rewind.after_sequence), digest
+        return Rewound(_named(request.rewind, "rewind", "after")), digest
     if kind == "native_compacted":
         return NativeCompacted(), digest
     change = request.compacted
-    return HostCompacted(change.first_sequence, change.last_sequence, change.summary), digest
+    kept = change.first_kept_message_id
+    for name in ("last_sequence", "last_message_id") if kept else ():
+        if getattr(change, name):
+            raise ContradictoryFields(
+                [f"compacted.{name}", "compacted.first_kept_message_id"],
+                "say what is covered last, or what is kept first, not both",
+            )
+    return HostCompacted(
+        _named(change, "compacted", "first", begins=True),
+        0 if kept else _named(change, "compacted", "last"),
+        change.summary,
+        Named(
+            request_id(kept, "compacted.first_kept_message_id"),
+            "compacted.first_kept_message_id",
+            begins=True,
+        )
+        if kept
+        else None,
+    ), digest
+
+
+def _named(
+    change: life.RecordHostChangeRequest.Rewind | life.RecordHostChangeRequest.HostCompaction,
+    field: str,
+    which: str,
+    *,
+    begins: bool = False,
+) -> Place:
+    """A message as a change names it: by one of the two. Raises ContradictoryFields."""
+    sequence: int = getattr(change, f"{which}_sequence")
+    name = f"{field}.{which}_message_id"
+    id = request_id(getattr(change, f"{which}_message_id"), name)
+    if id and sequence:
+        raise ContradictoryFields(
+            [f"{field}.{which}_sequence", name], "name the message by its sequence or by its id"
+        )
+    return Named(id, name, begins) if id else sequence

@@ -8,6 +8,7 @@ from contextengine_proto.v1 import projection_pb2 as pb
 from contextengine_server.api.messages import ReadLimits, incoming, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.projection_items import list_items, parts_in
+from contextengine_server.api.projection_options import bound_id
 from contextengine_server.api.projector import Projector
 from contextengine_server.api.requests import budget_spec, not_negative, prompt_of
 from contextengine_server.commands.project import Project
@@ -58,6 +59,7 @@ class ProjectionService:
             prompt=prompt_of(request.prompt),
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
             trace=call.trace,
+            bound_id=bound_id(options, "options"),
         )
         return self._projector.task_of(await self._project.run(wanted), request.prompt)
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from contextengine_proto.v1 import projection_pb2 as pb
+from contextengine_server.api.messages import request_id
 from contextengine_server.errors import ContradictoryFields, InvalidField
 from contextengine_server.projection.target import Target
 from contextengine_server.projection.targets import Targets
@@ -142,7 +143,7 @@ def asked(task: Task, options: pb.ProjectionOptions, field: str) -> Task:
         tools=options.dynamic_tools_fingerprint,
         provider=options.provider or task.provider,
         model=options.model or task.model,
-        binding=binding_of(options, field),
+        binding=_bound(binding_of(options, field), options.binding.last_message_id, task, field),
         events=tuple(_EVENTS[event.kind] for event in options.host_events),
         inject=options.inject_items,
     )
@@ -177,6 +178,27 @@ def binding_of(options: pb.ProjectionOptions, field: str) -> Binding | None:
         developer=str(state.get("developer", "")),
         cut=state.get("cut", {}),
     )
+
+
+def bound_id(options: pb.ProjectionOptions, field: str) -> str:
+    """The host id of the last message that the bound thread has seen; empty: none is named."""
+    return request_id(options.binding.last_message_id, f"{field}.binding.last_message_id")
+
+
+def _bound(binding: Binding | None, id: str, task: Task, field: str) -> Binding | None:
+    """The binding, of a thread that has seen the message with this id as well. Raises InvalidField
+    where a list has none such, or several."""
+    if binding is None or not id:
+        return binding
+    places = [item.sequence for item in task.items if item.id == id and item.sequence]
+    if task.bound is None and len(places) != 1:
+        what = f"{len(places)} messages have" if places else "no message has"
+        raise InvalidField(
+            f"{field}.binding.last_message_id",
+            f"{what} the id {id!r}: give `last_sequence`, the message's place in the list",
+        )
+    newest = max([binding.last_sequence, task.bound or 0, *places])
+    return replace(binding, last_sequence=newest)
 
 
 def state_of(binding: Binding) -> bytes:

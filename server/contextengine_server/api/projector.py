@@ -70,6 +70,7 @@ class Projector:
             model=assembly.target.model,
             provider=assembly.target.provider,
             message_count=assembly.view.message_count,
+            bound=assembly.bound,
         )
 
     def project(self, context: Task, options: pb.ProjectionOptions, field: str) -> EncodedReply:

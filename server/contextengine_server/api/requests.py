@@ -188,6 +188,18 @@ def budget_spec(
 ) -> BudgetSpec:
     """What the request says of its budget."""
     kind = budget.WhichOneof("kind")
+    if budget.HasField("other_tokens"):
+        if kind != "message_tokens":
+            raise ContradictoryFields(
+                ["budget.window", "budget.other_tokens"],
+                "a window says in its parts what stands beside the messages",
+            )
+        return BudgetSpec(
+            message_tokens=not_negative(budget.message_tokens, "budget.message_tokens", least=1),
+            system_prompt=not_negative(budget.other_tokens, "budget.other_tokens"),
+            named=SYSTEM | TOOLS,
+            strict_prompt=budget.strict_prompt,
+        )
     if kind == "message_tokens":
         return BudgetSpec(
             message_tokens=not_negative(budget.message_tokens, "budget.message_tokens", least=1),

@@ -32,6 +32,7 @@ def status_reply(status: SessionStatus, caller: Caller) -> pb.GetStatusResponse:
         engine_source=status.selected.source,
         message_count=head.message_count,
         last_sequence=head.last_sequence,
+        last_message_id=state.view.last_id,
         message_tokens=head.message_tokens,
         summary_count=head.summary_count,
         max_depth=view.max_depth,

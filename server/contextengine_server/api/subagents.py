@@ -10,6 +10,7 @@ from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, objective_in, required
 from contextengine_server.commands.context_engine import ContextEngineCommands
+from contextengine_server.commands.named_message import Named, Place
 from contextengine_server.commands.subagents.prepare_subagent_spawn import (
     Grant,
     SpawnRequest,
@@ -119,13 +120,12 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
             "context_mode", f"is {request.context_mode}, which this server does not know"
         )
     fork = _FORK[request.context_mode]
-    after = None
-    if request.HasField("fork_after_sequence"):
-        after = not_negative(request.fork_after_sequence, "fork_after_sequence")
-        if not fork:
-            raise ContradictoryFields(
-                ["context_mode", "fork_after_sequence"], "an isolated child begins with no messages"
-            )
+    after = _fork_after(request)
+    if after is not None and not fork:
+        raise ContradictoryFields(
+            ["context_mode", after.field if isinstance(after, Named) else "fork_after_sequence"],
+            "an isolated child begins with no messages",
+        )
     # Without its id, so that the same request under another id is not another request.
     asked = pb.PrepareSubagentSpawnRequest()
     asked.CopyFrom(request)
@@ -149,6 +149,19 @@ def _wanted(request: pb.PrepareSubagentSpawnRequest) -> SpawnRequest:
             asked.SerializeToString(deterministic=True),
         ),
     )
+
+
+def _fork_after(request: pb.PrepareSubagentSpawnRequest) -> Place | None:
+    """The message that a fork's beginning ends with. Raises ContradictoryFields."""
+    id = request_id(request.fork_after_message_id, "fork_after_message_id")
+    if not request.HasField("fork_after_sequence"):
+        return Named(id, "fork_after_message_id") if id else None
+    if id:
+        raise ContradictoryFields(
+            ["fork_after_sequence", "fork_after_message_id"],
+            "name the message by its sequence or by its id",
+        )
+    return not_negative(request.fork_after_sequence, "fork_after_sequence")
 
 
 def _ttl(request: pb.PrepareSubagentSpawnRequest) -> int:

@@ -70,6 +70,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     provider: str = ""
     model: str = ""
     """Who will be called. Reasoning is kept only where both are known to have made it."""
+    bound: int | None = None
+    """The sequence of the stored message that the binding names by its id; 0: it is none; None: the
+    items are all there is."""
     binding: Binding | None = None
     """What the harness kept with its native thread. None: no thread is bound."""
     events: Sequence[ThreadEvent] = ()

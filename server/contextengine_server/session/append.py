@@ -159,16 +159,10 @@ class Appender(msgspec.Struct, frozen=True):
                 if not same and refuse_conflicts:
                     raise _conflict(field_name, index, message, known[1])
                 disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
+                place, kept_hash, tokens = known
+                sent = b"" if same else message.hash
                 stored.append(
-                    Stored(
-                        index,
-                        message.id,
-                        known[0],
-                        disposition,
-                        known[1],
-                        known[2],
-                        b"" if same else message.hash,
-                    )
+                    Stored(index, message.id, place, disposition, kept_hash, tokens, sent)
                 )
                 continue
             sequence += 1
@@ -216,11 +210,13 @@ class Appender(msgspec.Struct, frozen=True):
         messages: list[MessageRow] = []
         moved: dict[str, Any] = {}
         if change is not None:
-            facts = _facts_after(session.view, change, state.view)
-            if change.shifts:
-                facts = structs.replace(facts, reopened=session.revision + 1)
+            last_id = state.view.last_id
             for entry in entries:
                 messages.append(_row_of(entry, change.facts[entry.sequence]))
+                last_id = entry.id or last_id
+            facts = _facts_after(session.view, change, state.view, last_id)
+            if change.shifts:
+                facts = structs.replace(facts, reopened=session.revision + 1)
             state = structs.replace(state, view=facts)
             moved = {
                 "last_sequence": entries[-1].sequence,
@@ -304,7 +300,7 @@ def arrived(message: Incoming, sequence: int, revision: int, live_index: int = -
     )
 
 
-def _facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
+def _facts_after(view: View, change: Extension, known: ViewFacts, last_id: str) -> ViewFacts:
     """The facts of a view once an extension is applied, for the head that is committed with it."""
     atoms = {}
     for atom in (*change.replaced.values(), *change.added):
@@ -326,6 +322,7 @@ def _facts_after(view: View, change: Extension, known: ViewFacts) -> ViewFacts:
         rewind_mark=known.rewind_mark,
         reset_mark=known.reset_mark,
         reopened=known.reopened,
+        last_id=last_id,
     )
 
 

@@ -94,6 +94,10 @@ class Lifecycle(msgspec.Struct, frozen=True):
             )
         return done
 
+    async def repeated(self, session: Session, address: Address, request: Request) -> Changed:
+        """What a change was answered that is known already. Raises RequestIdReused."""
+        return await self.editor.change(session, address, lambda *_: None, request=request)
+
     async def rewind(
         self, session: Session, address: Address, request: Request, after: int
     ) -> Changed:

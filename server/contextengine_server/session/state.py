@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.carried import FoldState
+from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
 from contextengine_server.errors import CorruptRow
 from contextengine_server.summarize.guards.attempts import Attempts
@@ -35,6 +36,8 @@ class ViewFacts(FoldState, frozen=True):
     reopened: int = 0
     """The newest revision that changed facts of older rows (a late result, a rewind, a reset); 0:
     none."""
+    last_id: str = ""
+    """The host id of the newest message that has one; empty: none has, as far as is known."""
 
 
 class ModelFacts(msgspec.Struct, frozen=True):
@@ -252,4 +255,10 @@ def facts_of(view: View, known: ViewFacts) -> ViewFacts:
         rewind_mark=view.rewind_mark,
         reset_mark=view.reset_mark,
         reopened=known.reopened,
+        last_id=newest_id(view.entries()),
     )
+
+
+def newest_id(entries: Sequence[Entry]) -> str:
+    """The host id of the newest of these messages that has one; empty: none has."""
+    return next((entry.id for entry in reversed(entries) if entry.id), "")

@@ -114,7 +114,7 @@ def context_engine_commands(
             LiveLists(sessions, core.assembler),
         ),
         record_host_change=RecordHostChange(
-            addresses, sessions, core.lifecycle, HostSummaries(sessions, editor)
+            addresses, sessions, store, core.lifecycle, HostSummaries(sessions, editor)
         ),
         maintain=Maintain(addresses, selection, store),
         report_usage=ReportUsage(addresses, sessions, editor, core.usage.billing),

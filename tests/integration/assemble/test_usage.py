@@ -7,8 +7,9 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from contextengine import ContextEngineError
 from contextengine import types as t
-from tests.integration.harness import House, budget
+from tests.integration.harness import House, budget, problem
 
 from .asking import ask, hashes, quiet, store, talk
 
@@ -165,3 +166,27 @@ async def test_a_turns_usage_counts_as_reported(shared: House, session: t.Sessio
         other_tokens=0,
     )
     assert (await shared.client.get_status(session)).learned_factor > 1.1
+
+
+async def test_a_final_budget_may_say_what_is_sent_besides(
+    shared: House, session: t.SessionRef
+) -> None:
+    """A host that works its budget out itself: nothing is subtracted, and all of the prompt is
+    known."""
+    await store(shared, session, talk(30, 60))
+    alone = await ask(shared, session, budget=t.Budget(message_tokens=3_000))
+    sent = await ask(shared, session, budget=t.Budget(message_tokens=3_000, other_tokens=5_000))
+    assert hashes(sent) == hashes(alone)
+    assert (sent.budget.available, sent.estimated_tokens) == (3_000, alone.estimated_tokens)
+    billed = round(sent.estimated_tokens * 1.5) + 5_000
+    usage = t.Usage(input_tokens=billed)
+    said = await shared.client.report_usage(session, assembly_id=sent.assembly_id, usage=usage)
+    assert said.estimated_tokens == sent.estimated_tokens + 5_000
+    assert 1.05 < said.learned_factor < 1.2
+    with pytest.raises(ContextEngineError) as caught:
+        await shared.client.assemble(session, budget=t.Budget(other_tokens=5_000))
+    assert problem(caught.value) == (
+        "INVALID_ARGUMENT",
+        "CONTRADICTORY_FIELDS",
+        ["budget.window", "budget.other_tokens"],
+    )

@@ -48,14 +48,16 @@ class WindowBudget(_message.Message):
     def __init__(self, window: _Optional[int] = ..., system_prompt_tokens: _Optional[int] = ..., system_prompt_text: _Optional[str] = ..., tool_tokens: _Optional[int] = ..., tools: _Optional[_Iterable[_Union[ToolDefinition, _Mapping]]] = ..., output_reserve: _Optional[int] = ..., safety_margin: _Optional[int] = ..., rot_buffer: _Optional[int] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("message_tokens", "window", "strict_prompt")
+    __slots__ = ("message_tokens", "window", "strict_prompt", "other_tokens")
     MESSAGE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STRICT_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    OTHER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     message_tokens: int
     window: WindowBudget
     strict_prompt: bool
-    def __init__(self, message_tokens: _Optional[int] = ..., window: _Optional[_Union[WindowBudget, _Mapping]] = ..., strict_prompt: _Optional[bool] = ...) -> None: ...
+    other_tokens: int
+    def __init__(self, message_tokens: _Optional[int] = ..., window: _Optional[_Union[WindowBudget, _Mapping]] = ..., strict_prompt: _Optional[bool] = ..., other_tokens: _Optional[int] = ...) -> None: ...
 
 class BudgetReport(_message.Message):
     __slots__ = ("window", "window_assumed", "window_source", "system_prompt", "tools", "output_reserve", "safety_margin", "rot_buffer", "available", "system_prompt_addition", "preamble", "prompt", "messages", "cell", "model_factor", "estimate_method", "utilization", "compaction_threshold")

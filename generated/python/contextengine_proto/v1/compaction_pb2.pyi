@@ -69,7 +69,7 @@ class LiveCompaction(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ...) -> None: ...
 
 class CompactResponse(_message.Message):
-    __slots__ = ("compacted", "reason", "tokens_before", "tokens_after", "summaries", "generation", "revision", "delegation", "proposal_id", "proposal_expire_time", "items", "changed", "first_kept_sequence", "passes", "ok", "summary_text")
+    __slots__ = ("compacted", "reason", "tokens_before", "tokens_after", "summaries", "generation", "revision", "delegation", "proposal_id", "proposal_expire_time", "items", "changed", "first_kept_sequence", "first_kept_message_id", "passes", "ok", "summary_text")
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class CompactResponse(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     FIRST_KEPT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_KEPT_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     PASSES_FIELD_NUMBER: _ClassVar[int]
     OK_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -99,22 +100,27 @@ class CompactResponse(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[_message_pb2.Item]
     changed: bool
     first_kept_sequence: int
+    first_kept_message_id: str
     passes: int
     ok: bool
     summary_text: str
-    def __init__(self, compacted: _Optional[bool] = ..., reason: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., summaries: _Optional[_Iterable[_Union[_message_pb2.SummaryInfo, _Mapping]]] = ..., generation: _Optional[int] = ..., revision: _Optional[int] = ..., delegation: _Optional[_Union[Delegation, _Mapping]] = ..., proposal_id: _Optional[str] = ..., proposal_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., items: _Optional[_Iterable[_Union[_message_pb2.Item, _Mapping]]] = ..., changed: _Optional[bool] = ..., first_kept_sequence: _Optional[int] = ..., passes: _Optional[int] = ..., ok: _Optional[bool] = ..., summary_text: _Optional[str] = ...) -> None: ...
+    def __init__(self, compacted: _Optional[bool] = ..., reason: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., summaries: _Optional[_Iterable[_Union[_message_pb2.SummaryInfo, _Mapping]]] = ..., generation: _Optional[int] = ..., revision: _Optional[int] = ..., delegation: _Optional[_Union[Delegation, _Mapping]] = ..., proposal_id: _Optional[str] = ..., proposal_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., items: _Optional[_Iterable[_Union[_message_pb2.Item, _Mapping]]] = ..., changed: _Optional[bool] = ..., first_kept_sequence: _Optional[int] = ..., first_kept_message_id: _Optional[str] = ..., passes: _Optional[int] = ..., ok: _Optional[bool] = ..., summary_text: _Optional[str] = ...) -> None: ...
 
 class Delegation(_message.Message):
-    __slots__ = ("first_sequence", "last_sequence", "instructions", "target_tokens")
+    __slots__ = ("first_sequence", "last_sequence", "instructions", "target_tokens", "first_message_id", "last_message_id")
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
     TARGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     first_sequence: int
     last_sequence: int
     instructions: str
     target_tokens: int
-    def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., instructions: _Optional[str] = ..., target_tokens: _Optional[int] = ...) -> None: ...
+    first_message_id: str
+    last_message_id: str
+    def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., instructions: _Optional[str] = ..., target_tokens: _Optional[int] = ..., first_message_id: _Optional[str] = ..., last_message_id: _Optional[str] = ...) -> None: ...
 
 class CommitCompactionRequest(_message.Message):
     __slots__ = ("session", "proposal_id", "accept", "refuse_reason")

@@ -4,7 +4,9 @@ from contextengine_proto.v1 import budget_pb2 as _budget_pb2
 from contextengine_proto.v1 import engine_info_pb2 as _engine_info_pb2
 from contextengine_proto.v1 import host_pb2 as _host_pb2
 from contextengine_proto.v1 import message_pb2 as _message_pb2
+from contextengine_proto.v1 import runtime_pb2 as _runtime_pb2
 from contextengine_proto.v1 import subagent_pb2 as _subagent_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -42,7 +44,7 @@ class BootstrapRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., history: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., workspace_files: _Optional[_Iterable[_Union[_host_pb2.WorkspaceFile, _Mapping]]] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., request_id: _Optional[str] = ..., spawn_token: _Optional[str] = ...) -> None: ...
 
 class BootstrapResponse(_message.Message):
-    __slots__ = ("engine", "session_id", "revision", "created", "rotated", "stored", "last_sequence", "encoding")
+    __slots__ = ("engine", "session_id", "revision", "created", "rotated", "stored", "last_sequence", "encoding", "last_message_id")
     ENGINE_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +53,7 @@ class BootstrapResponse(_message.Message):
     STORED_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ENCODING_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     engine: _engine_info_pb2.EngineInfo
     session_id: str
     revision: int
@@ -59,7 +62,8 @@ class BootstrapResponse(_message.Message):
     stored: _containers.RepeatedCompositeFieldContainer[_message_pb2.StoredMessage]
     last_sequence: int
     encoding: str
-    def __init__(self, engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., session_id: _Optional[str] = ..., revision: _Optional[int] = ..., created: _Optional[bool] = ..., rotated: _Optional[bool] = ..., stored: _Optional[_Iterable[_Union[_message_pb2.StoredMessage, _Mapping]]] = ..., last_sequence: _Optional[int] = ..., encoding: _Optional[str] = ...) -> None: ...
+    last_message_id: str
+    def __init__(self, engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., session_id: _Optional[str] = ..., revision: _Optional[int] = ..., created: _Optional[bool] = ..., rotated: _Optional[bool] = ..., stored: _Optional[_Iterable[_Union[_message_pb2.StoredMessage, _Mapping]]] = ..., last_sequence: _Optional[int] = ..., encoding: _Optional[str] = ..., last_message_id: _Optional[str] = ...) -> None: ...
 
 class IngestRequest(_message.Message):
     __slots__ = ("session", "message", "request_id")
@@ -134,7 +138,7 @@ class AfterTurnRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., pre_prompt_message_count: _Optional[int] = ..., advancement_key: _Optional[str] = ..., usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., is_heartbeat: _Optional[bool] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., auto_compaction_summary: _Optional[str] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., prompt_cache: _Optional[_Union[_host_pb2.PromptCache, _Mapping]] = ..., current_token_count: _Optional[int] = ..., request_id: _Optional[str] = ..., assembly_id: _Optional[str] = ..., other_tokens: _Optional[int] = ...) -> None: ...
 
 class AfterTurnResponse(_message.Message):
-    __slots__ = ("status", "stored", "revision", "compaction_queued")
+    __slots__ = ("status", "stored", "revision", "compaction_queued", "job_wait")
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATUS_UNSPECIFIED: _ClassVar[AfterTurnResponse.Status]
@@ -147,28 +151,38 @@ class AfterTurnResponse(_message.Message):
     STORED_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     COMPACTION_QUEUED_FIELD_NUMBER: _ClassVar[int]
+    JOB_WAIT_FIELD_NUMBER: _ClassVar[int]
     status: AfterTurnResponse.Status
     stored: _containers.RepeatedCompositeFieldContainer[_message_pb2.StoredMessage]
     revision: int
     compaction_queued: bool
-    def __init__(self, status: _Optional[_Union[AfterTurnResponse.Status, str]] = ..., stored: _Optional[_Iterable[_Union[_message_pb2.StoredMessage, _Mapping]]] = ..., revision: _Optional[int] = ..., compaction_queued: _Optional[bool] = ...) -> None: ...
+    job_wait: _duration_pb2.Duration
+    def __init__(self, status: _Optional[_Union[AfterTurnResponse.Status, str]] = ..., stored: _Optional[_Iterable[_Union[_message_pb2.StoredMessage, _Mapping]]] = ..., revision: _Optional[int] = ..., compaction_queued: _Optional[bool] = ..., job_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class RecordHostChangeRequest(_message.Message):
     __slots__ = ("session", "change_id", "rewind", "compacted", "native_compacted")
     class Rewind(_message.Message):
-        __slots__ = ("after_sequence",)
+        __slots__ = ("after_sequence", "after_message_id")
         AFTER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        AFTER_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
         after_sequence: int
-        def __init__(self, after_sequence: _Optional[int] = ...) -> None: ...
+        after_message_id: str
+        def __init__(self, after_sequence: _Optional[int] = ..., after_message_id: _Optional[str] = ...) -> None: ...
     class HostCompaction(_message.Message):
-        __slots__ = ("first_sequence", "last_sequence", "summary")
+        __slots__ = ("first_sequence", "last_sequence", "summary", "first_message_id", "last_message_id", "first_kept_message_id")
         FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
         LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
         SUMMARY_FIELD_NUMBER: _ClassVar[int]
+        FIRST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+        LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+        FIRST_KEPT_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
         first_sequence: int
         last_sequence: int
         summary: str
-        def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., summary: _Optional[str] = ...) -> None: ...
+        first_message_id: str
+        last_message_id: str
+        first_kept_message_id: str
+        def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., summary: _Optional[str] = ..., first_message_id: _Optional[str] = ..., last_message_id: _Optional[str] = ..., first_kept_message_id: _Optional[str] = ...) -> None: ...
     class NativeCompaction(_message.Message):
         __slots__ = ("thread_id",)
         THREAD_ID_FIELD_NUMBER: _ClassVar[int]
@@ -199,15 +213,21 @@ class RecordHostChangeResponse(_message.Message):
     def __init__(self, recorded: _Optional[bool] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[_message_pb2.SummaryInfo, _Mapping]] = ..., retired_count: _Optional[int] = ...) -> None: ...
 
 class MaintainRequest(_message.Message):
-    __slots__ = ("session", "reason")
+    __slots__ = ("session", "reason", "lend", "completions", "wait")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    LEND_FIELD_NUMBER: _ClassVar[int]
+    COMPLETIONS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     reason: str
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+    lend: _runtime_pb2.AttachRequest.Hello
+    completions: _containers.RepeatedCompositeFieldContainer[_runtime_pb2.AttachRequest.Completion]
+    wait: _duration_pb2.Duration
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., reason: _Optional[str] = ..., lend: _Optional[_Union[_runtime_pb2.AttachRequest.Hello, _Mapping]] = ..., completions: _Optional[_Iterable[_Union[_runtime_pb2.AttachRequest.Completion, _Mapping]]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class MaintainResponse(_message.Message):
-    __slots__ = ("changed", "rewrites", "reason")
+    __slots__ = ("changed", "rewrites", "reason", "jobs", "receipts", "more_jobs")
     class Rewrite(_message.Message):
         __slots__ = ("sequence", "id", "replacement")
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -220,10 +240,16 @@ class MaintainResponse(_message.Message):
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     REWRITES_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    RECEIPTS_FIELD_NUMBER: _ClassVar[int]
+    MORE_JOBS_FIELD_NUMBER: _ClassVar[int]
     changed: bool
     rewrites: _containers.RepeatedCompositeFieldContainer[MaintainResponse.Rewrite]
     reason: str
-    def __init__(self, changed: _Optional[bool] = ..., rewrites: _Optional[_Iterable[_Union[MaintainResponse.Rewrite, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
+    jobs: _containers.RepeatedCompositeFieldContainer[_runtime_pb2.AttachResponse.Job]
+    receipts: _containers.RepeatedCompositeFieldContainer[_runtime_pb2.AttachResponse.Receipt]
+    more_jobs: bool
+    def __init__(self, changed: _Optional[bool] = ..., rewrites: _Optional[_Iterable[_Union[MaintainResponse.Rewrite, _Mapping]]] = ..., reason: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[_runtime_pb2.AttachResponse.Job, _Mapping]]] = ..., receipts: _Optional[_Iterable[_Union[_runtime_pb2.AttachResponse.Receipt, _Mapping]]] = ..., more_jobs: _Optional[bool] = ...) -> None: ...
 
 class ReportUsageRequest(_message.Message):
     __slots__ = ("session", "assembly_id", "usage", "model", "overflow", "request_id", "stop_reason", "other_tokens")
@@ -307,7 +333,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., at_least_revision: _Optional[int] = ..., with_disk_bytes: _Optional[bool] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment", "cost", "agent_cost", "tenant_cost", "agent_cost_by_model", "token_guard")
+    __slots__ = ("session_id", "revision", "engine", "engine_source", "engine_failure", "message_count", "last_sequence", "message_tokens", "summary_count", "max_depth", "view_tokens", "generation", "compaction_count", "model", "provider", "window", "window_assumed", "threshold_tokens", "model_factor", "learned_factor", "estimate_method", "last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "total_usage", "usage_percent", "jobs", "session_key", "current_for_key", "continues", "ended", "create_time", "update_time", "engine_status_json", "pending_calls", "abandoned_calls", "host", "summarizers", "spawn", "live_child_count", "disk_bytes", "treatment", "cost", "agent_cost", "tenant_cost", "agent_cost_by_model", "token_guard", "last_message_id")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -355,6 +381,7 @@ class GetStatusResponse(_message.Message):
     TENANT_COST_FIELD_NUMBER: _ClassVar[int]
     AGENT_COST_BY_MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKEN_GUARD_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     revision: int
     engine: _engine_info_pb2.EngineInfo
@@ -402,7 +429,8 @@ class GetStatusResponse(_message.Message):
     tenant_cost: CostReport
     agent_cost_by_model: _containers.RepeatedCompositeFieldContainer[CostReport]
     token_guard: TokenGuardStatus
-    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost: _Optional[_Union[CostReport, _Mapping]] = ..., tenant_cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost_by_model: _Optional[_Iterable[_Union[CostReport, _Mapping]]] = ..., token_guard: _Optional[_Union[TokenGuardStatus, _Mapping]] = ...) -> None: ...
+    last_message_id: str
+    def __init__(self, session_id: _Optional[str] = ..., revision: _Optional[int] = ..., engine: _Optional[_Union[_engine_info_pb2.EngineInfo, _Mapping]] = ..., engine_source: _Optional[str] = ..., engine_failure: _Optional[_Union[EngineFailure, _Mapping]] = ..., message_count: _Optional[int] = ..., last_sequence: _Optional[int] = ..., message_tokens: _Optional[int] = ..., summary_count: _Optional[int] = ..., max_depth: _Optional[int] = ..., view_tokens: _Optional[int] = ..., generation: _Optional[int] = ..., compaction_count: _Optional[int] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., window: _Optional[int] = ..., window_assumed: _Optional[bool] = ..., threshold_tokens: _Optional[int] = ..., model_factor: _Optional[float] = ..., learned_factor: _Optional[float] = ..., estimate_method: _Optional[str] = ..., last_prompt_tokens: _Optional[int] = ..., last_completion_tokens: _Optional[int] = ..., last_total_tokens: _Optional[int] = ..., total_usage: _Optional[_Union[_message_pb2.Usage, _Mapping]] = ..., usage_percent: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[BackgroundJob, _Mapping]]] = ..., session_key: _Optional[str] = ..., current_for_key: _Optional[bool] = ..., continues: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ended: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., engine_status_json: _Optional[bytes] = ..., pending_calls: _Optional[int] = ..., abandoned_calls: _Optional[int] = ..., host: _Optional[_Union[_host_pb2.HostInfo, _Mapping]] = ..., summarizers: _Optional[_Union[SummarizerStatus, _Mapping]] = ..., spawn: _Optional[_Union[_subagent_pb2.SpawnStatus, _Mapping]] = ..., live_child_count: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., treatment: _Optional[str] = ..., cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost: _Optional[_Union[CostReport, _Mapping]] = ..., tenant_cost: _Optional[_Union[CostReport, _Mapping]] = ..., agent_cost_by_model: _Optional[_Iterable[_Union[CostReport, _Mapping]]] = ..., token_guard: _Optional[_Union[TokenGuardStatus, _Mapping]] = ..., last_message_id: _Optional[str] = ...) -> None: ...
 
 class TokenGuardStatus(_message.Message):
     __slots__ = ("execution_tokens", "max_execution_tokens", "tokens_last_hour", "max_tokens_per_hour", "tokens_last_day", "max_tokens_per_day")

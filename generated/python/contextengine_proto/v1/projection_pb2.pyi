@@ -98,7 +98,7 @@ class ProjectionOptions(_message.Message):
     def __init__(self, target: _Optional[_Union[ProjectionTarget, str]] = ..., renderer: _Optional[str] = ..., payload_mode: _Optional[_Union[PayloadMode, str]] = ..., binding: _Optional[_Union[ProjectionBinding, _Mapping]] = ..., host_events: _Optional[_Iterable[_Union[HostEvent, _Mapping]]] = ..., base_instructions: _Optional[str] = ..., product_name: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., max_chars: _Optional[int] = ..., token_budget: _Optional[int] = ..., model: _Optional[str] = ..., max_cache_breakpoints: _Optional[int] = ..., inject_items: _Optional[bool] = ..., mode: _Optional[_Union[ProjectionMode, str]] = ..., reserve_tokens: _Optional[int] = ..., provider: _Optional[str] = ..., target_name: _Optional[str] = ...) -> None: ...
 
 class ProjectionBinding(_message.Message):
-    __slots__ = ("schema_version", "thread_id", "engine_id", "policy_fingerprint", "epoch", "fingerprint", "dynamic_tools_fingerprint", "last_sequence", "first_sequence", "state")
+    __slots__ = ("schema_version", "thread_id", "engine_id", "policy_fingerprint", "epoch", "fingerprint", "dynamic_tools_fingerprint", "last_sequence", "first_sequence", "state", "last_message_id")
     SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
     THREAD_ID_FIELD_NUMBER: _ClassVar[int]
     ENGINE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +109,7 @@ class ProjectionBinding(_message.Message):
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     schema_version: int
     thread_id: str
     engine_id: str
@@ -119,7 +120,8 @@ class ProjectionBinding(_message.Message):
     last_sequence: int
     first_sequence: int
     state: bytes
-    def __init__(self, schema_version: _Optional[int] = ..., thread_id: _Optional[str] = ..., engine_id: _Optional[str] = ..., policy_fingerprint: _Optional[str] = ..., epoch: _Optional[str] = ..., fingerprint: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., last_sequence: _Optional[int] = ..., first_sequence: _Optional[int] = ..., state: _Optional[bytes] = ...) -> None: ...
+    last_message_id: str
+    def __init__(self, schema_version: _Optional[int] = ..., thread_id: _Optional[str] = ..., engine_id: _Optional[str] = ..., policy_fingerprint: _Optional[str] = ..., epoch: _Optional[str] = ..., fingerprint: _Optional[str] = ..., dynamic_tools_fingerprint: _Optional[str] = ..., last_sequence: _Optional[int] = ..., first_sequence: _Optional[int] = ..., state: _Optional[bytes] = ..., last_message_id: _Optional[str] = ...) -> None: ...
 
 class HostEvent(_message.Message):
     __slots__ = ("kind", "detail")

@@ -27,7 +27,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63ontextengine/v1/subagent.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\x03\n\x1bPrepareSubagentSpawnRequest\x12,\n\x06parent\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12+\n\x05\x63hild\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x0c\x63ontext_mode\x18\x03 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12:\n\x11parent_transcript\x18\x04 \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12\x39\n\x10\x63hild_transcript\x18\x05 \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tobjective\x18\x07 \x01(\t\x12,\n\x05grant\x18\x08 \x01(\x0b\x32\x1d.contextengine.v1.RecallGrant\x12\x12\n\nrequest_id\x18\t \x01(\t\x12 \n\x13\x66ork_after_sequence\x18\n \x01(\x03H\x00\x88\x01\x01\x42\x16\n\x14_fork_after_sequence\")\n\rTranscriptRef\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x66ile\x18\x02 \x01(\t\"e\n\x0bRecallGrant\x12\x12\n\nmax_tokens\x18\x01 \x01(\x03\x12\x11\n\tmax_depth\x18\x02 \x01(\x05\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe9\x01\n\x1cPrepareSubagentSpawnResponse\x12\x13\n\x0bspawn_token\x18\x01 \x01(\t\x12\x33\n\x0c\x63ontext_mode\x18\x02 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x17\n\x0fparent_revision\x18\x04 \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\x05\x12\x18\n\x10inherited_tokens\x18\x07 \x01(\x03\"a\n\x1cRollbackSubagentSpawnRequest\x12\x13\n\x0bspawn_token\x18\x01 \x01(\t\x12,\n\x06parent\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\"4\n\x1dRollbackSubagentSpawnResponse\x12\x13\n\x0brolled_back\x18\x01 \x01(\x08\"\x8b\x01\n\x12\x45ndSubagentRequest\x12+\n\x05\x63hild\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x06reason\x18\x02 \x01(\x0e\x32#.contextengine.v1.SubagentEndReason\x12\x13\n\x0bspawn_token\x18\x03 \x01(\t\"$\n\x13\x45ndSubagentResponse\x12\r\n\x05\x65nded\x18\x01 \x01(\x08\"\xa5\x03\n\x0bSpawnStatus\x12,\n\x06parent\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x0c\x63ontext_mode\x18\x02 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\x05\x12\x17\n\x0fparent_revision\x18\x04 \x01(\x03\x12\x11\n\tobjective\x18\x05 \x01(\t\x12,\n\x05grant\x18\x06 \x01(\x0b\x32\x1d.contextengine.v1.RecallGrant\x12\x13\n\x0bused_tokens\x18\x07 \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x65nded\x18\t \x01(\t\x12:\n\x11parent_transcript\x18\n \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12\x39\n\x10\x63hild_transcript\x18\x0b \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef*]\n\x0b\x43ontextMode\x12\x1c\n\x18\x43ONTEXT_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43ONTEXT_MODE_ISOLATED\x10\x01\x12\x15\n\x11\x43ONTEXT_MODE_FORK\x10\x02*\xbd\x01\n\x11SubagentEndReason\x12#\n\x1fSUBAGENT_END_REASON_UNSPECIFIED\x10\x00\x12!\n\x1dSUBAGENT_END_REASON_COMPLETED\x10\x01\x12\x1f\n\x1bSUBAGENT_END_REASON_DELETED\x10\x02\x12 \n\x1cSUBAGENT_END_REASON_RELEASED\x10\x03\x12\x1d\n\x19SUBAGENT_END_REASON_SWEPT\x10\x04\x42k\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63ontextengine/v1/subagent.proto\x12\x10\x63ontextengine.v1\x1a\x1e\x63ontextengine/v1/message.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfa\x03\n\x1bPrepareSubagentSpawnRequest\x12,\n\x06parent\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12+\n\x05\x63hild\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x0c\x63ontext_mode\x18\x03 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12:\n\x11parent_transcript\x18\x04 \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12\x39\n\x10\x63hild_transcript\x18\x05 \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tobjective\x18\x07 \x01(\t\x12,\n\x05grant\x18\x08 \x01(\x0b\x32\x1d.contextengine.v1.RecallGrant\x12\x12\n\nrequest_id\x18\t \x01(\t\x12 \n\x13\x66ork_after_sequence\x18\n \x01(\x03H\x00\x88\x01\x01\x12\x1d\n\x15\x66ork_after_message_id\x18\x0b \x01(\tB\x16\n\x14_fork_after_sequence\")\n\rTranscriptRef\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x66ile\x18\x02 \x01(\t\"e\n\x0bRecallGrant\x12\x12\n\nmax_tokens\x18\x01 \x01(\x03\x12\x11\n\tmax_depth\x18\x02 \x01(\x05\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe9\x01\n\x1cPrepareSubagentSpawnResponse\x12\x13\n\x0bspawn_token\x18\x01 \x01(\t\x12\x33\n\x0c\x63ontext_mode\x18\x02 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x17\n\x0fparent_revision\x18\x04 \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\x05\x12\x18\n\x10inherited_tokens\x18\x07 \x01(\x03\"a\n\x1cRollbackSubagentSpawnRequest\x12\x13\n\x0bspawn_token\x18\x01 \x01(\t\x12,\n\x06parent\x18\x02 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\"4\n\x1dRollbackSubagentSpawnResponse\x12\x13\n\x0brolled_back\x18\x01 \x01(\x08\"\x8b\x01\n\x12\x45ndSubagentRequest\x12+\n\x05\x63hild\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x06reason\x18\x02 \x01(\x0e\x32#.contextengine.v1.SubagentEndReason\x12\x13\n\x0bspawn_token\x18\x03 \x01(\t\"$\n\x13\x45ndSubagentResponse\x12\r\n\x05\x65nded\x18\x01 \x01(\x08\"\xa5\x03\n\x0bSpawnStatus\x12,\n\x06parent\x18\x01 \x01(\x0b\x32\x1c.contextengine.v1.SessionRef\x12\x33\n\x0c\x63ontext_mode\x18\x02 \x01(\x0e\x32\x1d.contextengine.v1.ContextMode\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\x05\x12\x17\n\x0fparent_revision\x18\x04 \x01(\x03\x12\x11\n\tobjective\x18\x05 \x01(\t\x12,\n\x05grant\x18\x06 \x01(\x0b\x32\x1d.contextengine.v1.RecallGrant\x12\x13\n\x0bused_tokens\x18\x07 \x01(\x03\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x65nded\x18\t \x01(\t\x12:\n\x11parent_transcript\x18\n \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef\x12\x39\n\x10\x63hild_transcript\x18\x0b \x01(\x0b\x32\x1f.contextengine.v1.TranscriptRef*]\n\x0b\x43ontextMode\x12\x1c\n\x18\x43ONTEXT_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43ONTEXT_MODE_ISOLATED\x10\x01\x12\x15\n\x11\x43ONTEXT_MODE_FORK\x10\x02*\xbd\x01\n\x11SubagentEndReason\x12#\n\x1fSUBAGENT_END_REASON_UNSPECIFIED\x10\x00\x12!\n\x1dSUBAGENT_END_REASON_COMPLETED\x10\x01\x12\x1f\n\x1bSUBAGENT_END_REASON_DELETED\x10\x02\x12 \n\x1cSUBAGENT_END_REASON_RELEASED\x10\x03\x12\x1d\n\x19SUBAGENT_END_REASON_SWEPT\x10\x04\x42k\n\x14\x64\x65v.contextengine.v1P\x01ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,26 +35,26 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'contextengine_proto.v1.suba
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\024dev.contextengine.v1P\001ZQgithub.com/contextengine/contextengine/clients/go/contextenginev1;contextenginev1'
-  _globals['_CONTEXTMODE']._serialized_start=1767
-  _globals['_CONTEXTMODE']._serialized_end=1860
-  _globals['_SUBAGENTENDREASON']._serialized_start=1863
-  _globals['_SUBAGENTENDREASON']._serialized_end=2052
+  _globals['_CONTEXTMODE']._serialized_start=1798
+  _globals['_CONTEXTMODE']._serialized_end=1891
+  _globals['_SUBAGENTENDREASON']._serialized_start=1894
+  _globals['_SUBAGENTENDREASON']._serialized_end=2083
   _globals['_PREPARESUBAGENTSPAWNREQUEST']._serialized_start=151
-  _globals['_PREPARESUBAGENTSPAWNREQUEST']._serialized_end=626
-  _globals['_TRANSCRIPTREF']._serialized_start=628
-  _globals['_TRANSCRIPTREF']._serialized_end=669
-  _globals['_RECALLGRANT']._serialized_start=671
-  _globals['_RECALLGRANT']._serialized_end=772
-  _globals['_PREPARESUBAGENTSPAWNRESPONSE']._serialized_start=775
-  _globals['_PREPARESUBAGENTSPAWNRESPONSE']._serialized_end=1008
-  _globals['_ROLLBACKSUBAGENTSPAWNREQUEST']._serialized_start=1010
-  _globals['_ROLLBACKSUBAGENTSPAWNREQUEST']._serialized_end=1107
-  _globals['_ROLLBACKSUBAGENTSPAWNRESPONSE']._serialized_start=1109
-  _globals['_ROLLBACKSUBAGENTSPAWNRESPONSE']._serialized_end=1161
-  _globals['_ENDSUBAGENTREQUEST']._serialized_start=1164
-  _globals['_ENDSUBAGENTREQUEST']._serialized_end=1303
-  _globals['_ENDSUBAGENTRESPONSE']._serialized_start=1305
-  _globals['_ENDSUBAGENTRESPONSE']._serialized_end=1341
-  _globals['_SPAWNSTATUS']._serialized_start=1344
-  _globals['_SPAWNSTATUS']._serialized_end=1765
+  _globals['_PREPARESUBAGENTSPAWNREQUEST']._serialized_end=657
+  _globals['_TRANSCRIPTREF']._serialized_start=659
+  _globals['_TRANSCRIPTREF']._serialized_end=700
+  _globals['_RECALLGRANT']._serialized_start=702
+  _globals['_RECALLGRANT']._serialized_end=803
+  _globals['_PREPARESUBAGENTSPAWNRESPONSE']._serialized_start=806
+  _globals['_PREPARESUBAGENTSPAWNRESPONSE']._serialized_end=1039
+  _globals['_ROLLBACKSUBAGENTSPAWNREQUEST']._serialized_start=1041
+  _globals['_ROLLBACKSUBAGENTSPAWNREQUEST']._serialized_end=1138
+  _globals['_ROLLBACKSUBAGENTSPAWNRESPONSE']._serialized_start=1140
+  _globals['_ROLLBACKSUBAGENTSPAWNRESPONSE']._serialized_end=1192
+  _globals['_ENDSUBAGENTREQUEST']._serialized_start=1195
+  _globals['_ENDSUBAGENTREQUEST']._serialized_end=1334
+  _globals['_ENDSUBAGENTRESPONSE']._serialized_start=1336
+  _globals['_ENDSUBAGENTRESPONSE']._serialized_end=1372
+  _globals['_SPAWNSTATUS']._serialized_start=1375
+  _globals['_SPAWNSTATUS']._serialized_end=1796
 # @@protoc_insertion_point(module_scope)

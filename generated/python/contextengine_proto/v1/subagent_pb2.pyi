@@ -34,7 +34,7 @@ SUBAGENT_END_REASON_RELEASED: SubagentEndReason
 SUBAGENT_END_REASON_SWEPT: SubagentEndReason
 
 class PrepareSubagentSpawnRequest(_message.Message):
-    __slots__ = ("parent", "child", "context_mode", "parent_transcript", "child_transcript", "ttl", "objective", "grant", "request_id", "fork_after_sequence")
+    __slots__ = ("parent", "child", "context_mode", "parent_transcript", "child_transcript", "ttl", "objective", "grant", "request_id", "fork_after_sequence", "fork_after_message_id")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     CHILD_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_MODE_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class PrepareSubagentSpawnRequest(_message.Message):
     GRANT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FORK_AFTER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FORK_AFTER_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     parent: _message_pb2.SessionRef
     child: _message_pb2.SessionRef
     context_mode: ContextMode
@@ -55,7 +56,8 @@ class PrepareSubagentSpawnRequest(_message.Message):
     grant: RecallGrant
     request_id: str
     fork_after_sequence: int
-    def __init__(self, parent: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., child: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., context_mode: _Optional[_Union[ContextMode, str]] = ..., parent_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ..., child_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., objective: _Optional[str] = ..., grant: _Optional[_Union[RecallGrant, _Mapping]] = ..., request_id: _Optional[str] = ..., fork_after_sequence: _Optional[int] = ...) -> None: ...
+    fork_after_message_id: str
+    def __init__(self, parent: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., child: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., context_mode: _Optional[_Union[ContextMode, str]] = ..., parent_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ..., child_transcript: _Optional[_Union[TranscriptRef, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., objective: _Optional[str] = ..., grant: _Optional[_Union[RecallGrant, _Mapping]] = ..., request_id: _Optional[str] = ..., fork_after_sequence: _Optional[int] = ..., fork_after_message_id: _Optional[str] = ...) -> None: ...
 
 class TranscriptRef(_message.Message):
     __slots__ = ("id", "file")

@@ -46,6 +46,7 @@ from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import StoredReply
 from contextengine_server.telemetry.tracing import Trace, under
 
+from .edges import first_kept, id_at
 from .live_list import LiveList, LiveLists, NewList, require_revision
 from .next_request import NextRequest, list_of, next_request
 
@@ -86,6 +87,8 @@ class Delegation(msgspec.Struct, frozen=True):
     last_sequence: int
     instructions: str
     target_tokens: ModelTokens
+    ids: tuple[str, str] = ("", "")
+    """The host ids of the first and the last message; empty: it has none."""
 
 
 class CompactDone(msgspec.Struct, frozen=True):
@@ -97,6 +100,8 @@ class CompactDone(msgspec.Struct, frozen=True):
     generation: int
     revision: int
     first_kept_sequence: int = 0
+    first_kept_id: str = ""
+    """The host id of that message; empty: it has none."""
     proposal: Proposal | None = None
     shown: Sequence[Slot] = ()
     changed: bool | None = None
@@ -320,11 +325,14 @@ class Compact(msgspec.Struct, frozen=True):
                 return _nothing(session, step.reason)
             behind = view.atom(step.last + 1).first if step.last + 1 < view.steps else None
             focus = f" Keep in sight: {wanted.focus}" if wanted.focus else ""
+            first = view.atom(step.first).first
+            last = behind - 1 if behind is not None else view.last_sequence
             delegation = Delegation(
-                view.atom(step.first).first,
-                behind - 1 if behind is not None else view.last_sequence,
+                first,
+                last,
                 INSTRUCTIONS + focus,
                 in_model(ReferenceTokens(step.target_tokens), factor),
+                (id_at(view, first), id_at(view, last)),
             )
             done = _nothing(session, "delegated")
             return msgspec.structs.replace(done, delegation=delegation)
@@ -342,23 +350,8 @@ class Compact(msgspec.Struct, frozen=True):
     async def _done(self, session: Session, done: Compacted, factor: float) -> CompactDone:
         """`factor`: the one that was in force when the call came."""
         head = session.require()
-        first = await self._first_kept(session)
-        return CompactDone(done, factor, head.generation, session.revision, first)
-
-    async def _first_kept(self, session: Session) -> int:
-        """The first sequence behind the summaries, or else behind what leads the session; 0 where
-        nothing follows."""
-        view = session.view
-        if view.summaries:
-            behind = view.summaries[-1].span_end
-        elif view.steps <= view.leading:
-            return 0
-        elif view.holds(view.leading):
-            return view.atom(view.leading).first
-        else:
-            behind = view.atom(view.leading - 1).end if view.leading else 0
-        row = await self.store.atom_from(session.scope, behind)
-        return row.sequence if row is not None else 0
+        first = await first_kept(session, self.store)
+        return CompactDone(done, factor, head.generation, session.revision, *first)
 
     async def _known(self, scope: Scope, request: Request | None) -> bytes | None:
         """What the same request was answered. Raises RequestIdReused."""

@@ -16,6 +16,7 @@ import orjson
 from msgspec import structs
 from msgspec.structs import replace
 
+from contextengine_server.commands.named_message import Place, sequence_of
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
     FieldViolation,
@@ -68,7 +69,7 @@ class SpawnRequest(msgspec.Struct, frozen=True):
     parent: Ref
     child: Ref
     fork: bool
-    fork_after: int | None = None
+    fork_after: Place | None = None
     """The last of the parent's messages that the fork begins with; None: the newest."""
     ttl_ms: int | None = None
     objective: str = ""
@@ -83,6 +84,8 @@ class _Origin(msgspec.Struct, frozen=True):
 
     parent: ParentSession
     tokens: int
+    fork_after: int | None
+    """The sequence of the last message that a fork begins with; None: the newest."""
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -110,7 +113,8 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
     async def run(self, tenant: str, wanted: SpawnRequest) -> Spawn:
         """Makes the child's session and its token. The same request again answers the same spawn.
 
-        Raises InvalidField, SessionNotFound, SessionExists, SpawnLimit, RequestIdReused."""
+        Raises InvalidField, SessionNotFound, RowNotFound, SessionExists, SpawnLimit,
+        RequestIdReused."""
         await self.children.expire()  # what has had its time makes room
         parent = await self.addresses.find(tenant, wanted.parent)
         child = await self.addresses.find(tenant, wanted.child)
@@ -125,7 +129,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
             known = await self._known(parent.scope, wanted)
             if known is not None:
                 return known
-            origin = await self._origin(parent)
+            origin = await self._origin(parent, wanted.fork_after)
             async with self.sessions.open(child.scope, lock=True) as session:
                 try:
                     return await self._prepare(origin, child, wanted, session)
@@ -222,11 +226,17 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
             self._announce(spawn, draft.head.revision)
         return made
 
-    async def _origin(self, address: Address) -> _Origin:
+    async def _origin(self, address: Address, fork_after: Place | None) -> _Origin:
         async with self.sessions.open(address.scope) as session:
+            session.require()
+            after = None
+            if fork_after is not None:
+                after = await sequence_of(fork_after, session, self.store)
             head = session.require()
             return _Origin(
-                ParentSession(head, SessionState.decode(head.state)), session.view.view_tokens()
+                ParentSession(head, SessionState.decode(head.state)),
+                session.view.view_tokens(),
+                after,
             )
 
     async def _draft(
@@ -239,7 +249,7 @@ class PrepareSubagentSpawn(msgspec.Struct, frozen=True):
         """The child's session as it begins."""
         note = ""
         if wanted.fork:
-            forked = await self._fork(origin, head, wanted.fork_after, depth)
+            forked = await self._fork(origin, head, origin.fork_after, depth)
             if forked.tokens <= self.rules.max_fork_tokens:
                 return forked
             note = (

@@ -41,7 +41,12 @@ from contextengine_server.session.assembly.live_view import (
 )
 from contextengine_server.session.assembly.plan import PlanInput, Planner
 from contextengine_server.session.assembly.ports import DefinitionFilter, Guard
-from contextengine_server.session.assembly.prompt import begins_turn, keeping, not_stored
+from contextengine_server.session.assembly.prompt import (
+    begins_turn,
+    keeping,
+    not_stored,
+    thread_beyond,
+)
 from contextengine_server.session.assembly.recollection import remembering
 from contextengine_server.session.assembly.unscoped import without_scope
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID, note
@@ -166,6 +171,11 @@ class Assembler(msgspec.Struct, frozen=True):
             and all(message.id != prompt for message in brought)
         ):
             raise not_stored(prompt)
+        if call.bound_id:
+            known_id = session.ids.get(call.bound_id)
+            if known_id is None and all(message.id != call.bound_id for message in brought):
+                raise thread_beyond(call.bound_id)
+            allowance = replace(allowance, bound=known_id[0] if known_id is not None else 0)
         if engine.id in self.guard.engines:
             await self.guard.admit(call, session, allowance, begins=begins_turn(call))
         return allowance
@@ -173,7 +183,7 @@ class Assembler(msgspec.Struct, frozen=True):
     async def _name(self, call: AssembleCall, session: Session) -> None:
         """Looks up the messages before the window that the request names."""
         named = [message.id for message in call.live or () if message.id and not message.own]
-        named += [call.current_message_id] if call.current_message_id else []
+        named += [name for name in (call.current_message_id, call.bound_id) if name]
         unknown = [name for name in named if name not in session.ids]
         if unknown:
             rows = await self.store.messages_by_host_id(session.scope, unknown)

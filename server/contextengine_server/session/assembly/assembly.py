@@ -65,6 +65,8 @@ class AssembleCall(msgspec.Struct, frozen=True):
     cache_broke: bool = False
     """True where the host saw the newest call break the provider's cache."""
     current_message_id: str = ""
+    bound_id: str = ""
+    """The host id of the last message that a native thread has seen; empty: not said."""
     whereabouts: Whereabouts = NOTHING_SAID
     """What the host says of where the session is held; noted with the session."""
     objective: str = ""
@@ -90,6 +92,8 @@ class Allowance(msgspec.Struct, frozen=True):
     budget: Budget
     broken: EngineBroken | None = None
     """How the engine failed before it was asked for a plan."""
+    bound: int = 0
+    """The sequence of the call's `bound_id`, where it was stored before."""
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -145,5 +149,8 @@ class Assembly(msgspec.Struct, frozen=True):
     """What the list is made of, in order: the plan's segments, and what comes back between them."""
     rehydrated: BroughtBack
     """What comes back behind the summaries; its tokens are not among `tokens`."""
+    bound: int = 0
+    """The sequence of the call's `bound_id`, where it was stored before; 0: it was not, or none was
+    given."""
     longer_output: int = 0
     """The maximum output that is suggested for this call, in the model's tokens; 0: none."""

@@ -259,6 +259,7 @@ class Planner(msgspec.Struct, frozen=True):
             bootstraps_threads=can(session.state.capabilities, BOOTSTRAPS_THREADS),
             listed=listed or plan.segments,
             rehydrated=again,
+            bound=allowance.bound,
             longer_output=longer,
         )
         if self.selection.failures.known:

@@ -43,6 +43,16 @@ def not_stored(message_id: str) -> RowNotFound:
     )
 
 
+def thread_beyond(message_id: str) -> RowNotFound:
+    """The error for a native thread that is said to have seen what the session does not hold."""
+    return RowNotFound(
+        f"binding.last_message_id: no message of the session's view has the id {message_id!r}: give"
+        " the id of a stored message, or leave it out and keep `last_sequence` as it was answered",
+        violations=[FieldViolation("binding.last_message_id", "is the id of no message")],
+        metadata={"id": message_id},
+    )
+
+
 def begins_turn(call: AssembleCall) -> bool:
     """True where the call brings what a user says next."""
     if call.live is not None:

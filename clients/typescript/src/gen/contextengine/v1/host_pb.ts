@@ -41,7 +41,8 @@ export type HostInfo = Message<"contextengine.v1.HostInfo"> & {
   /**
    * Capabilities by name: `bootstrap`, `assemble-before-prompt`, `after-turn`, `maintain`, `compact`,
    * `runtime-llm-complete`, `thread-bootstrap-projection`; and `compacts-transcript` where the host can compact its own
-   * transcript when an engine delegates. Unknown names are kept. Empty: the host does not say, and nothing is denied to it.
+   * transcript when an engine delegates; `lends-in-maintain` where it can lend its model in Maintain: a job for it waits for that.
+   * Unknown names are kept. Empty: the host does not say, and nothing is denied to it.
    * What a host that says so does without is in EngineInfo.host_limits; an engine that needs more refuses it.
    *
    * @generated from field: repeated string capabilities = 3;
