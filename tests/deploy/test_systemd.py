@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contextengine_server.cli.serve import REFUSED
+from contextengine_server.cli.serve import PASSING, REFUSED
 from contextengine_server.config.load import load_settings
 from contextengine_server.plugins.stores import kind_of
 from tests.acceptance.shell import COMMAND, ROOT
@@ -68,3 +68,19 @@ def test_its_settings_are_settings_and_a_refusal_is_not_tried_again() -> None:
         == "/var/lib/contextengine/contextengine.db"
     )
     assert f"RestartPreventExitStatus={REFUSED}\n" in UNIT
+
+
+def number(name: str) -> int:
+    """A setting of the unit that is a whole number."""
+    found = re.search(rf"^{name}=(\d+)$", UNIT, re.MULTILINE)
+    assert found, name
+    return int(found.group(1))
+
+
+def test_what_passes_is_tried_again_until_it_has() -> None:
+    """A port or a store that another server still has: that one may drain as long as a stop may
+    take, and systemd must not have given up by then."""
+    assert "\nRestart=on-failure\n" in UNIT
+    assert number("RestartPreventExitStatus") != PASSING
+    trying_s = number("RestartSec") * number("StartLimitBurst")
+    assert trying_s > number("TimeoutStopSec")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -27,29 +28,69 @@ _WAIT_S = 5.0
 """How long a connection waits for a lock that SQLite itself takes for a moment (recovery,
 checkpoint)."""
 
-_held: set[Path] = set()
-"""Locked by this process: the operating system's lock does not keep a process out of its own
-files."""
+_held: set[Path | tuple[int, int]] = set()
+"""Locked by this process, by lock file and by device and inode: the operating system's lock does
+not keep a process out of its own files."""
 _guard = threading.Lock()
 
 
 class FileLock:
-    """An operating-system lock on a file beside the database, held until released or until the
-    process ends.
+    """Operating-system locks on a file beside the database and on the database itself, held until
+    released or until the process ends.
 
-    `lockf` and not `flock`: a forked worker process that outlives a killed server must not keep the
-    database locked.
+    The one beside it says who holds it, and is there before a database is. The one on the database
+    holds whatever name the file is opened by: a hard link has a lock file of its own, and a lock
+    file that is deleted or replaced is another one.
+
+    `lockf` for the file beside and not `flock`: a forked worker process that outlives a killed
+    server must not keep the database locked. On the database it must be `flock`: SQLite has its own
+    locks there, of the other kind, which on Linux know nothing of this one; elsewhere they may, and
+    it is not taken.
     """
 
     def __init__(self, database: Path) -> None:
+        self._database = database
         self._path = database.with_name(database.name + ".lock")
+        self._file: tuple[int, tuple[int, int]] | None = None
         with _guard:
             if self._path in _held:
-                raise StoreRefused(
-                    f"{database} is open in this process already: use that store, or close it first"
-                )
+                raise _open_already(database)
             self._fd = self._take(database)
             _held.add(self._path)
+        try:
+            self.hold()
+        except BaseException:
+            self.release()
+            raise
+
+    def hold(self) -> None:
+        """Locks the database itself, where it is there by now and not locked yet. Raises
+        StoreRefused, StoreInUse."""
+        if sys.platform != "linux" or self._file is not None:
+            return
+        with _guard:
+            try:
+                found = self._database.stat()
+                identity = found.st_dev, found.st_ino
+                if identity in _held:
+                    raise _open_already(self._database)
+                fd = os.open(self._database, os.O_RDONLY)
+            except OSError:
+                return  # not there yet, or opening it will say why not
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(fd)
+                raise StoreInUse(
+                    f"{self._database} is in use by another process, by another name of the same"
+                    f" file (a hard link) or with a {self._path} that was deleted since: talk to"
+                    " that server, or stop it first"
+                ) from error
+            except OSError:
+                os.close(fd)  # a file system without such locks
+                return
+            self._file = fd, identity
+            _held.add(identity)
 
     def _take(self, database: Path) -> int:
         try:
@@ -72,9 +113,22 @@ class FileLock:
         return fd
 
     def release(self) -> None:
+        """Lets go. Nothing of this process may have the database open any more: closing a file
+        drops SQLite's own locks on it."""
         with _guard:
+            if self._file is not None:
+                fd, identity = self._file
+                self._file = None
+                _held.discard(identity)
+                os.close(fd)
             _held.discard(self._path)
             os.close(self._fd)
+
+
+def _open_already(database: Path) -> StoreRefused:
+    return StoreRefused(
+        f"{database} is open in this process already: use that store, or close it first"
+    )
 
 
 def prepare(path: Path) -> None:

@@ -89,6 +89,7 @@ class _Open:
         self.lock = database.FileLock(path)
         try:
             database.prepare(path)
+            self.lock.hold()
             writing = database.connect_writer(path)
             space.prepare(writing, path)
             self.searchable = passages.prepare(writing)
@@ -113,8 +114,9 @@ class _Open:
 class SqliteStore(SqliteListings):
     """`Store` in one SQLite file. Use it on one event loop.
 
-    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. A lock on
-    `<path>.lock` keeps other processes out, so heads may be answered from memory (`CachedHeads`).
+    Durable means WAL with synchronous FULL: an acknowledged write survives a power cut. Locks
+    on `<path>.lock` and on the file keep other processes out, so heads may be answered from memory
+    (`CachedHeads`).
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -1,0 +1,92 @@
+"""One server has a file, whatever name it opens it by and whatever becomes of the lock file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from contextengine_server.store.errors import StoreInUse, StoreRefused
+from contextengine_server.store.sqlite import SqliteStore
+from contextengine_server.store.sqlite.copies import restore
+from contextengine_server.testing.store.rows import Pen
+from tests.unit.store.kill_child import __name__ as CHILD
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only there do SQLite's own locks know nothing of ours"
+)
+
+
+@contextmanager
+def another_server(path: Path) -> Iterator[None]:
+    """Another process has the store open, and has written to it."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", CHILD, str(path), "7"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline(), "the other process did not write"
+        yield
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+async def opened(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+
+
+@pytest.mark.parametrize("new", [True, False])
+async def test_a_file_is_opened_by_one_server_only(tmp_path: Path, new: bool) -> None:
+    path, link = tmp_path / "store.db", tmp_path / "link.db"
+    if not new:
+        await opened(path)
+    with another_server(path):
+        os.link(path, link)
+        with pytest.raises(StoreInUse, match="by another name of the same file"):
+            await opened(link)
+        lock = path.with_name("store.db.lock")
+        for change in (lock.unlink, lambda: replaced(lock)):
+            change()
+            with pytest.raises(StoreInUse, match="deleted since"):
+                await opened(path)
+    await opened(link)
+
+
+def replaced(lock: Path) -> None:
+    """The lock file is a copy of itself."""
+    copy = lock.with_name("copy")
+    copy.write_bytes(lock.read_bytes() if lock.exists() else b"")
+    copy.replace(lock)
+
+
+async def test_one_process_opens_a_file_once_too(tmp_path: Path) -> None:
+    """And the first store goes on as if nobody had tried: SQLite's locks are the process's own."""
+    path, link = tmp_path / "store.db", tmp_path / "link.db"
+    store = SqliteStore(path)
+    await store.open()
+    os.link(path, link)
+    with pytest.raises(StoreRefused, match="open in this process already"):
+        await opened(link)
+    await Pen(store).write(count=1)
+    await store.close()
+    await opened(link)
+
+
+async def test_a_restore_into_no_place_still_finds_no_database_there(tmp_path: Path) -> None:
+    path, target = tmp_path / "store.db", tmp_path / "new.db"
+    await opened(path)
+    restore(path, target, replace=False)
+    await opened(target)
