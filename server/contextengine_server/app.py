@@ -13,7 +13,6 @@ from uuid import uuid4
 import msgspec
 
 from contextengine_server import metric_readers
-from contextengine_server.api.pipeline.auth import TokenGrant
 from contextengine_server.api.pipeline.certificates import TlsFiles
 from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
@@ -60,6 +59,7 @@ from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
+from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.commands import delete_command
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.services import services_of
@@ -271,10 +271,9 @@ def server_options(settings: Settings) -> ServerOptions:
     return ServerOptions(
         address=server.address,
         tls=tls,
-        tokens=tuple(
-            TokenGrant(token.sha256, token.tenant, token.role, token.name)
-            for token in settings.auth.tokens
-        ),
+        tokens=tokens_of(settings.auth),
+        issuers=issuers_of(settings.auth),
+        certificates=certificates_of(settings.auth),
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,
         max_concurrent_rpcs=server.max_concurrent_rpcs,

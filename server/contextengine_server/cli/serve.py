@@ -102,8 +102,8 @@ async def _serve(
 
 
 def _reload(app: App, read: Callable[[], Settings]) -> None:
-    """Takes tokens and certificates of the settings as they are now into force; all else waits for
-    a restart."""
+    """Takes credentials and certificates of the settings as they are now into force; all else waits
+    for a restart."""
     from contextengine_server.api.pipeline.auth import ConfigurationError
     from contextengine_server.app import server_options
     from contextengine_server.config.load import SettingsError
@@ -115,7 +115,14 @@ def _reload(app: App, read: Callable[[], Settings]) -> None:
     except (SettingsError, ConfigurationError) as error:
         log.error("not_reloaded", why=str(error))
         return
-    log.info("reloaded", tokens=len(settings.auth.tokens), tls=settings.server.tls.enabled)
+    auth = settings.auth
+    log.info(
+        "reloaded",
+        tokens=len(auth.tokens),
+        issuers=len(auth.jwt),
+        certificates=len(auth.certificates),
+        tls=settings.server.tls.enabled,
+    )
 
 
 def refusal(error: BaseException) -> str | None:
@@ -176,12 +183,12 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 def _ready(settings: Settings, address: str) -> None:
     from contextengine_server.plugins.stores import kind_of
 
-    tokens = len(settings.auth.tokens)
-    who = (
-        f"callers by token, {tokens} known"
-        if tokens
-        else "no tokens: every caller is tenant `default`"
-    )
+    auth = settings.auth
+    who = "no tokens: every caller is tenant `default`"
+    if auth.jwt or auth.certificates:
+        who = f"callers by {auth.told}"
+    elif auth.tokens:
+        who = f"callers by token, {len(auth.tokens)} known"
     how = "TLS" if settings.server.tls.enabled else "plaintext"
     place = kind_of(settings.store.url).place(settings.store.url)
     print(f"ready on {address} ({how}; {who}; store {place})")

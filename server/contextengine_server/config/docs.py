@@ -48,8 +48,8 @@ understood as well as `freshTailTurns`. `contextengine config import FILE` turns
 of OpenClaw, Genesis, FluffBuzz, Hermes, Comis and PyClaw into this one, and lists what it could not
 take over.
 
-Without `auth.tokens` every caller is the tenant `default`, and only loopback addresses are served.
-Any other address needs TLS and tokens, or `server.insecure`.
+Without credentials (`auth`) every caller is the tenant `default`, and only loopback addresses are
+served. Any other address needs TLS and credentials, or `server.insecure`.
 """
 
 

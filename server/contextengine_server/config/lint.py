@@ -71,24 +71,18 @@ def _reserves(budget: BudgetSettings, window: int) -> int:
 
 
 def _trust(settings: Settings) -> Iterator[SettingCheck]:
-    server, tokens = settings.server, settings.auth.tokens
+    server, auth = settings.server, settings.auth
     if server.is_loopback:
-        callers = (
-            f"{len(tokens)} tokens"
-            if tokens
-            else "no credentials: every caller is tenant `default`"
-        )
+        callers = auth.told or "no credentials: every caller is tenant `default`"
         yield SettingCheck(
             "server.address", "ok", f"{server.address} is this machine alone; {callers}"
         )
-    elif server.tls.enabled and tokens:
-        yield SettingCheck(
-            "server.address", "ok", f"{server.address} with TLS and {len(tokens)} tokens"
-        )
+    elif server.tls.enabled and auth.enabled:
+        yield SettingCheck("server.address", "ok", f"{server.address} with TLS and {auth.told}")
     else:
         missing = [
             *([] if server.tls.enabled else ["server.tls.cert_file and server.tls.key_file"]),
-            *([] if tokens else ["auth.tokens"]),
+            *([] if auth.enabled else ["auth.tokens"]),
         ]
         what = f"{server.address} is open to the network without {' and '.join(missing)}"
         if server.insecure:
@@ -104,7 +98,15 @@ def _trust(settings: Settings) -> Iterator[SettingCheck]:
                 " proxy checks callers."
             )
             yield SettingCheck("server.address", "error", what, advice)
-    if tokens and not any(token.role == "operator" for token in tokens):
+    if auth.certificates and not server.tls.client_ca_file:
+        yield SettingCheck(
+            "server.tls.client_ca_file",
+            "error",
+            "auth.certificates has rules, and no client is asked for a certificate",
+            "Set it to the authorities that sign the clients' certificates.",
+        )
+    roles = [*(one.role for one in auth.tokens), *(one.role for one in auth.certificates)]
+    if auth.enabled and "operator" not in roles and not any(one.operator_roles for one in auth.jwt):
         yield SettingCheck(
             "auth.tokens",
             "warning",

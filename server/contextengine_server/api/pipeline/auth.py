@@ -1,7 +1,12 @@
-"""Who calls: bearer tokens name a tenant and a role. And where the server may listen at all.
+"""Who calls: bearer tokens and client certificates name a tenant and a role. And where the server
+may listen at all.
 
-Configuration holds SHA-256 hashes of tokens, never tokens. Without any, there is one caller, the
+Configuration holds SHA-256 hashes of tokens, never tokens; what an issuer signed and what an
+authority certified is judged in `api.identity`. Without any of these there is one caller, the
 operator of tenant `default`, and the server listens on loopback only.
+
+A bearer token that is sent is what counts, also where it is refused; the connection's certificate
+names a tenant for those who send none.
 """
 
 from __future__ import annotations
@@ -9,14 +14,26 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from time import time
+from typing import Protocol
 
 import msgspec
 
 from contextengine_server.errors import PermissionDenied, Unauthenticated
 
 DEFAULT_TENANT = "default"
+
+MAX_TENANT = 256
+"""Characters of a tenant's name, as in the settings."""
+
+NEVER_S = 1 << 53
+"""A time that does not come, in seconds since 1970."""
+
+Metadata = Iterable[tuple[str, str | bytes]]
+Peer = Mapping[str, Iterable[bytes]]
+"""What the transport knows of the other end, as gRPC names it."""
 
 
 class ConfigurationError(ValueError):
@@ -41,7 +58,14 @@ class Caller(msgspec.Struct, frozen=True):
     tenant: str
     role: CallerRole
     token: str = ""
-    """The name of its token, for the log; empty: it has none."""
+    """The name of its token, or in its certificate, for the log; empty: it has none."""
+    expires_s: float = float(NEVER_S)
+    """Until when that holds, in seconds since 1970."""
+
+    @property
+    def expired(self) -> bool:
+        """Whether its credentials hold no more."""
+        return time() >= self.expires_s
 
 
 LOCAL_OPERATOR = Caller(DEFAULT_TENANT, CallerRole.OPERATOR)
@@ -62,10 +86,40 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def named_tenant(value: object) -> str | None:
+    """What others say a tenant is called, where it is a name: one text that can be printed."""
+    if isinstance(value, str) and 0 < len(value) <= MAX_TENANT and value.isprintable():
+        return value
+    return None
+
+
+class SignedTokens(Protocol):
+    """Verifies what issuers signed."""
+
+    def caller(self, token: str) -> Caller | None:
+        """Whom a token names; None: `caller_later` can tell. Raises Unauthenticated."""
+
+    async def caller_later(self, token: str) -> Caller:
+        """Whom a token names, once keys were read. Raises Unauthenticated."""
+
+
+class Certified(Protocol):
+    """Reads client certificates that the transport has verified."""
+
+    def caller(self, peer: Peer) -> Caller:
+        """Whom the certificate of a connection names. Raises Unauthenticated."""
+
+
 class Authenticator:
     """Answers who calls. Raises ConfigurationError for grants that cannot be right."""
 
-    def __init__(self, grants: Sequence[TokenGrant] = ()) -> None:
+    def __init__(
+        self,
+        grants: Sequence[TokenGrant] = (),
+        signed: SignedTokens | None = None,
+        certified: Certified | None = None,
+    ) -> None:
+        self._signed, self._certified = signed, certified
         self._callers: dict[str, Caller] = {}
         for index, grant in enumerate(grants):
             digest = grant.sha256.lower()
@@ -90,41 +144,67 @@ class Authenticator:
 
     @property
     def required(self) -> bool:
-        """True where a token is needed."""
-        return bool(self._callers)
+        """True where credentials are needed."""
+        return bool(self._callers or self._signed or self._certified)
 
     def replace(self, other: Authenticator) -> None:
         """Knows whom another knows, from the next call on."""
         self._callers = other._callers
+        self._signed, self._certified = other._signed, other._certified
 
-    def knows(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
-        """Whether `caller` answers one."""
-        try:
-            self.caller(metadata)
-        except Unauthenticated:
-            return False
-        return True
-
-    def caller(self, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
-        """Who the metadata's `authorization: Bearer …` names. Raises Unauthenticated.
+    def caller(self, metadata: Metadata) -> Caller | None:
+        """Who the metadata's `authorization: Bearer …` names; None: `identify` can tell, who looks
+        at the connection too. Raises Unauthenticated.
 
         A dictionary of hashes leaks nothing by its timing: who guesses does not choose the hash
         that is compared.
         """
-        if not self._callers:
+        if not self.required:
             return LOCAL_OPERATOR
-        for key, value in metadata:
-            if key == "authorization" and isinstance(value, str):
-                scheme, _, token = value.partition(" ")
-                if scheme.lower() != "bearer" or not token:
-                    raise Unauthenticated("the authorization metadata must read `Bearer TOKEN`")
-                caller = self._callers.get(hash_token(token.strip()))
-                if caller is None:
-                    raise Unauthenticated("the bearer token is not known to this server")
-                return caller
-        raise Unauthenticated(
-            "this server needs a token: send the metadata `authorization: Bearer TOKEN`"
-        )
+        token = _bearer(metadata)
+        if token is None:
+            if self._certified is not None:
+                return None
+            raise Unauthenticated(
+                "this server needs a token: send the metadata `authorization: Bearer TOKEN`"
+            )
+        caller = self._callers.get(hash_token(token))
+        if caller is not None:
+            return caller
+        if self._signed is not None and token.count(".") == 2:
+            return self._signed.caller(token)
+        raise Unauthenticated("the bearer token is not known to this server")
+
+    async def identify(self, metadata: Metadata, peer: Peer) -> Caller:
+        """Who calls where the metadata alone do not tell. Raises Unauthenticated."""
+        caller = self.caller(metadata)
+        if caller is not None:
+            return caller
+        token = _bearer(metadata)
+        if token is None:
+            assert self._certified is not None
+            return self._certified.caller(peer)
+        assert self._signed is not None
+        return await self._signed.caller_later(token)
+
+    async def still(self, metadata: Metadata, peer: Peer, caller: Caller) -> bool:
+        """Whether the credentials of a stream that is open name the same tenant and role yet."""
+        try:
+            now = await self.identify(metadata, peer)
+        except Unauthenticated:
+            return False
+        return (now.tenant, now.role) == (caller.tenant, caller.role)
+
+
+def _bearer(metadata: Metadata) -> str | None:
+    """The token of `authorization: Bearer …`; None: nothing is sent. Raises Unauthenticated."""
+    for key, value in metadata:
+        if key == "authorization" and isinstance(value, str):
+            scheme, _, token = value.partition(" ")
+            if scheme.lower() != "bearer" or not token:
+                raise Unauthenticated("the authorization metadata must read `Bearer TOKEN`")
+            return token.strip()
+    return None
 
 
 def authorize(caller: Caller, method: str) -> None:
@@ -169,7 +249,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 def check_exposure(address: str, tls: bool, tokens: bool, insecure: bool) -> None:
     """Raises ConfigurationError where the address can be reached from elsewhere without both TLS
-    and tokens.
+    and credentials.
 
     `insecure` allows it all the same: somebody said so in as many words.
     """
@@ -178,7 +258,7 @@ def check_exposure(address: str, tls: bool, tokens: bool, insecure: bool) -> Non
     missing = " and ".join(
         [
             *([] if tls else ["TLS (a certificate and a key file)"]),
-            *([] if tokens else ["bearer tokens"]),
+            *([] if tokens else ["bearer tokens or client certificates that name tenants"]),
         ]
     )
     raise ConfigurationError(

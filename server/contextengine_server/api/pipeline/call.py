@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, cast
 
 import grpc
 import msgspec
 
-from contextengine_server.api.pipeline.auth import LOCAL_OPERATOR, Caller
+from contextengine_server.api.pipeline.auth import LOCAL_OPERATOR, NEVER_S, Caller
 from contextengine_server.api.pipeline.contract import Rpc
-from contextengine_server.errors import DomainError
+from contextengine_server.errors import DomainError, Unauthenticated
 from contextengine_server.telemetry.metrics import Histogram, Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Trace
 
@@ -24,6 +24,9 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 METADATA: ContextVar[Metadata] = ContextVar("metadata", default=())
 """The metadata of the call that the current task works on. gRPC reads them once to find the
 handler; asking it again would read them again, for 20 µs."""
+
+_MOST_S = 86_400.0
+"""A timer of the event loop may be no longer than this; it is set again then."""
 
 _CURRENT_TASK = cast("Callable[[], asyncio.Task[object]]", asyncio.current_task)
 
@@ -45,6 +48,8 @@ class Call(msgspec.Struct, eq=False):
     """The request as it came, where there is one."""
     stopped: DomainError | None = None
     """Why the server itself cancelled the work. None: it did not."""
+    ending: asyncio.TimerHandle | None = None
+    """Ends a stream with its credentials."""
 
     @property
     def peer(self) -> str:
@@ -71,6 +76,19 @@ class Call(msgspec.Struct, eq=False):
         if self.stopped is None:
             self.stopped = error
             self.task.cancel()
+
+    def end_with_credentials(self) -> None:
+        """Has the call stopped when its caller's credentials expire."""
+        left = self.caller.expires_s - time()
+        if left <= 0:
+            self.stop(
+                Unauthenticated(
+                    "the credentials of this stream have expired: resume it with new ones"
+                )
+            )
+        elif self.caller.expires_s < NEVER_S:
+            loop = self.task.get_loop()
+            self.ending = loop.call_later(min(left, _MOST_S), self.end_with_credentials)
 
 
 class Meter:

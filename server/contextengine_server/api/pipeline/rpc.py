@@ -104,6 +104,14 @@ class Pipeline:
             }
         )
 
+    async def revise(self) -> None:
+        """Ends the streams whose credentials name nobody any more, or somebody else."""
+        for call in tuple(self._admission.streams.calls):
+            if isinstance(call, Call) and not await self._authenticator.still(
+                call.metadata, call.context.auth_context(), call.caller
+            ):
+                call.stop(Unauthenticated("these credentials hold no more: call again with others"))
+
     def _handler(self, meter: Meter, work: Callable[..., Any] | None) -> Handler:
         # To gRPC every request is a stream, of which it takes nothing until it is asked: whoever is
         # refused is so before a body of his is in memory, however large. Neither deserializers nor
@@ -127,7 +135,7 @@ class Pipeline:
         async def handle(unused: object, context: Context) -> bytes:
             call = Call(meter.rpc, context)
             try:
-                self._enter(call)
+                await self._enter(call)
                 request = await self._next(call, meter) or await _missing(call)
                 reply = self._encode(await work(request, call), meter)
             except BaseException as error:
@@ -143,7 +151,7 @@ class Pipeline:
         async def handle(unused: object, context: Context) -> bytes:
             call = Call(meter.rpc, context)
             try:
-                self._enter(call)
+                await self._enter(call)
                 async with aclosing(self._requests(call, meter)) as requests:
                     reply = self._encode(await work(requests, call), meter)
             except BaseException as error:
@@ -159,7 +167,7 @@ class Pipeline:
         async def handle(unused: object, context: Context) -> None:
             call = Call(meter.rpc, context)
             try:
-                self._enter(call)
+                await self._enter(call)
                 source = (
                     self._requests(call, meter)
                     if meter.rpc.streams_in
@@ -178,14 +186,14 @@ class Pipeline:
         async def handle(unused: object, context: Context) -> None:
             call = Call(meter.rpc, context)
             try:
-                self._enter(call)
+                await self._enter(call)
                 unserved.refuse(meter.rpc.method)
             except BaseException as error:
                 await self._fail(call, error, meter)
 
         return handle
 
-    def _enter(self, call: Call) -> None:
+    async def _enter(self, call: Call) -> None:
         rpc, admission = call.rpc, self._admission
         kind = admission.streams if rpc.long_lived else admission.calls
         if admission.draining or len(kind.calls) >= kind.limit:
@@ -197,7 +205,12 @@ class Pipeline:
                 # Each call has a task of its own, so that nothing need be put back.
                 CURRENT.set(call.trace)
         if self._asks_who:
-            call.caller = self._authenticator.caller(call.metadata)
+            known = self._authenticator
+            call.caller = known.caller(call.metadata) or await known.identify(
+                call.metadata, call.context.auth_context()
+            )
+            if rpc.long_lived:
+                call.end_with_credentials()
         if rpc.operator_only:
             authorize(call.caller, rpc.method)
             self._audit.operated(call)
@@ -205,6 +218,8 @@ class Pipeline:
     def _leave(self, call: Call, status: str, meter: Meter) -> None:
         admission = self._admission
         (admission.streams if call.rpc.long_lived else admission.calls).calls.discard(call)
+        if call.ending is not None:
+            call.ending.cancel()
         if admission.draining:
             admission.left.set()
         latency = meter.by_status.get(status) or meter.latency(status)

@@ -9,13 +9,14 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from contextengine_server.api.identity.rules import CertificateRule, IssuerRules
 from contextengine_server.api.pipeline import contract
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import (
@@ -33,6 +34,9 @@ from contextengine_server.api.pipeline.symbols import Symbols
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
+
+if TYPE_CHECKING:
+    from contextengine_server.api.identity.issuers import Issuers
 
 HOOK_TIMEOUT_S = 10.0
 """How long each thing that has to be done at the end may take: engines are disposed of within 10
@@ -57,6 +61,9 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """HOST:PORT, [V6]:PORT or unix:PATH. Port 0: any that is free."""
     tls: TlsFiles | None = None
     tokens: tuple[TokenGrant, ...] = ()
+    issuers: tuple[IssuerRules, ...] = ()
+    certificates: tuple[CertificateRule, ...] = ()
+    """Which client certificates name whom; needs `tls` with an authority of clients."""
     insecure: bool = False
     """Listen beyond loopback without TLS or tokens all the same."""
     max_message_bytes: int = 64 * 1024 * 1024
@@ -74,6 +81,11 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """How long it may take to answer before it is closed."""
     min_client_ping_s: float = 10.0
     """Clients that ping more often than this are sent away."""
+
+    @property
+    def credentials(self) -> bool:
+        """True where callers are known by credentials."""
+        return bool(self.tokens or self.issuers or self.certificates)
 
 
 class Server:
@@ -95,7 +107,7 @@ class Server:
         if not options.address.startswith("unix"):
             split_address(options.address)
         check_exposure(
-            options.address, options.tls is not None, bool(options.tokens), options.insecure
+            options.address, options.tls is not None, options.credentials, options.insecure
         )
         if options.insecure and not is_local(options.address):
             log.warning(
@@ -106,7 +118,7 @@ class Server:
             )
         self._options = options
         self._certificates = Certificates(options.tls) if options.tls is not None else None
-        self._authenticator = Authenticator(options.tokens)
+        self._issuers, self._authenticator = _identity(options)
         self._admission = Admission(
             options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
         )
@@ -118,7 +130,7 @@ class Server:
             "Calls in flight",
             unit="{call}",
         )
-        pipeline = Pipeline(
+        self._pipeline = pipeline = Pipeline(
             admission=self._admission,
             authenticator=self._authenticator,
             tracer=tracer,
@@ -131,6 +143,7 @@ class Server:
         self._hooks: list[tuple[str, Hook]] = []
         self._server: grpc.aio.Server | None = None
         self._drained: asyncio.Task[None] | None = None
+        self._revising: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
         """Listens and answers the port, 0 for a Unix socket. Raises ConfigurationError where it
@@ -148,6 +161,8 @@ class Server:
         credentials = self._certificates.credentials() if self._certificates else None
         port = _bind(server, options, credentials)
         await server.start()
+        if self._issuers is not None:
+            self._issuers.start()
         self._server = server
         return 0 if options.address.startswith("unix") else port
 
@@ -163,10 +178,10 @@ class Server:
         await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
 
     def reload(self, options: ServerOptions) -> None:
-        """Takes tokens and certificates of other options into force: for the next call, and for the
-        next connection. Raises ConfigurationError where they cannot be right, and changes nothing
-        then."""
-        authenticator = Authenticator(options.tokens)
+        """Takes credentials and certificates of other options into force: for the next call, for
+        streams that are open, and for the next connection. Raises ConfigurationError where they
+        cannot be right, and changes nothing then."""
+        issuers, authenticator = _identity(options, self._issuers)
         if authenticator.required != self._authenticator.required:
             raise ConfigurationError(
                 "auth.tokens: to ask for tokens, or no longer, needs a restart"
@@ -176,6 +191,12 @@ class Server:
         if self._certificates is not None and options.tls is not None:
             self._certificates.reload(options.tls)
         self._authenticator.replace(authenticator)
+        if self._issuers is not None:
+            self._issuers.stop()
+        self._issuers = issuers
+        if issuers is not None:
+            issuers.start()
+        self._revising = asyncio.create_task(self._pipeline.revise())
 
     def on_drain(self, name: str, hook: Hook) -> None:
         """Has `hook` run once when the server drains and its calls are done, in the order given,
@@ -198,6 +219,8 @@ class Server:
     async def _drain(self, grace_s: float, close: bool) -> None:
         self._draining.set()
         await self._health.enter_graceful_shutdown()
+        if self._issuers is not None:
+            self._issuers.stop()
         stopped = await self._admission.drain(grace_s)
         if stopped:
             log.warning("calls_cut_off", count=stopped, grace_s=grace_s)
@@ -212,6 +235,27 @@ class Server:
                 log.error("drain_hook_failed", hook=name, exc_info=error)
         if close and self._server is not None:
             await self._server.stop(CLOSE_GRACE_S)
+
+
+def _identity(
+    options: ServerOptions, before: Issuers | None = None
+) -> tuple[Issuers | None, Authenticator]:
+    """Who knows callers. Raises ConfigurationError."""
+    if options.certificates and (options.tls is None or options.tls.client_authority is None):
+        raise ConfigurationError(
+            "auth.certificates: needs server.tls.client_ca_file, the authorities that sign them"
+        )
+    issuers, certified = None, None
+    # Late: what verifies signatures takes a tenth of a second to load, and few servers need it.
+    if options.issuers:
+        from contextengine_server.api.identity.issuers import Issuers
+
+        issuers = Issuers(options.issuers, before)
+    if options.certificates:
+        from contextengine_server.api.identity.client_certificates import ClientCertificates
+
+        certified = ClientCertificates(options.certificates)
+    return issuers, Authenticator(options.tokens, issuers, certified)
 
 
 class _GenericOnly:
