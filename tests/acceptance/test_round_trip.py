@@ -149,3 +149,22 @@ def test_a_bad_line_in_a_session_of_many_lines_leaves_nothing(shell: Shell) -> N
     assert f"{file}:51: " in refused.err
     assert "Nothing was imported." in refused.err
     assert shell.run("sessions", "list", "--agent", "worse", "--json").json() == []
+
+
+def test_a_folder_is_taken_whole_but_for_what_is_damaged(shell: Shell) -> None:
+    folder = shell.directory / "sessions"
+    folder.mkdir()
+    for name in ("a", "c"):
+        line = {"role": "user", "content": f"hello from {name}"}
+        (folder / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    good = '{"role": "user", "content": "hi"}\n'
+    (folder / "b.jsonl").write_text(good + '{"role"\n', encoding="utf-8")
+    (folder / "settings.json").write_text("{}", encoding="utf-8")
+    done = shell.run("import", folder, "--agent", "bulk", status=1)
+    assert "2 sessions of agent 'bulk': 2 messages stored" in done.text
+    assert "passed over: 1 file of no known format" in done.text
+    assert "b.jsonl:2: " in done.err
+    assert "1 file of 3 could not be imported" in done.err
+    (folder / "b.jsonl").write_text(good, encoding="utf-8")
+    again = shell.run("import", folder, "--agent", "bulk")
+    assert "3 sessions of agent 'bulk': 1 messages stored, 2 were there before" in again.text

@@ -45,35 +45,40 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Full = Annotated[
     bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")
 ]
-Format = Literal["auto", "openai", "pi", "anthropic", "claude-code", "codex", "jsonl"]
+Format = Literal[
+    "auto", "openai", "pi", "anthropic", "claude-code", "codex", "lossless-claw", "hermes", "jsonl"
+]
 
 
 @app.command(
     "import",
-    epilog="Example: contextengine import airline_transcripts.jsonl --agent airline",
+    epilog="Example: contextengine import airline_transcripts.jsonl ~/.codex/sessions --agent mine",
 )
 @asks
 def import_(
     where: Where,
-    file: InputFile,
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files, and folders of them.", exists=True, readable=True)
+    ],
     agent: Agent = "default",
     session: Annotated[
         str, typer.Option(help="The session's id, for a file of one session.", show_default=False)
     ] = "",
-    format: Annotated[Format, typer.Option(help="The file must be of this format.")] = "auto",
+    format: Annotated[Format, typer.Option(help="The files must be of this format.")] = "auto",
     json: Json = False,
 ) -> None:
-    """Store the sessions of a file.
+    """Store the sessions of files.
 
-    Reads session files of Pi, OpenClaw, Codex and Claude Code, OpenAI chat JSON lines, Anthropic
-    messages JSON, and what `export --format jsonl` wrote. Each session is stored whole or not at
+    Reads session files of Pi, OpenClaw, Codex and Claude Code, the databases of Hermes (state.db)
+    and lossless-claw (lcm.db), OpenAI chat JSON lines, Anthropic messages JSON, and what `export
+    --format jsonl` wrote. Each session is stored whole or not at
     all; a bad line is named by its number. The same file again changes nothing, and one that grew
     goes on where it was. Of a harness's session file the branch is taken that ends with its last
     entry, compactions as the harness's summaries; what is left out is named.
     """
-    from contextengine_server.cli.transfer import import_file
+    from contextengine_server.cli.imports.command import import_files
 
-    run(import_file(where, file, agent, session, format, json))
+    run(import_files(where, paths, agent, session, format, json))
 
 
 @app.command(epilog="Example: contextengine export case-1 --format native -o case-1.jsonl")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from contextengine_server.cli.connection import Missing, Where, connected
+from contextengine_server.cli.imports.files import read_sessions
 from contextengine_server.cli.items import print_assembly, print_decisions
 from contextengine_server.cli.output import (
     CommandFailed,
@@ -20,7 +21,6 @@ from contextengine_server.cli.output import (
     print_table,
     size,
 )
-from contextengine_server.cli.transcripts import read_sessions
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient, SessionRef

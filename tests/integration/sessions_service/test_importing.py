@@ -10,7 +10,7 @@ import pytest
 
 from contextengine import ContextEngineError
 from contextengine.formats import read_transcript
-from contextengine_server.cli.imported import ImportedTranscript, remarks, store
+from contextengine_server.cli.imports.session import ImportedTranscript, remarks, store
 from tests.integration.harness import House, ref, texts
 from tests.unit.client.pi_files import entry, said, written
 

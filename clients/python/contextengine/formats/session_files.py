@@ -22,13 +22,15 @@ class ModelUpdate:
 
 @dataclass(frozen=True, slots=True)
 class HostSummary:
-    """A compaction of the harness's own: the messages before it are summarized."""
+    """A compaction of the harness's own: messages that are summarized."""
 
     id: str
     """The entry's id. Empty: it has none."""
     count: int
-    """How many messages, from the first, it stands for."""
+    """The index behind the last message that it stands for."""
     text: str
+    first: int = 0
+    """The index of the first message that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Transcript:
     """What the file holds and this is without, as people call it, and how much of it."""
     abandoned: frozenset[str] = frozenset()
     """The ids of messages that the file holds on branches that were left."""
+    session_key: str = ""
+    """The name that the harness keeps over several conversations. Empty: it has none."""
 
 
 @dataclass(frozen=True, slots=True)

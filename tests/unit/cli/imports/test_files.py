@@ -12,10 +12,11 @@ from google.protobuf.json_format import MessageToJson
 from contextengine.formats import TranscriptError
 from contextengine.messages import assistant, tool_call, user
 from contextengine.types import ExportResponse, Message, SessionInfo
+from contextengine_server.cli.imports.files import read_sessions, session_files
 from contextengine_server.cli.output import CommandFailed
-from contextengine_server.cli.transcripts import read_sessions
+from tests.unit.cli.imports.hosts import lossless_claw
 
-AIRLINE = Path(__file__).parents[2] / "data" / "airline_transcripts.jsonl"
+AIRLINE = Path(__file__).parents[3] / "data" / "airline_transcripts.jsonl"
 
 
 def exported(path: Path, messages: list[Message], retired: tuple[int, ...] = ()) -> Path:
@@ -75,3 +76,18 @@ def test_the_format_that_it_is_in_is_taken(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="cannot be read"):
         list(read_sessions(tmp_path / "none.jsonl"))
+
+
+def test_a_folder_gives_the_files_that_are_read_and_counts_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions" / "2026"
+    folder.mkdir(parents=True)
+    (folder / "b.jsonl").write_text('{"role": "user", "content": "hi"}\n', encoding="utf-8")
+    (folder / "a.json").write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
+    lossless_claw(folder / "lcm.db")
+    (folder / "package.json").write_text('{"name": "x"}', encoding="utf-8")
+    (folder / "other.db").write_bytes(b"not a database")
+    (folder / "notes.md").write_text("# Notes", encoding="utf-8")
+    named = tmp_path / "named.txt"
+    files, passed_over = session_files([tmp_path / "sessions", named])
+    assert [file.name for file in files] == ["a.json", "b.jsonl", "lcm.db", "named.txt"]
+    assert passed_over == 2

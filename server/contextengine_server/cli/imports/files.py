@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contextengine_server.cli.imports import hermes, lossless_claw
+from contextengine_server.cli.imports.databases import is_database, tables
 from contextengine_server.cli.output import CommandFailed
 
 if TYPE_CHECKING:
@@ -21,6 +23,53 @@ FORMATS = {
 """Formats as commands name them, and as `Message.native` does."""
 
 
+DATABASES: dict[str, tuple[set[str], Callable[[Path], Iterator[Transcript]]]] = {
+    "lossless-claw": (lossless_claw.TABLES, lossless_claw.read_lossless_claw),
+    "hermes": (hermes.TABLES, hermes.read_hermes),
+}
+"""Databases as commands name them: the tables by which each is known, and what reads it."""
+SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3")
+"""What a session file of a folder is named like."""
+
+
+def session_files(paths: Sequence[Path]) -> tuple[list[Path], int]:
+    """The files to read, those of folders in the order of their names; and how many files of
+    folders are of no known format."""
+    files: list[Path] = []
+    passed_over = 0
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        for file in sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES):
+            if not file.is_file() or not _known(file):
+                passed_over += 1
+                continue
+            files.append(file)
+    return files, passed_over
+
+
+def _known(file: Path) -> bool:
+    """Whether a file begins as one that is read here. One that is damaged further on is read, so
+    that what is wrong is said."""
+    from contextengine.formats import TranscriptError, read_transcript
+
+    try:
+        if is_database(file):
+            return bool(_program(file))
+        if not _is_export(file):
+            read_transcript(file)
+    except (TranscriptError, OSError, CommandFailed):
+        return False
+    return True
+
+
+def _program(file: Path) -> str:
+    """Whose database it is. Empty: of a program that is not known."""
+    found = tables(file)
+    return next((name for name, (needed, _) in DATABASES.items() if found >= needed), "")
+
+
 def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
     """The sessions of a file, one after the other. Raises CommandFailed, and TranscriptError that
     names the line.
@@ -30,6 +79,9 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
     from contextengine.formats import read_transcript
 
     try:
+        if is_database(file):
+            yield from _stored(file, format)
+            return
         ours = _is_export(file)
         transcripts = iter([_exported(file)]) if ours else read_transcript(file)
     except OSError as error:
@@ -45,6 +97,17 @@ def read_sessions(file: Path, format: str = "auto") -> Iterator[Transcript]:
             if found != FORMATS[format]:
                 raise CommandFailed(f"{file} reads as {found}, and --format is {format}")
         yield transcript
+
+
+def _stored(file: Path, format: str) -> Iterator[Transcript]:
+    """The sessions of another program's database."""
+    program = _program(file)
+    if not program:
+        raise CommandFailed(f"{file} is a database of none of {', '.join(DATABASES)}")
+    if format not in ("auto", program):
+        raise CommandFailed(f"{file} is a database of {program}, and --format is {format}")
+    _, read = DATABASES[program]
+    yield from read(file)
 
 
 def _is_export(file: Path) -> bool:

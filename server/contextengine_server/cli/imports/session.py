@@ -68,7 +68,9 @@ async def store(
     appended, and on the branch that is the conversation now."""
     from contextengine import SessionRef
 
-    ref = SessionRef(agent_id=agent, session_id=transcript.session_id)
+    ref = SessionRef(
+        agent_id=agent, session_id=transcript.session_id, session_key=transcript.session_key
+    )
     advance(transcript.session_id, 0)
     rewound = await _rewind(client, ref, transcript) if transcript.abandoned else 0
     reply = await _import(client, ref, transcript, advance)
@@ -166,7 +168,7 @@ async def _summarize(
     from contextengine import ContextEngineError
     from contextengine.types import RecordHostChangeRequest
 
-    if not summary.count or summary.count > len(rows) or not summary.text.strip():
+    if not summary.first < summary.count <= len(rows) or not summary.text.strip():
         return None
     last = rows[summary.count - 1].sequence
     try:
@@ -174,7 +176,9 @@ async def _summarize(
             ref,
             change_id=f"import:{summary.id or 'compaction'}:{last}",
             compacted=RecordHostChangeRequest.HostCompaction(
-                first_sequence=rows[0].sequence, last_sequence=last, summary=summary.text
+                first_sequence=rows[summary.first].sequence,
+                last_sequence=last,
+                summary=summary.text,
             ),
         )
     except ContextEngineError as error:

@@ -1,0 +1,1 @@
+"""`contextengine import`: sessions of other programs and exports of ours, into a server."""
