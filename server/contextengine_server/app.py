@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,12 +21,12 @@ from contextengine_server.commands.subagents.prepare_subagent_spawn import Spawn
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
 from contextengine_server.compaction.memory_flush import FlushRules
-from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import ServerChecks
+from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.quota import DiskCap, Quotas
 from contextengine_server.health.readiness import ReadinessProbe
 from contextengine_server.plugins.stores import kind_of
@@ -39,21 +38,14 @@ from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
 from contextengine_server.session.load import inherits
-from contextengine_server.session.policies import Policies, policy_of
+from contextengine_server.session.policies import Policies
 from contextengine_server.session.sessions import now_ms
 from contextengine_server.session.sweeper import IdleSweeper, Sweeper
 from contextengine_server.store.kinds import store_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize import (
-    ExtractiveSummarizer,
-    Summarizer,
-    SummarizerChain,
     WorkerPool,
 )
-from contextengine_server.summarize.chain.models import Models, ModelSource
-from contextengine_server.summarize.models.openai import Endpoint, EndpointSource
-from contextengine_server.summarize.models.runtime import NAME as RUNTIME
-from contextengine_server.summarize.models.runtime import RuntimeSource
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
@@ -62,7 +54,9 @@ from contextengine_server.tokens import TokenCounter
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.commands import delete_command
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
+from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
 from contextengine_server.wiring.services import services_of
+from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
 
 log = get_logger("contextengine.app")
 
@@ -102,6 +96,8 @@ async def running(
     where the process `ends` then."""
     async with contextlib.AsyncExitStack() as stack:
         metrics = Metrics()
+        memory = MemoryGuard(memory_limit_of(settings), metrics)
+        give_back_large_blocks()
         tracer = _tracer(settings, stack)
         registry = registry_of(settings)
         registry.configured(settings.engine.default)
@@ -135,7 +131,7 @@ async def running(
             store.model_leases, clock_ms, new_id, terms_of(settings), draining.is_set
         )
         guards = StoredStates(store.guards)
-        models = _models(settings, harnesses, guards, clock_ms, pool, counter, metrics)
+        models = models_of(settings, harnesses, guards, clock_ms, pool, counter, metrics)
         stack.push_async_callback(models.close)
         process_id = new_id()[:12]
         full: dict[str, tuple[int, int]] = {}
@@ -146,7 +142,7 @@ async def running(
                 counter,
                 registry,
                 Policies(settings.summarizer),
-                _chain(settings, models, pool, counter, store),
+                chain_of(settings, models, pool, counter, store),
                 models.capacity,
                 harnesses.count,
                 metrics,
@@ -160,6 +156,7 @@ async def running(
         stack.callback(core.encodings.close)
         projector = _projector(core.rules.cache_bytes)
         metric_readers.watch(core, projector.cache, metrics)
+        memory.watch([core.cache, projector.cache])
         background = Background(
             core.sessions,
             store,
@@ -170,7 +167,7 @@ async def running(
             core.rules.budgets,
             process_id,
             workers=settings.summarizer.parallel,
-            deadline_s=max(DEADLINE_S, _longest_s(settings)),
+            deadline_s=max(DEADLINE_S, longest_summary_s(settings)),
             tracer=tracer,
         )
         indexer = Indexer(store)
@@ -184,9 +181,14 @@ async def running(
         examine = ServerChecks(settings, registry, core.selection, store)
         services = services_of(core, archive, guards, examine, models.names, harnesses, projector)
         server = Server(
-            server_options(settings), services, tracer=tracer, metrics=metrics, draining=draining
+            server_options(settings),
+            services,
+            tracer=tracer,
+            metrics=metrics,
+            draining=draining,
+            pressed=lambda: memory.pressed,
         )
-        sweepers.append(ReadinessProbe(store, server.set_serving))
+        sweepers += [memory, ReadinessProbe(store, server.set_serving, memory.why_not_ready)]
         server.on_drain("background", background.stop)
         server.on_drain("search index", indexer.stop)
         for sweeper in sweepers:
@@ -247,14 +249,6 @@ def spawn_rules_of(settings: Settings) -> SpawnRules:
     )
 
 
-def endpoints_of(settings: Settings) -> list[Endpoint]:
-    """Where models are asked."""
-    return [
-        Endpoint(**{**endpoint.model_dump(), "timeout": endpoint.timeout.total_seconds()})
-        for endpoint in settings.summarizer.endpoints
-    ]
-
-
 def terms_of(settings: Settings) -> Terms:
     """How long harnesses are waited for."""
     runtime = settings.summarizer.runtime
@@ -268,6 +262,7 @@ def server_options(settings: Settings) -> ServerOptions:
     if server.tls.enabled:
         authority = Path(server.tls.client_ca_file) if server.tls.client_ca_file else None
         tls = TlsFiles(Path(server.tls.cert_file), Path(server.tls.key_file), authority)
+    everyone, each = bytes_in_flight_of(settings)
     return ServerOptions(
         address=server.address,
         tls=tls,
@@ -276,6 +271,8 @@ def server_options(settings: Settings) -> ServerOptions:
         certificates=certificates_of(settings.auth),
         insecure=server.insecure,
         max_message_bytes=server.max_message_bytes,
+        max_bytes_in_flight=everyone,
+        max_tenant_bytes_in_flight=each,
         max_concurrent_rpcs=server.max_concurrent_rpcs,
         keepalive_s=server.keepalive.time.total_seconds(),
         keepalive_timeout_s=server.keepalive.timeout.total_seconds(),
@@ -302,54 +299,6 @@ def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
     )
     stack.push_async_callback(asyncio.to_thread, end)
     return tracer
-
-
-def _models(
-    settings: Settings,
-    harnesses: Harnesses,
-    states: StoredStates,
-    clock_ms: Callable[[], int],
-    pool: WorkerPool,
-    counter: TokenCounter,
-    metrics: Metrics,
-) -> Models:
-    """The models that may be asked, in the configured order, behind their guards."""
-    encoding, count = settings.tokens.encoding, counter.count_text
-    sources: dict[str, ModelSource] = {}
-    for kind in settings.summarizer.order:
-        if kind == "runtime":
-            sources[RUNTIME] = RuntimeSource(harnesses, pool, encoding, count, metrics)
-        elif kind == "endpoints":
-            for endpoint in endpoints_of(settings):
-                sources[endpoint.name] = EndpointSource(endpoint, pool, encoding, count, metrics)
-    return Models(
-        sources,
-        states,
-        clock_ms,
-        policy_of(settings.summarizer),
-        count,
-        settings.summarizer.attempts,
-    )
-
-
-def _chain(
-    settings: Settings, models: Models, pool: WorkerPool, counter: TokenCounter, store: Store
-) -> SummarizerChain:
-    """The models; then extraction, where it is wanted; then the note that counts."""
-    chain: list[Summarizer] = [models]
-    if "extractive" in settings.summarizer.order:
-        originals = OriginalMessages(store)
-        chain.append(ExtractiveSummarizer(pool, settings.tokens.encoding, originals))
-    return SummarizerChain(chain, counter.count_text)
-
-
-def _longest_s(settings: Settings) -> float:
-    """How long one summary may take where every model hangs and who is asked last writes it. A
-    job's deadline must not cut that off: the next in the order would never be asked."""
-    summarizer = settings.summarizer
-    runtime = summarizer.runtime.timeout if "runtime" in summarizer.order else timedelta()
-    endpoints = sum((one.timeout * (one.retries + 1) for one in summarizer.endpoints), timedelta())
-    return (runtime + endpoints + 2 * summarizer.deadline).total_seconds()
 
 
 def _retention(

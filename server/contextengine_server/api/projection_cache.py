@@ -45,9 +45,9 @@ class ProjectionCache:
     """Items by their frames, bounded by their bytes; the least recently used leaves first.
     cachetools weighs an entry once, when it is put in; these grow while they are kept."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self.bytes = 0
-        self._room = room
+        self.capacity = capacity
         self._known: OrderedDict[bytes, Item] = OrderedDict()
         # Projections of large contexts are made in threads, and what they make is counted there.
         self._lock = Lock()
@@ -62,8 +62,8 @@ class ProjectionCache:
             else:
                 known.move_to_end(frame)
             items.append(item)
-        if self.bytes > self._room:
-            self._shrink()
+        if self.bytes > self.capacity:
+            self.shrink()
         return items
 
     def add(self, cache: _Counted, size: int) -> None:
@@ -76,15 +76,16 @@ class ProjectionCache:
     def _read(self, frame: bytes) -> Item:
         item = item_in(item_of(frame))
         size = 2 * len(frame) + OVERHEAD
-        if size <= self._room // ITEM_SHARE:
+        if size <= self.capacity // ITEM_SHARE:
             item = replace(item, cache=_Counted(self, size))
             self._known[frame] = item
             with self._lock:
                 self.bytes += size
         return item
 
-    def _shrink(self) -> None:
-        while self.bytes > self._room and self._known:
+    def shrink(self) -> None:
+        """Lets items go until the rest fits. Called by the event loop alone."""
+        while self.bytes > self.capacity and self._known:
             _, item = self._known.popitem(last=False)
             cache = item.cache
             assert isinstance(cache, _Counted)

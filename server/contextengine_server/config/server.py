@@ -78,6 +78,31 @@ class ServerSettings(Group):
         le=2**31 - 1,
         description="The largest request or reply on the wire.",
     )
+    memory_limit: Literal["auto"] | Size = Field(
+        "auto",
+        description=(
+            "The memory from which on the server sheds, before the kernel ends it: caches shrink,"
+            " then requests above 64 KiB are answered RESOURCE_EXHAUSTED with RetryInfo, and health"
+            " says NOT_SERVING. `auto`: three quarters of what the control group or the machine"
+            " has; the rest is for workers. 0: there is no limit."
+        ),
+    )
+    max_bytes_in_flight: Literal["auto"] | Size = Field(
+        "auto",
+        description=(
+            "Bytes of requests and replies above 64 KiB in memory at once, and of what an Import"
+            " has sent; beyond it RESOURCE_EXHAUSTED with RetryInfo. Half of them may be being read"
+            " at once. A request takes several times its size while it is worked on. `auto`: an"
+            " eighth of `memory_limit`, at most 1 GiB. Never less than twice `max_message_bytes`."
+        ),
+    )
+    max_tenant_bytes_in_flight: Literal["auto"] | Size = Field(
+        "auto",
+        description=(
+            "Those of one tenant. `auto`: half of the server's, all of them where tokens name no"
+            " tenants; never less than twice `max_message_bytes`."
+        ),
+    )
     max_concurrent_rpcs: Whole = Field(
         1000,
         ge=1,
@@ -112,6 +137,17 @@ class ServerSettings(Group):
                 "must be host:port, [ipv6]:port or unix:path, the port from 0 to 65535"
             )
         return address
+
+    @model_validator(mode="after")
+    def _room_for_a_message(self) -> ServerSettings:
+        least = 2 * self.max_message_bytes
+        for name in ("max_bytes_in_flight", "max_tenant_bytes_in_flight"):
+            if (wanted := getattr(self, name)) != "auto" and wanted < least:
+                raise ValueError(
+                    f"{name} is {int(wanted)}, and a call holds a request and a reply: give at"
+                    f" least {least}, twice max_message_bytes, or lower that"
+                )
+        return self
 
     @property
     def is_loopback(self) -> bool:

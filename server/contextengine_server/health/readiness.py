@@ -1,4 +1,5 @@
-"""Whether the server says that it serves: only while its store can be written, which is tried."""
+"""Whether the server says that it serves: only while its store can be written, which is tried, and
+while there is memory."""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ log = structlog.get_logger("contextengine.readiness")
 
 class ReadinessProbe(Sweeper):
     """Writes to the store now and then, and has health follow: NOT_SERVING for the server as a
-    whole while nothing can be written. Its services go on, since reads need no write."""
+    whole while nothing can be written or memory is short. Its services go on, since reads need no
+    write."""
 
     topic = "readiness"
     failure = "the store was not tried"
 
-    def __init__(self, store: Store, set_serving: Callable[[str, bool], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        set_serving: Callable[[str, bool], Awaitable[None]],
+        why_not: Callable[[], str] = str,
+    ) -> None:
         super().__init__()
+        self._why_not = why_not
+        """What else keeps the server from being ready, memory that runs short; empty: nothing."""
         self._store, self._set_serving = store, set_serving
         self._ready = True
 
@@ -41,6 +50,8 @@ class ReadinessProbe(Sweeper):
             ready, why = False, str(error)
         except TimeoutError:
             ready, why = False, f"a write took more than {PATIENCE_S:g} s"
+        if ready and (why := self._why_not()):
+            ready = False
         if ready == self._ready:
             return
         self._ready = ready

@@ -170,9 +170,11 @@ async def house(
     tracer: Tracer | None = None,
     credentials: grpc.ChannelCredentials | None = None,
     host: str = "127.0.0.1",
+    pressed: Callable[[], bool] = bool,
 ) -> AsyncIterator[House]:
     seen, metrics = Seen(), Metrics()
-    server = Server(options, servicers(seen, behaviour), tracer=tracer or Tracer(), metrics=metrics)
+    served = servicers(seen, behaviour)
+    server = Server(options, served, tracer=tracer or Tracer(), metrics=metrics, pressed=pressed)
     port = await server.start()
     target = options.address if options.address.startswith("unix:") else f"{host}:{port}"
     channel = (

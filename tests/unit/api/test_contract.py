@@ -14,6 +14,7 @@ from contextengine_server import errors as domain
 from contextengine_server.api.pipeline import contract, errors, unserved
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import Authenticator
+from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import NO_TRACE, Tracer
@@ -121,6 +122,7 @@ def pipeline() -> Pipeline:
         tracer=Tracer(),
         metrics=Metrics(),
         max_message_bytes=1,
+        in_flight=BytesInFlight(ByteLimits(1, 1, 1), Metrics()),
     )
 
 

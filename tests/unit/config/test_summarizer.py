@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contextengine_server.app import endpoints_of
 from contextengine_server.config.lint import config_lint
 from contextengine_server.config.load import SettingsError, load_settings
 from contextengine_server.config.settings import Settings
@@ -18,6 +17,7 @@ from contextengine_server.errors import InvalidField
 from contextengine_server.session.policies import AssignedOptions, Policies, policy_of
 from contextengine_server.summarize import SummaryPolicy
 from contextengine_server.summarize.models.openai import Endpoint
+from contextengine_server.wiring.summarizers import endpoints_of
 
 LOCAL: dict[str, Any] = {"name": "local", "base_url": "http://127.0.0.1:11434/v1", "model": "small"}
 

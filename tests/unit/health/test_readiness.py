@@ -67,3 +67,14 @@ async def test_a_write_that_does_not_end_has_failed(
     monkeypatch.setattr(store, "probe", hang)
     await ReadinessProbe(store, told).sweep()
     assert told.set == [("", False)]
+
+
+async def test_it_is_not_ready_either_while_something_else_keeps_it(store: MemoryStore) -> None:
+    told, why = Told(), "little memory"
+    probe = ReadinessProbe(store, told, lambda: why)
+    with capture_logs() as logs:
+        await probe.sweep()
+        why = ""
+        await probe.sweep()
+    assert told.set == [("", False), ("", True)]
+    assert logs[0]["why"] == "little memory"

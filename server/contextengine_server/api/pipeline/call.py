@@ -46,6 +46,8 @@ class Call(msgspec.Struct, eq=False):
     trace: Trace = NO_TRACE
     raw: bytes = b""
     """The request as it came, where there is one."""
+    held: int = 0
+    """Bytes of its messages that count as in flight."""
     stopped: DomainError | None = None
     """Why the server itself cancelled the work. None: it did not."""
     ending: asyncio.TimerHandle | None = None

@@ -32,6 +32,7 @@ from contextengine_server.api.pipeline import contract, errors, unserved
 from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.audit import Audit
 from contextengine_server.api.pipeline.auth import Authenticator, authorize
+from contextengine_server.api.pipeline.bytes_in_flight import SMALL_BYTES, BytesInFlight
 from contextengine_server.api.pipeline.call import METADATA, Call, Context, Meter
 from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import (
@@ -76,10 +77,12 @@ class Pipeline:
         tracer: Tracer,
         metrics: Metrics,
         max_message_bytes: int,
+        in_flight: BytesInFlight,
     ) -> None:
         self._admission, self._authenticator, self._tracer = admission, authenticator, tracer
         self._asks_who = authenticator.required
         self._metrics, self._max_bytes = metrics, max_message_bytes
+        self._bytes = in_flight
         self._audit = Audit()
 
     def handlers(self, servicers: Mapping[str, object]) -> Handlers:
@@ -137,7 +140,7 @@ class Pipeline:
             try:
                 await self._enter(call)
                 request = await self._next(call, meter) or await _missing(call)
-                reply = self._encode(await work(request, call), meter)
+                reply = self._encode(await work(request, call), call, meter)
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -153,7 +156,7 @@ class Pipeline:
             try:
                 await self._enter(call)
                 async with aclosing(self._requests(call, meter)) as requests:
-                    reply = self._encode(await work(requests, call), meter)
+                    reply = self._encode(await work(requests, call), call, meter)
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -175,7 +178,10 @@ class Pipeline:
                 )
                 async with aclosing(work(source, call)) as replies:
                     async for reply in replies:
-                        await _write(context, self._encode(reply, meter))
+                        part = self._encode(reply, call, meter)
+                        await _write(context, part)
+                        if len(part) > SMALL_BYTES:
+                            self._bytes.give(call, len(part))
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -251,13 +257,29 @@ class Pipeline:
 
     async def _next(self, call: Call, meter: Meter) -> Message | None:
         """The next request of a call; None where there is none."""
-        raw = call.raw = await call.context.read()
+        in_flight, rpc = self._bytes, meter.rpc
+        if rpc.long_lived and rpc.streams_in:
+            # It may be silent for hours.
+            raw = await call.context.read()
+        else:
+            if in_flight.waiting or len(in_flight.reading) >= in_flight.places:
+                await in_flight.turn(call)
+            in_flight.reading[call] = call.task.get_loop().time()
+            try:
+                raw = await call.context.read()
+            finally:
+                del in_flight.reading[call]
+                if in_flight.waiting:
+                    in_flight.wake()
         if raw is grpc.aio.EOF:
             return None
-        size = len(raw)
+        call.raw, size = raw, len(raw)
         meter.received.value += size
         if size > self._max_bytes:
-            raise self._too_large(meter.rpc, "request", size, "send less at once")
+            raise self._too_large(rpc, "request", size, "send less at once")
+        # What is gathered counts whatever its size: it has no other limit.
+        if size > SMALL_BYTES or (rpc.streams_in and not rpc.streams_out):
+            in_flight.take(call, size, "request")
         kind = meter.rpc.request
         try:
             return kind.FromString(raw)
@@ -269,7 +291,7 @@ class Pipeline:
                 metadata={"rpc": meter.rpc.method, "type": name},
             ) from None
 
-    def _encode(self, reply: Reply, meter: Meter) -> bytes:
+    def _encode(self, reply: Reply, call: Call, meter: Meter) -> bytes:
         encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
         size = len(encoded)
         if size > self._max_bytes:
@@ -279,12 +301,16 @@ class Pipeline:
                 size,
                 "ask for less at once: a smaller budget or page, or a delta",
             )
+        if size > SMALL_BYTES:
+            self._bytes.take(call, size, "reply")
         meter.sent.value += size
         return encoded
 
     async def _requests(self, call: Call, meter: Meter) -> AsyncGenerator[Message, None]:
         while (request := await self._next(call, meter)) is not None:
             yield request
+            if meter.rpc.streams_out and len(call.raw) > SMALL_BYTES:
+                self._bytes.give(call, len(call.raw))
         if not meter.rpc.streams_out:
             await _whole(call)
 

@@ -28,6 +28,7 @@ from contextengine_server.api.pipeline.auth import (
     is_local,
     split_address,
 )
+from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
 from contextengine_server.api.pipeline.certificates import Certificates, TlsFiles
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
@@ -68,6 +69,10 @@ class ServerOptions(msgspec.Struct, frozen=True):
     """Listen beyond loopback without TLS or tokens all the same."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The largest request, reply, or part of a stream."""
+    max_bytes_in_flight: int = 1 << 30
+    """Bytes of large requests and replies in memory at once, at least two of the largest."""
+    max_tenant_bytes_in_flight: int = 1 << 30
+    """Those of one tenant."""
     max_concurrent_rpcs: int = 1_000
     """Calls worked on at once; beyond it RESOURCE_EXHAUSTED with RetryInfo."""
     max_long_lived_rpcs: int = 1_024
@@ -91,8 +96,9 @@ class ServerOptions(msgspec.Struct, frozen=True):
 class Server:
     """Serves the contract on one address. Belongs to one event loop; started once, drained once.
 
-    `servicers` has the servicer of each full service name. Raises ConfigurationError or ValueError
-    before anything listens where options or servicers cannot be right.
+    `servicers` has the servicer of each full service name; `pressed` says whether memory is short.
+    Raises ConfigurationError or ValueError before anything listens where options or servicers
+    cannot be right.
     """
 
     def __init__(
@@ -103,6 +109,7 @@ class Server:
         tracer: Tracer,
         metrics: Metrics,
         draining: asyncio.Event | None = None,
+        pressed: Callable[[], bool] = bool,
     ) -> None:
         if not options.address.startswith("unix"):
             split_address(options.address)
@@ -136,6 +143,7 @@ class Server:
             tracer=tracer,
             metrics=metrics,
             max_message_bytes=options.max_message_bytes,
+            in_flight=BytesInFlight(_byte_limits(options), metrics, pressed),
         )
         self._handlers = pipeline.handlers(servicers)
         self._served = frozenset(servicers)
@@ -275,11 +283,21 @@ class _GenericOnly:
         return None
 
 
+def _largest(options: ServerOptions) -> int:
+    """The largest message that gRPC takes: a little above our own limit, which answers with what
+    the limit is and how much was sent. What is larger it refuses by its first bytes."""
+    return options.max_message_bytes + options.max_message_bytes // 4 + 1024 * 1024
+
+
+def _byte_limits(options: ServerOptions) -> ByteLimits:
+    return ByteLimits(
+        options.max_bytes_in_flight, options.max_tenant_bytes_in_flight, _largest(options)
+    )
+
+
 def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
-    limit = options.max_message_bytes
     return [
-        # A little above our own limit, which answers with what the limit is and how much was sent.
-        ("grpc.max_receive_message_length", limit + limit // 4 + 1024 * 1024),
+        ("grpc.max_receive_message_length", _largest(options)),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", options.max_streams_per_connection),
         # What is sent before we read stays below the windows of HTTP/2, 64 KiB a call; of a call
