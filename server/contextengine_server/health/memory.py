@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,6 +28,9 @@ CLEAR_SHARE = 0.9
 """Below this share of the limit all is well again."""
 PAUSE_S = 0.25
 """A large request takes about as long to arrive."""
+COLLECT_EVERY_S = 10.0
+"""How often circles are looked for while memory is short, all of them: everything stands still for
+as long as that takes."""
 LEAST_CACHE = 8 << 20
 """A cache that is this small is left alone."""
 
@@ -122,6 +126,7 @@ class MemoryGuard(Sweeper):
         super().__init__()
         self.limit, self.pressed = limit, False
         self._measure = measure
+        self._collected = -COLLECT_EVERY_S
         self._caches: dict[Shrinkable, int] = {}
         self._sheds = metrics.counter(
             "contextengine.process.sheds",
@@ -171,6 +176,10 @@ class MemoryGuard(Sweeper):
             for one in self._caches:
                 one.capacity = max(LEAST_CACHE, min(one.capacity, one.bytes) // 2)
                 one.shrink()
+            now = asyncio.get_running_loop().time()
+            if now - self._collected >= COLLECT_EVERY_S:
+                self._collected = now
+                gc.collect()
             await asyncio.to_thread(_trim)
 
     def pause_s(self) -> float:

@@ -139,8 +139,12 @@ class Pipeline:
             call = Call(meter.rpc, context)
             try:
                 await self._enter(call)
-                request = await self._next(call, meter) or await _missing(call)
-                reply = self._encode(await work(request, call), call, meter)
+                # No name stands for the request here: gRPC holds this frame as long as the reply.
+                reply = self._encode(
+                    await work(await self._next(call, meter) or await _missing(call), call),
+                    call,
+                    meter,
+                )
             except BaseException as error:
                 await self._fail(call, error, meter)
             self._leave(call, "OK", meter)
@@ -253,6 +257,8 @@ class Pipeline:
             self._audit.refused(call, error)
         status = errors.to_status(errors.as_domain_error(error, call.rpc.method, call.trace))
         self._leave(call, status.code.name, meter)
+        call.raw = b""
+        _forget(error)
         await call.context.abort_with_status(status)
 
     async def _next(self, call: Call, meter: Meter) -> Message | None:
@@ -327,6 +333,14 @@ async def _whole(call: Call) -> None:
     a finished one, and tells later that it was cancelled; sending fails at once then, so that half
     an import is never taken for a whole one."""
     await call.context.send_initial_metadata(())
+
+
+def _forget(error: BaseException | None) -> None:
+    """Lets go of what the frames of a failure hold. gRPC keeps the failure of a call with the call,
+    in a circle with its frames: a request would stay in memory until circles are looked for."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
 
 
 async def _missing(call: Call) -> NoReturn:

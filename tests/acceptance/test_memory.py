@@ -1,0 +1,90 @@
+"""A server of its own stays within its memory, whatever is sent at once, and goes on serving."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from contextengine.errors import from_rpc_error
+from contextengine_proto.v1 import (
+    context_engine_pb2_grpc,
+    lifecycle_pb2,
+    message_pb2,
+    sessions_pb2,
+    sessions_pb2_grpc,
+)
+from tests.acceptance.shell import PATIENCE_S, Serving, serving
+
+MIB = 1 << 20
+SETTINGS = (
+    *("--set", "server.max_message_bytes=16MiB"),
+    *("--set", "server.max_bytes_in_flight=32MiB"),
+    *("--set", "server.memory_limit=400MiB"),
+    *("--set", "sessions.cache_bytes=32MiB"),
+)
+"""For a container of 512 MiB."""
+MOST = 500 * MIB
+
+
+def peak(server: Serving) -> int:
+    """The most memory that the process ever took, in bytes."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found.group(1)) * 1024
+
+
+@asynccontextmanager
+async def channel_to(server: Serving) -> AsyncIterator[Any]:
+    options = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    async with grpc.aio.insecure_channel(server.address, options) as channel:
+        yield channel
+
+
+def message(size: int, id: str = "") -> message_pb2.Message:
+    text = message_pb2.Part(text=message_pb2.TextPart(text="word " * (size // 5)))
+    return message_pb2.Message(id=id, role=message_pb2.ROLE_USER, parts=[text])
+
+
+def session(name: str) -> message_pb2.SessionRef:
+    return message_pb2.SessionRef(agent_id="a", session_id=name)
+
+
+async def outcome(call: Any) -> str:
+    """OK, or the reason of the failure."""
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            await call
+    except grpc.aio.AioRpcError as error:
+        return str(from_rpc_error(error).reason)
+    return "OK"
+
+
+async def test_many_large_requests_at_once(tmp_path: Path) -> None:
+    """Each is lawful; worked on together they take more than a gigabyte."""
+    with serving(tmp_path, *SETTINGS) as server:
+        async with channel_to(server) as channel:
+            stub: Any = context_engine_pb2_grpc.ContextEngineStub(channel)
+            body = message(12 * MIB)
+            calls = [
+                stub.Ingest(lifecycle_pb2.IngestRequest(session=session(f"s{n}"), message=body))
+                for n in range(20)
+            ]
+            found = Counter(await asyncio.gather(*map(outcome, calls)))
+            listing: Any = sessions_pb2_grpc.SessionsStub(channel)
+            listed = await listing.List(sessions_pb2.SessionsListRequest())
+        assert server.process.poll() is None
+        assert peak(server) < MOST
+    assert found.keys() <= {"OK", "OVERLOADED"}
+    assert found["OK"] == len(listed.sessions) > 0
