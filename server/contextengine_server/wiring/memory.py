@@ -28,4 +28,4 @@ def bytes_in_flight_of(settings: Settings) -> tuple[int, int]:
         everyone = int(server.max_bytes_in_flight)
     if server.max_tenant_bytes_in_flight != "auto":
         return everyone, min(everyone, int(server.max_tenant_bytes_in_flight))
-    return everyone, max(least, everyone // 2) if settings.auth.tokens else everyone
+    return everyone, max(least, everyone // 2) if settings.auth.enabled else everyone
