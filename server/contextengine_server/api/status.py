@@ -84,13 +84,12 @@ def _engine_status(status: SessionStatus) -> bytes:
     """What the engine adds; of one that waits after failures also how its compactions went, by the
     names that hosts of Hermes read."""
     view, state, engine = status.view, status.state, status.selected.engine
-    said: dict[str, object] = {
+    said: dict[str, object] = status.facts | {
         "steps": view.steps,
         "window_from_step": view.window_from_step,
         "fingerprint": engine.fingerprint,
         "held": state.held,
         "failures_in_a_row": view.faults,
-        **status.facts,
     }
     if goes_by_attempts(engine):
         went, failed = state.attempts, state.attempts.cooling(status.now_ms)

@@ -201,7 +201,7 @@ class Compactor(msgspec.Struct, frozen=True):
         if rewriting.asked < MAX_ASKED:
             tokens = view.view_tokens() + wanted.uncounted
             with self.asking(session.scope, engine):
-                await rewriting.ask(rewriter, session.scope, list_of(view), wanted, tokens, ground)
+                await rewriting.ask(rewriter, session, list_of(view), wanted, tokens, ground)
             if precondition_of(session) != ground:
                 return made  # which is not committed either: the view is another by now
             left = rewriting.next_pass(engine, session.encoding, view, ground)

@@ -15,7 +15,6 @@ from contextengine_server.compaction.summary_request import source_message
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.message import NO_RESULT, Entry
-from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.rewrite import (
@@ -27,6 +26,7 @@ from contextengine_server.engines.rewrite import (
     read_changes,
 )
 from contextengine_server.session.encoding import Encoding
+from contextengine_server.session.session import Session
 
 UNCHANGED_LIST = "nothing to compact: the engine left the list as it is"
 MAX_ASKED = 3
@@ -180,7 +180,7 @@ class Rewriting(msgspec.Struct):
     async def ask(
         self,
         rewriter: Rewriter,
-        scope: Scope,
+        session: Session,
         listed: ViewList,
         wanted: CompactionRequest,
         tokens: int,
@@ -188,9 +188,10 @@ class Rewriting(msgspec.Struct):
     ) -> None:
         """Asks the engine. The session is not locked. Raises EngineBroken."""
         self.asked += 1
+        head, compactions = session.require(), session.state.compactions
         messages, places = await asyncio.to_thread(listed.written)
         request = RewriteRequest(
-            scope,
+            session.scope,
             messages,
             places,
             tokens,
@@ -198,6 +199,9 @@ class Rewriting(msgspec.Struct):
             wanted.force,
             wanted.focus,
             listed.life,
+            compactions,
+            head.model,
+            head.provider,
         )
         answer = await rewriter.rewrite(request)
         self.ground = ground

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from contextengine_server.context.plan import Plan
 from contextengine_server.context.view import View
 
+from .companion import companion_of
 from .contract import CompactionGoal, CompactionStep, Engine, NothingToDo, facts_of
 from .failure import EngineBroken, threw
 from .rewrite import rewriter_of
@@ -64,6 +65,7 @@ class GuardedEngine:
         self.summary_tokens = engine.summary_tokens
         self.tools = engine.tools
         self.rewriter = rewriter_of(engine)
+        self.companion = companion_of(engine)
         self.teller = teller_of(engine)
         self.fingerprint = engine.fingerprint
         self._options = engine.options

@@ -56,6 +56,11 @@ class RewriteRequest(msgspec.Struct, frozen=True, eq=False):
     focus: str = ""
     life: str = ""
     """Names the session's life: another one begins when it is emptied, or erased and begun anew."""
+    compactions: int = 0
+    """How often the session was compacted so far."""
+    model: str = ""
+    """The model that reads the list; empty: it is not known."""
+    provider: str = ""
 
 
 class Rewriter(Protocol):

@@ -44,6 +44,10 @@ class ContextEngine(ABC):
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """True where it wants to compact."""
 
+    def should_compress_info(self, prompt_tokens: int | None = None) -> tuple[bool, str | None]:
+        """The same, and why not where something keeps it from that."""
+        return self.should_compress(prompt_tokens), None
+
     @abstractmethod
     def compress(
         self,
@@ -66,6 +70,38 @@ class ContextEngine(ABC):
     def has_content_to_compress(self, messages: list[dict[str, Any]]) -> bool:
         """True."""
         return True
+
+    def prune_tool_results_only(
+        self, messages: list[dict[str, Any]], current_tokens: int | None = None
+    ) -> tuple[list[dict[str, Any]], int]:
+        """The same list. Not asked here: results are made shorter by engines of the server."""
+        return messages, 0
+
+    def select_context(
+        self,
+        request_messages: list[dict[str, Any]],
+        *,
+        conversation_messages: list[dict[str, Any]] | None = None,
+        incoming_message: dict[str, Any] | None = None,
+        budget_tokens: int = 0,
+    ) -> list[dict[str, Any]] | None:
+        """None. Not asked here: what is shown is the server's affair."""
+        return None
+
+    def on_turn_complete(  # noqa: B027
+        self, messages: list[dict[str, Any]], usage: dict[str, Any] | None = None, **more: Any
+    ) -> None:
+        """Nothing. Not asked here."""
+
+    def pending_compression_operation(self, messages: list[dict[str, Any]]) -> str | None:
+        """None. Not asked here."""
+        return None
+
+    def get_automatic_compaction_status_message(
+        self, *, phase: str, default_message: str, **context: Any
+    ) -> str | None:
+        """The default. Not asked here: nothing is said in a chat."""
+        return default_message if self.emit_automatic_compaction_status else None
 
     def on_session_start(self, session_id: str, **known: Any) -> None:  # noqa: B027
         """Nothing."""

@@ -23,6 +23,19 @@ class InvalidArgument(ValueError):
         self.argument, self.code = argument, code
 
 
+def json_object(raw: bytes) -> dict[str, Any]:
+    """The arguments that a model wrote. Raises InvalidArgument."""
+    try:
+        value = orjson.loads(raw) if raw.strip() else {}
+    except ValueError as error:
+        raise InvalidArgument(
+            "arguments", f"are not valid JSON ({error}): send an object", "invalid_arguments"
+        ) from error
+    if not isinstance(value, dict):
+        raise InvalidArgument("arguments", "are not a JSON object: send one", "invalid_arguments")
+    return value
+
+
 class Arguments(msgspec.Struct, frozen=True):
     """Arguments by name, and the schema's properties."""
 
@@ -32,16 +45,7 @@ class Arguments(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, raw: bytes, properties: Mapping[str, Any]) -> Arguments:
         """Reads a model's JSON. Raises InvalidArgument."""
-        try:
-            value = orjson.loads(raw) if raw.strip() else {}
-        except ValueError as error:
-            raise InvalidArgument(
-                "arguments", f"are not valid JSON ({error}): send an object", "invalid_arguments"
-            ) from error
-        if not isinstance(value, dict):
-            raise InvalidArgument(
-                "arguments", "are not a JSON object: send one", "invalid_arguments"
-            )
+        value = json_object(raw)
         given = {_snake(name): inner for name, inner in value.items() if inner is not None}
         for name in given:
             if name not in properties:

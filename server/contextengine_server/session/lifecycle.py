@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec import structs
@@ -38,6 +39,17 @@ Spans = Sequence[tuple[int, int]]
 """Ranges of sequences: the first and the last of each."""
 
 
+class Leave(Protocol):
+    """Tells whoever wants to hear of it that a session ended, or was emptied."""
+
+    def __call__(self, *, emptied: bool) -> None:
+        """Does not wait."""
+
+
+async def _nobody(session: Session) -> Leave | None:
+    return None
+
+
 class Lifecycle(msgspec.Struct, frozen=True):
     """Ends, empties and shortens sessions' views."""
 
@@ -46,6 +58,9 @@ class Lifecycle(msgspec.Struct, frozen=True):
     events: Events
     remembers: bool = False
     """There is a memory of what sessions say."""
+    leaving: Callable[[Session], Awaitable[Leave | None]] = _nobody
+    """Who wants to hear of the end of a session, which is locked and says now what they are told;
+    None: nobody."""
 
     async def reset(
         self,
@@ -82,10 +97,13 @@ class Lifecycle(msgspec.Struct, frozen=True):
                 reload=True,
             )
 
+        leave = await self.leaving(session)
         done = await self.editor.change(
             session, address, edit, request=request, expected_revision=expected_revision
         )
         if not done.repeated:
+            if leave is not None:
+                leave(emptied=True)
             self.events.emit(
                 "session:reset",
                 *session.scope,
@@ -162,6 +180,9 @@ class Lifecycle(msgspec.Struct, frozen=True):
             session, address, edit, request=request, expected_revision=expected_revision
         )
         if done.numbers and not done.repeated:
+            leave = await self.leaving(session)
+            if leave is not None:
+                leave(emptied=False)
             self.events.emit("session:ended", *session.scope, revision=done.revision)
         return done
 

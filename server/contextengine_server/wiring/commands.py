@@ -129,8 +129,8 @@ def context_engine_commands(
             core.attached,
             core.usage.guard,
         ),
-        reset_session=ResetSession(addresses, sessions, core.lifecycle, memory),
-        end_session=EndSession(addresses, sessions, core.lifecycle, memory),
+        reset_session=ResetSession(addresses, sessions, core.lifecycle, memory, core.companions),
+        end_session=EndSession(addresses, sessions, core.lifecycle, memory, core.companions),
         dispose_session=DisposeSession(addresses, core.cache, core.replies),
         prepare_subagent_spawn=PrepareSubagentSpawn(
             addresses,
@@ -144,7 +144,9 @@ def context_engine_commands(
         ),
         rollback_subagent_spawn=RollbackSubagentSpawn(addresses, store, core.children),
         end_subagent=EndSubagent(addresses, sessions, store, core.children, core.lifecycle),
-        list_tools=ListTools(addresses, selection, store, remembers=core.lifecycle.remembers),
+        list_tools=ListTools(
+            addresses, selection, store, core.companions, core.lifecycle.remembers
+        ),
         call_tool=CallTool(
             grants,
             selection,
@@ -152,6 +154,7 @@ def context_engine_commands(
             archive,
             core.events,
             DiscoverTools(sessions, selection, editor, core.usage.tools, archive),
+            core.companions,
             core.lifecycle.remembers,
         ),
     )

@@ -13,6 +13,7 @@ from contextengine_server.commands.subagents.prepare_subagent_spawn import (
 from contextengine_server.commands.turn.reply_cache import ReplyCache
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.compactor import Compactor
+from contextengine_server.compaction.companions import Companions
 from contextengine_server.compaction.memory_flush import FlushRules, Memory, MemoryFlush
 from contextengine_server.compaction.originals import OriginalMessages
 from contextengine_server.compaction.proposal import Proposals
@@ -114,6 +115,7 @@ class Core(msgspec.Struct, frozen=True):
     editor: Editor
     usage: UsageParts
     lifecycle: Lifecycle
+    companions: Companions
     children: ChildSessions
     planner: Planner
     assembler: Assembler
@@ -166,6 +168,7 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
     if kept is None and rules.memory is not None and at.in_worker is not None:
         notes = FoundNotes(events, meters)
         kept = Keeper(store.memory, rules.memory, at.in_worker, clock_ms, notes.tell)
+    companions = Companions(sessions, selection)
     memory = MemoryFlush(kept, store, meters, rules.flush)
     compactor = Compactor(
         sessions, store, selection, events, meters, summaries, memory, rules.remakes
@@ -186,7 +189,8 @@ def core_of(rules: Rules, at: CoreDependencies) -> Core:
         lists=lists,
         editor=editor,
         usage=usage,
-        lifecycle=Lifecycle(sessions, editor, events, kept is not None),
+        lifecycle=Lifecycle(sessions, editor, events, kept is not None, companions.leaving),
+        companions=companions,
         children=ChildSessions(store, cache, events, meters, selection, clock_ms),
         planner=planner,
         assembler=Assembler(

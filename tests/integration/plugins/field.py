@@ -120,8 +120,17 @@ class LedgerEngine(ContextEngine):
         )
 
     def on_session_end(self, session_id: str, messages: List[Dict[str, Any]]) -> None:
-        if self._conn is not None:
-            self._conn.commit()
+        for message in messages:
+            self._conn.execute(
+                "insert into rows values (?, 'ended', ?)",
+                (self._session_id, str(message.get("content"))),
+            )
+        self._conn.commit()
+
+    def on_session_reset(self) -> None:
+        super().on_session_reset()
+        self._conn.execute("insert into rows values (?, 'reset', '')", (self._session_id,))
+        self._conn.commit()
 
     def update_from_response(self, usage: Dict[str, Any]) -> None:
         self.last_prompt_tokens = int(usage.get("prompt_tokens", 0))
@@ -167,7 +176,19 @@ class LedgerEngine(ContextEngine):
         return [LEDGER_FIND]
 
     def handle_tool_call(self, name: str, args: Dict[str, Any], **kwargs: Any) -> str:
-        return json.dumps({"success": False})
+        if name != "ledger_find":
+            return json.dumps({"success": False, "error": f"Unknown tool: {name}"})
+        live = [str(m.get("content")) for m in kwargs.get("messages") or []]
+        kept = self._conn.execute(
+            "select content from rows where session = ?", (self._session_id,)
+        )
+        texts = live + [content for (content,) in kept]
+        query = str(args["query"])
+        return json.dumps({"success": True, "hits": sum(query in text for text in texts)})
+
+    def get_status(self) -> Dict[str, Any]:
+        rows = self._conn.execute("select count(*) from rows").fetchone()[0]
+        return {**super().get_status(), "ledger_rows": rows}
 """
 
 LEDGER = {

@@ -6,7 +6,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from contextengine import ContextEngineError
@@ -135,6 +137,91 @@ async def test_a_proposal_shows_its_note_before_it_is_taken(home: House) -> None
     assert (await home.client.get_status(ref())).summary_count == 0
     await home.client.commit_compaction(ref(), proposed.proposal_id, True)
     assert (await home.client.get_status(ref())).summary_count == 1
+
+
+async def call(home: House, name: str, arguments: dict[str, Any] | bytes) -> t.CallToolResponse:
+    given = arguments if isinstance(arguments, bytes) else orjson.dumps(arguments)
+    return await home.client.call_tool(ref(), name, arguments_json=given)
+
+
+def ledger_rows(directory: Path, role: str) -> list[str]:
+    file = sqlite3.connect(directory / "plugins" / ".hermes" / "ledger.db")
+    try:
+        rows = file.execute("select content from rows where role = ?", (role,)).fetchall()
+    finally:
+        file.close()
+    return [content for (content,) in rows]
+
+
+async def test_its_own_tools_are_listed_and_run(home: House) -> None:
+    """Beside those of the server; with the live list, and with what it keeps itself."""
+    await home.client.ingest_batch(ref(), turns(8))
+    listed = {tool.name: tool for tool in (await home.client.list_tools(ref())).tools}
+    assert {"ctx_search", "memory_search", "ledger_find"} <= set(listed)
+    assert listed["ledger_find"].description == "Search the ledger."
+    assert orjson.loads(listed["ledger_find"].input_schema_json)["properties"].keys() == {"query"}
+    called = await call(home, "ledger_find", {"query": "q3"})
+    assert orjson.loads(called.result_json) == {"success": True, "hits": 1}
+    assert not called.is_error
+    assert called.tokens > 0
+    assert (await home.client.compact(ref(), force=True, budget=budget(3_000))).compacted
+    called = await call(home, "ledger_find", {"query": "q3"})
+    assert orjson.loads(called.result_json)["hits"] >= 1, "it left q3 out, and knows it"
+    found = await call(home, "ctx_search", {"query": "q3"})
+    assert orjson.loads(found.result_json)["hits"]
+
+
+async def test_a_tool_of_its_own_that_fails_is_told_to_the_model(home: House) -> None:
+    await home.client.ingest_batch(ref(), turns(2))
+    failed = await call(home, "ledger_find", {"wrong": 1})
+    assert failed.is_error
+    assert orjson.loads(failed.result_json)["error"]["code"] == "tool_failed"
+    assert (await home.client.get_status(ref())).engine_failure.operation == "call_tool"
+    not_json = await call(home, "ledger_find", b"{")
+    assert orjson.loads(not_json.result_json)["error"]["code"] == "invalid_arguments"
+    unknown = await call(home, "ledger_burn", {})
+    assert orjson.loads(unknown.result_json)["error"]["code"] == "unknown_tool"
+
+
+async def test_what_it_says_of_itself_is_in_the_status(home: House) -> None:
+    await home.client.ingest_batch(ref(), turns(8))
+    before = orjson.loads((await home.client.get_status(ref())).engine_status_json)
+    assert "ledger_rows" not in before, "it is not at work for the session yet"
+    await home.client.compact(ref(), force=True, budget=budget(3_000))
+    said = orjson.loads((await home.client.get_status(ref())).engine_status_json)
+    assert said["compression_count"] == 1
+    assert said["ledger_rows"] > 0
+    assert said["steps"] == 24, "the server's own words stand"
+
+
+async def test_it_hears_that_a_session_ends_and_that_it_is_reset(
+    home: House, tmp_path: Path
+) -> None:
+    """Once each, of all that was said and with the messages as they were; also of a session that it
+    was never asked for. A turn is no end."""
+    await home.client.after_turn(ref(), turns(2))
+    assert not (tmp_path / "plugins" / ".hermes" / "ledger.db").exists()
+    for _ in range(2):
+        await home.client.end_session(ref())
+    assert ledger_rows(tmp_path, "ended") == [f"q0{LONG}", "", f"r0{LONG}", "a0",
+                                              f"q1{LONG}", "", f"r1{LONG}", "a1"]  # fmt: skip
+    await home.client.ingest(ref(), user("more"))
+    await home.client.reset_session(ref(), request_id="r")
+    assert ledger_rows(tmp_path, "ended")[-1] == "more"
+    assert len(ledger_rows(tmp_path, "ended")) == 8 + 9
+    await home.client.reset_session(ref(), request_id="r")
+    assert ledger_rows(tmp_path, "reset") == [""]
+
+
+async def test_an_end_that_it_fails_at_is_an_end(tmp_path: Path) -> None:
+    code = LEDGER["engine.py"].replace("for message in messages:", "for message in nothing:", 1)
+    settings = {"plugins.directory": installed(tmp_path, LEDGER | {"engine.py": code})}
+    async with house(tmp_path, **settings, **{"engine.default": "ledger"}) as home:
+        await home.client.ingest_batch(ref(), turns(2))
+        await home.client.end_session(ref())
+        status = await home.client.get_status(ref())
+        assert status.ended
+        assert status.engine_failure.operation == "end_session"
 
 
 ENGINE = LEDGER["engine.py"]

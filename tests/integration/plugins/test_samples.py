@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 from contextengine import types as t
@@ -81,3 +82,34 @@ async def test_a_plugin_for_pyclaw_is_asked_in_its_order(tmp_path: Path) -> None
         shown = texts((await home.client.assemble(ref(), budget=budget(3_000))).items)
         [line] = [text for text in shown if "diary 1: " in text]
         assert "done 1, ingest 32, compact" in line, "only what is new since"
+
+
+def heard_in(directory: Path) -> list[str]:
+    [file] = directory.glob("plugins/*/heard")
+    return file.read_text().splitlines()
+
+
+async def test_a_plugin_for_pyclaw_hears_of_the_end_once(tmp_path: Path) -> None:
+    """And its compactions are counted on where it begins anew."""
+    heard = """
+    async def on_session_end(self, state, messages):
+        from pathlib import Path
+        with (Path(__file__).parent / "heard").open("a") as file:
+            file.write(f"{len(messages)} of {state.session_id}, {state.compaction_count}\\n")
+
+"""
+    hook = "    async def on_compact_complete"
+    source = WORKING_PYCLAW.replace(hook, heard.replace("\\\\n", "\\n") + hook)
+    async with serving(tmp_path, "diary", source) as home:
+        await home.client.after_turn(ref(), turns(8))
+        await home.client.compact(ref(), force=True, budget=budget(3_000))
+        status = orjson.loads((await home.client.get_status(ref())).engine_status_json)
+        assert status["compaction_count"] == 1
+        for _ in range(2):
+            await home.client.end_session(ref())
+        [told] = heard_in(tmp_path)
+        assert told.endswith(" of default:agent:s1, 1")
+        await home.client.ingest_batch(ref(), turns(8, 8))
+        await home.client.compact(ref(), force=True, budget=budget(3_000))
+        shown = texts((await home.client.assemble(ref(), budget=budget(3_000))).items)
+        assert any("diary 1: bootstrap, ingest" in text for text in shown)

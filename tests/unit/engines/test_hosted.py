@@ -3,17 +3,22 @@ than is said."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.companion import Conversation
 from contextengine_server.engines.failure import EngineBroken
-from contextengine_server.engines.hosted import engine as hosted_engine
-from contextengine_server.engines.hosted.engine import MAX_LOST, HostedEngine, session_name
+from contextengine_server.engines.hosted import held as held_sessions
+from contextengine_server.engines.hosted.engine import MAX_LOST, HostedEngine
+from contextengine_server.engines.hosted.held import session_name
 from contextengine_server.engines.hosted.hermes import HermesHost, accepted
-from contextengine_server.engines.hosted.host import HostedFacts
+from contextengine_server.engines.hosted.host import EngineHost, HostedFacts
 from contextengine_server.engines.hosted.options import HostedOptions
 from contextengine_server.engines.rewrite import ChatMessage, Place, RewriteRequest
 
@@ -23,10 +28,10 @@ FACTS = HostedFacts("hosted", "1", "Hosted", 0.6)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, what is to be seen is waited for."""
-    monkeypatch.setattr(hosted_engine, "END_S", 60.0)
+    monkeypatch.setattr(held_sessions, "END_S", 60.0)
 
 
-class Host:
+class Host(EngineHost):
     """Says what happens to it."""
 
     def __init__(self) -> None:
@@ -35,7 +40,7 @@ class Host:
         self.go = threading.Event()
         self.blocks = False
 
-    async def begin(self, session_id: str) -> str:
+    async def begin(self, session_id: str, told: Conversation) -> str:
         self.log.append(("begin", session_id))
         return session_id
 
@@ -165,7 +170,7 @@ class Old:
 
 async def test_an_engine_is_asked_in_the_words_that_it_knows() -> None:
     host = HermesHost(Old, "")
-    engine = await host.begin("one")
+    engine = await host.begin("one", Conversation(Scope("t", "a", "one"), ""))
     assert await host.compact(engine, request()) == [{"role": "user", "content": "10 of 10"}]
     engine.wants = False
     assert await host.compact(engine, request()) is None
@@ -179,3 +184,103 @@ def test_arguments_that_a_function_does_not_take_are_left_out() -> None:
     named = {"force": True, "focus_topic": "x"}
     assert accepted(few, named) == {"force": True}
     assert accepted(any_, named) == named
+
+
+class Talking(Host):
+    """Has tools, and hears of the end of a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, list[str], bool]] = []
+        self.now = self.most = 0
+
+    async def tools(self, engine: str) -> list[Any]:
+        named = {"name": "find", "description": "Finds.", "parameters": {"type": "object"}}
+        return [{"type": "function", "function": named}, {"description": "nameless"}, named, "x"]
+
+    async def call(
+        self, engine: str, name: str, arguments: dict[str, Any], messages: list[ChatMessage]
+    ) -> object:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        messages[0]["content"] = "changed by the tool"
+        self.now -= 1
+        return {"name": name, **arguments}
+
+    async def status(self, engine: str) -> Mapping[str, object]:
+        return {"engine": engine, "asked": len(self.log), "path": Path("x")}
+
+    async def ended(
+        self, engine: str, session_id: str, messages: list[ChatMessage], *, emptied: bool
+    ) -> None:
+        self.heard.append((session_id, [str(one["content"]) for one in messages], emptied))
+
+
+def conversation(session: str = "one", life: str = "") -> Conversation:
+    said: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+    return Conversation(Scope("t", "a", session), life, said)
+
+
+async def test_its_own_tools_are_those_with_a_name_each_once() -> None:
+    engine = hosted(Talking())
+    [tool] = await engine.own_tools(conversation())
+    assert (tool.name, tool.description, tool.schema) == ("find", "Finds.", b'{"type":"object"}')
+    await engine.dispose()
+
+
+async def test_a_tool_is_given_copies_and_one_thing_is_asked_at_a_time() -> None:
+    host = Talking()
+    engine, told = hosted(host), conversation()
+    answers = await asyncio.gather(*(engine.call(told, "find", {"n": n}) for n in range(4)))
+    assert answers == [{"name": "find", "n": n} for n in range(4)]
+    assert told.messages[0]["content"] == "hello"
+    assert [what for what, _ in host.log] == ["begin"], "one engine for all of them"
+    assert host.most == 1
+    await engine.dispose()
+
+
+async def test_what_it_says_of_itself_is_what_it_said_when_it_was_asked_last() -> None:
+    host = Talking()
+    engine = hosted(host)
+    assert engine.status(request().scope) == {}
+    await engine.rewrite(request())
+    assert engine.status(request().scope) == {"engine": "t:a:one", "asked": 2, "path": "x"}
+    assert len(host.log) == 2, "nothing is asked for it"
+    await engine.dispose()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+async def test_it_hears_of_the_end_and_begins_anew(emptied: bool) -> None:
+    """Also of that of a session which it was never asked for."""
+    host = Talking()
+    engine = hosted(host)
+    await engine.ended(conversation(), emptied=emptied)
+    assert host.heard == [("t:a:one", ["hello"], emptied)]
+    assert [what for what, _ in host.log] == ["begin", "end"]
+    await engine.rewrite(request())
+    assert [what for what, _ in host.log] == ["begin", "end", "begin", "compact"]
+    await engine.dispose()
+
+
+async def test_hermes_leaves_a_session_before_it_is_reset() -> None:
+    class Hooked(Old):
+        def __init__(self) -> None:
+            super().__init__()
+            self.log: list[object] = []
+
+        def on_session_end(self, session_id: str, messages: list[ChatMessage]) -> None:
+            self.log.append((session_id, len(messages)))
+
+        def on_session_reset(self) -> None:
+            self.log.append("reset")
+
+    host = HermesHost(Hooked, "")
+    for emptied, heard in ((False, [("s", 1)]), (True, [("s", 1), "reset"])):
+        engine = await host.begin("s", conversation())
+        await host.ended(engine, "s", [{"role": "user", "content": "x"}], emptied=emptied)
+        assert engine.log == heard
+    old = await HermesHost(Old, "").begin("s", conversation())
+    assert await HermesHost(Old, "").tools(old) == []
+    assert await HermesHost(Old, "").status(old) == {}
+    await HermesHost(Old, "").ended(old, "s", [], emptied=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from contextengine_server.compaction.companions import Companions
 from contextengine_server.compaction.memory_job import MemoryJob
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.change import Changed
@@ -19,6 +20,7 @@ class EndSession(msgspec.Struct, frozen=True):
     sessions: Sessions
     lifecycle: Lifecycle
     memory: MemoryJob
+    companions: Companions
 
     async def run(
         self, tenant: str, ref: Ref, request: Request | None, expected_revision: int | None
@@ -28,4 +30,6 @@ class EndSession(msgspec.Struct, frozen=True):
         told = await self.memory.before_end(address)
         async with self.sessions.open(address.scope, lock=True) as session:
             session.require()
-            return await self.lifecycle.end(session, address, request, expected_revision, told)
+            done = await self.lifecycle.end(session, address, request, expected_revision, told)
+        await self.companions.settled(address.scope)
+        return done

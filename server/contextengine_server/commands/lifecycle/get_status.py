@@ -10,6 +10,7 @@ from contextengine_server.compaction.model_failure import blocked
 from contextengine_server.context.budget import Budget, ReferenceTokens
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import View
+from contextengine_server.engines.companion import companion_of
 from contextengine_server.engines.contract import Engine, facts_of
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import BudgetImpossible
@@ -82,7 +83,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     now_ms: int
     limit: ReferenceTokens
     """The tokens of messages from which on its engine compacts; 0: never by itself."""
-    facts: Mapping[str, object]
+    facts: dict[str, object]
     """What its engine says of itself besides."""
     blocked: str
     """Why no compaction begins by itself now; empty: one may."""
@@ -131,6 +132,9 @@ class GetStatus(msgspec.Struct, frozen=True):
             aim = target(session, "", "")
             budget = self._budget(aim)
             limit, facts = _told(selected.engine, view, budget)
+            companion = companion_of(selected.engine)
+            if companion is not None:
+                facts = {**companion.status(scope), **facts}
             method = session.encoding.counter.method
             watched = selected.engine.id in self.guard.engines
             guarded = await self.guard.use(session) if watched else None
@@ -183,7 +187,7 @@ class GetStatus(msgspec.Struct, frozen=True):
 
 def _told(
     engine: Engine, view: View, budget: Budget | None
-) -> tuple[ReferenceTokens, Mapping[str, object]]:
+) -> tuple[ReferenceTokens, dict[str, object]]:
     """An engine's threshold and what else it says of itself. That it fails is said where it is
     asked for something."""
     available = ReferenceTokens(budget.reference if budget is not None else 0)

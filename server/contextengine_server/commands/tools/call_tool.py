@@ -8,6 +8,7 @@ import msgspec
 
 from contextengine_server.commands.recall.expand import page_tokens
 from contextengine_server.commands.recall.grant import GrantExpired, Reach, RecallGrants
+from contextengine_server.compaction.companions import Companions
 from contextengine_server.engines.contract import Engine, event_name
 from contextengine_server.errors import BudgetSpent
 from contextengine_server.memory.tool import MEMORY_SEARCH, run_memory_search
@@ -42,6 +43,7 @@ class CallTool(msgspec.Struct, frozen=True):
     archive: Archive
     events: Events
     discovery: DiscoverTools
+    companions: Companions
     remembers: bool
     """There is a memory of what sessions say."""
 
@@ -105,6 +107,10 @@ class CallTool(msgspec.Struct, frozen=True):
                 found = await run_memory_search(self.store.memory, head.scope, arguments)
                 return ToolAnswered(found, await self.archive.count(found.json.decode()))
             tools = (*tools, MEMORY_SEARCH.name)
+        if name not in tools and grant is None:
+            own = await self.companions.call(head.scope, engine, name, arguments)
+            if own is not None:
+                return ToolAnswered(own, await self.archive.count(own.json.decode()))
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)
         while True:
             answer = await run(self.archive, head, name, arguments, tools, room, depth, alone=alone)

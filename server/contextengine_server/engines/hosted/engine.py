@@ -7,15 +7,10 @@ how it would compact a list of messages.
 
 from __future__ import annotations
 
-import asyncio
 import copy
-from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from contextengine_server.context.lawful import fitting, plan_of
@@ -24,27 +19,21 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 
 from ..base import ADDITION, BaseEngine
+from ..companion import Conversation, OwnTool
 from ..contract import CompactionGoal, CompactionStep, NothingToDo, Tools
 from ..delegation import delegate_compaction_to_runtime
 from ..failure import EngineBroken, threw
 from ..patience import TookTooLong
 from ..rewrite import ChatMessage, RewriteRequest, wrong_with
+from .held import Asked, HeldSession, HeldSessions, session_name
 from .host import EngineHost, HostedFacts
 from .options import HostedOptions
-from .worker import Worker
+
+T = TypeVar("T")
 
 MAX_LOST = 4
 """So many threads may be lost to an engine that does not come back; then it is not asked again
 before an operator says so."""
-
-
-class HostedSession(msgspec.Struct, frozen=True, eq=False):
-    """An engine at work for one session."""
-
-    worker: Worker
-    engine: Any
-    life: str
-    """The session's, as RewriteRequest names it."""
 
 
 class HostedEngine(BaseEngine[HostedOptions]):
@@ -58,8 +47,9 @@ class HostedEngine(BaseEngine[HostedOptions]):
         self.id, self.name, self.version = facts.id, facts.description or facts.id, facts.version
         self.threshold = options.threshold or facts.threshold
         self.rewriter = self
+        self.companion = self
         self._host = host
-        self._sessions: OrderedDict[Scope, HostedSession] = OrderedDict()
+        self._held = HeldSessions(host, options)
         self._lost = 0
 
     def addition(self, summaries: Sequence[Summary]) -> str:
@@ -90,24 +80,11 @@ class HostedEngine(BaseEngine[HostedOptions]):
 
     async def rewrite(self, request: RewriteRequest) -> Sequence[ChatMessage] | None:
         """See Rewriter."""
-        if self._lost >= MAX_LOST:
-            raise EngineBroken(
-                self.id, f"did not come back {self._lost} times, and is not asked any more"
-            )
-        try:
-            held = await self._held(request.scope, request.life)
-            given = replace(request, messages=copy.deepcopy(list(request.messages)))
-            answer = await held.worker.run(
-                self._host.compact(held.engine, given), self.options.timeout_seconds
-            )
-        except TookTooLong as error:
-            self._lost += 1
-            stuck = self._sessions.pop(request.scope, None)
-            if stuck is not None:
-                stuck.worker.stop()
-            raise EngineBroken(self.id, f"its compaction {error}") from error
-        except Exception as error:
-            raise threw(self.id, error) from error
+        given = replace(request, messages=copy.deepcopy(list(request.messages)))
+        told = Conversation(request.scope, request.life, compactions=request.compactions)
+        answer, _ = await self._ask(
+            told, lambda engine: self._host.compact(engine, given), "its compaction"
+        )
         wrong = wrong_with(answer) if answer is not None else ""
         if wrong:
             raise EngineBroken(self.id, wrong)
@@ -117,49 +94,53 @@ class HostedEngine(BaseEngine[HostedOptions]):
         """See Rewriter."""
         self._lost = 0
 
-    async def _held(self, scope: Scope, life: str) -> HostedSession:
-        """The engine at work for a session, made where there is none. One that knew an earlier life
-        of it is left: nothing of that comes back."""
-        held = self._sessions.pop(scope, None)
-        if held is not None and held.life != life:
-            await self._end(held)
-            held = None
-        if held is None:
-            worker = Worker()
-            try:
-                engine = await worker.run(
-                    self._host.begin(session_name(scope)), self.options.timeout_seconds
-                )
-            except BaseException:
-                worker.stop()
-                raise
-            held = HostedSession(worker, engine, life)
-        self._sessions[scope] = held
-        while len(self._sessions) > self.options.live_sessions:
-            await self._end(self._sessions.popitem(last=False)[1])
-        return held
+    async def own_tools(self, told: Conversation) -> Sequence[OwnTool]:
+        """See Companion."""
+        _, held = await self._ask(told, _nothing, "its beginning")
+        return held.tools
 
-    async def _end(self, held: HostedSession) -> None:
-        """Whatever it says to that is nobody's affair: it is another session that waits."""
+    async def call(self, told: Conversation, name: str, arguments: Mapping[str, Any]) -> object:
+        """See Companion."""
+        messages = copy.deepcopy(list(told.messages))
+        given = dict(arguments)
+        answer, _ = await self._ask(
+            told, lambda engine: self._host.call(engine, name, given, messages), f"its tool {name}"
+        )
+        return answer
+
+    async def ended(self, told: Conversation, *, emptied: bool) -> None:
+        """See Companion. One that was never asked for the session is made for it."""
+        messages = copy.deepcopy(list(told.messages))
+        name = session_name(told.scope)
+        await self._ask(
+            told,
+            lambda engine: self._host.ended(engine, name, messages, emptied=emptied),
+            "the end of a session",
+        )
+        await self._held.leave(told.scope)
+
+    def status(self, scope: Scope) -> Mapping[str, object]:
+        """See Companion."""
+        return self._held.status(scope)
+
+    async def _ask(self, told: Conversation, asked: Asked[T], what: str) -> tuple[T, HeldSession]:
+        """What the engine at work for a session answers. Raises EngineBroken."""
+        if self._lost >= MAX_LOST:
+            raise EngineBroken(
+                self.id, f"did not come back {self._lost} times, and is not asked any more"
+            )
         try:
-            with suppress(Exception):
-                await held.worker.run(self._host.end(held.engine), END_S)
-        finally:
-            held.worker.stop()
+            return await self._held.ask(told, asked)
+        except TookTooLong as error:
+            self._lost += 1
+            raise EngineBroken(self.id, f"{what} {error}") from error
+        except Exception as error:
+            raise threw(self.id, error) from error
 
     async def dispose(self) -> None:
         """Ends what it is at work for."""
-        held = list(self._sessions.values())
-        self._sessions.clear()
-        await asyncio.gather(*(self._end(one) for one in held))
+        await self._held.leave_all()
 
 
-END_S = 2.0
-"""How long an engine may take to leave a session: all of them are given ten seconds when the server
-drains."""
-
-
-def session_name(scope: Scope) -> str:
-    """A session's id for a hosted engine, which knows no tenants and no agents, and may call a file
-    by it."""
-    return ":".join(quote(part, safe="") for part in scope)
+async def _nothing(engine: object) -> None:
+    """It is enough that it is there."""

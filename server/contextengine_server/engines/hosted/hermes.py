@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ..companion import Conversation
 from ..rewrite import ChatMessage, RewriteRequest
 
 PLATFORM = "contextengine"
@@ -22,7 +23,7 @@ class HermesHost(msgspec.Struct, frozen=True):
     home: str
     """The directory that it is told to keep its files in."""
 
-    async def begin(self, session_id: str) -> Any:
+    async def begin(self, session_id: str, told: Conversation) -> Any:
         """See EngineHost."""
         engine = self.make()
         started = getattr(engine, "on_session_start", None)
@@ -39,8 +40,13 @@ class HermesHost(msgspec.Struct, frozen=True):
         """See EngineHost. Where nobody forces it, it is asked whether it wants to first; it is told
         the budget as its window, and how much of it is used."""
         resize = getattr(engine, "update_model", None)
-        if resize is not None and getattr(engine, "context_length", 0) != request.available:
-            resize("", request.available)
+        known = getattr(engine, "model", request.model)
+        if resize is not None and (
+            getattr(engine, "context_length", 0) != request.available or known != request.model
+        ):
+            resize(
+                request.model, request.available, **accepted(resize, {"provider": request.provider})
+            )
         usage = {"prompt_tokens": request.tokens, "completion_tokens": 0}
         engine.update_from_response({**usage, "total_tokens": request.tokens})
         if not request.force and not engine.should_compress(request.tokens):
@@ -56,6 +62,34 @@ class HermesHost(msgspec.Struct, frozen=True):
         }
         answer: list[ChatMessage] = engine.compress(messages, **accepted(engine.compress, asked))
         return answer
+
+    async def tools(self, engine: Any) -> list[Any]:
+        """See EngineHost."""
+        schemas = getattr(engine, "get_tool_schemas", None)
+        return list(schemas() or ()) if schemas is not None else []
+
+    async def call(
+        self, engine: Any, name: str, arguments: dict[str, Any], messages: list[ChatMessage]
+    ) -> object:
+        """See EngineHost."""
+        handle = engine.handle_tool_call
+        return handle(name, arguments, **accepted(handle, {"messages": messages}))
+
+    async def status(self, engine: Any) -> Mapping[str, object]:
+        """See EngineHost."""
+        says = getattr(engine, "get_status", None)
+        return says() if says is not None else {}
+
+    async def ended(
+        self, engine: Any, session_id: str, messages: list[ChatMessage], *, emptied: bool
+    ) -> None:
+        """See EngineHost. In the order in which Hermes leaves a session for a new one."""
+        told = getattr(engine, "on_session_end", None)
+        if told is not None:
+            told(session_id, messages)
+        reset = getattr(engine, "on_session_reset", None)
+        if emptied and reset is not None:
+            reset()
 
     async def end(self, engine: Any) -> None:
         """See EngineHost. It is no end of the session's: what it keeps in files it finds again."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import isawaitable
 from typing import Any
 
 import msgspec
 
+from ..companion import Conversation
 from ..rewrite import ChatMessage, RewriteRequest, text_of
+from .host import EngineHost
 
 
 class PyclawSession(msgspec.Struct, eq=False):
@@ -19,17 +22,18 @@ class PyclawSession(msgspec.Struct, eq=False):
     """The list that it was given last."""
 
 
-class PyclawHost(msgspec.Struct, frozen=True):
-    """Asks a plugin for PyClaw."""
+class PyclawHost(EngineHost):
+    """Asks a plugin for PyClaw. Such plugins have no tools."""
 
-    make: Callable[[], Any]
-    """Makes one for a session, of its own."""
-    state: Callable[[str], Any]
-    """Makes what it may keep of a session."""
+    def __init__(self, make: Callable[[], Any], state: Callable[[str], Any]) -> None:
+        """`make`: one for a session, of its own; `state`: what it may keep of that."""
+        self.make, self.state = make, state
 
-    async def begin(self, session_id: str) -> PyclawSession:
-        """See EngineHost."""
+    async def begin(self, session_id: str, told: Conversation) -> PyclawSession:
+        """See EngineHost. Compactions are counted on, since plugins call what they keep by that
+        number."""
         plugin, state = self.make(), self.state(session_id)
+        state.compaction_count = told.compactions
         await plugin.bootstrap(state)
         return PyclawSession(plugin, state)
 
@@ -49,6 +53,26 @@ class PyclawHost(msgspec.Struct, frozen=True):
         state.compaction_count += 1
         await plugin.on_compact_complete(result, state)
         return _with_summary(messages, answer, getattr(result, "summary", None) or "")
+
+    async def status(self, engine: PyclawSession) -> Mapping[str, object]:
+        """See EngineHost."""
+        says = getattr(engine.plugin, "get_status", None)
+        said = says(engine.state) if says is not None else {}
+        told: Mapping[str, object] = await said if isawaitable(said) else said
+        return told
+
+    async def ended(
+        self,
+        engine: PyclawSession,
+        session_id: str,
+        messages: list[ChatMessage],
+        *,
+        emptied: bool,
+    ) -> None:
+        """See EngineHost."""
+        told = getattr(engine.plugin, "on_session_end", None)
+        if told is not None:
+            await told(engine.state, messages)
 
     async def end(self, engine: PyclawSession) -> None:
         """See EngineHost."""

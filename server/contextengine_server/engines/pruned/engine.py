@@ -19,6 +19,7 @@ from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Plan, plan_tokens
 from contextengine_server.context.view import Summary, View
 
+from ..companion import companion_of
 from ..contract import (
     SESSION_SEARCH,
     CompactionGoal,
@@ -55,6 +56,7 @@ class PrunedEngine:
         self.summary_tokens = engine.summary_tokens
         self.tools = engine.tools
         self.rewriter = rewriter_of(engine)
+        self.companion = companion_of(engine)
         self.teller = teller_of(engine)
         self.facts = facts_of(engine)
         self.fingerprint = digest([engine.fingerprint, rules]).hex()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from contextengine_server.compaction.rewrites import UNCHANGED_LIST, list_of
+from contextengine_server.engines.companion import Conversation
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.hosted.engine import MAX_LOST, HostedEngine
-from contextengine_server.engines.hosted.host import HostedFacts
+from contextengine_server.engines.hosted.host import EngineHost, HostedFacts
 from contextengine_server.engines.hosted.options import HostedOptions
 from contextengine_server.engines.registration import Registration
 from contextengine_server.engines.rewrite import ChatMessage, RewriteRequest, rewriter_of
@@ -36,7 +37,7 @@ from tests.unit.commands.house import (
 FACTS = HostedFacts("scripted", "1", "Scripted", 0.6)
 
 
-class Scripted:
+class Scripted(EngineHost):
     """Answers what it is told to, and keeps what it was asked."""
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class Scripted:
         self.meanwhile: Any = None
         """What happens on the server's loop before it answers."""
 
-    async def begin(self, session_id: str) -> str:
+    async def begin(self, session_id: str, told: Conversation) -> str:
         return session_id
 
     async def compact(self, engine: str, request: RewriteRequest) -> list[ChatMessage] | None:
