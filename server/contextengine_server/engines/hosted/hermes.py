@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +25,8 @@ class HermesHost(msgspec.Struct, frozen=True):
     """The directory that it is told to keep its files in."""
 
     async def begin(self, session_id: str, told: Conversation) -> Any:
-        """See EngineHost."""
+        """See EngineHost. Hermes's directory is there, as it is in Hermes."""
+        os.makedirs(self.home or ".", exist_ok=True)
         engine = self.make()
         started = getattr(engine, "on_session_start", None)
         if started is not None:

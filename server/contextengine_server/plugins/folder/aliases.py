@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,9 @@ from contextengine_server.plugins import context_store, hermes, pyclaw
 def stand_in(home: Path) -> None:
     """Makes `agent.context_engine` and `hermes_constants` of Hermes importable, and
     `pyclaw.agents.context.plugins` and `pyclaw.memory.context_store` of PyClaw, unless something of
-    that name is. `home`: where plugins for Hermes keep their files."""
+    that name is. `home`: where plugins for Hermes keep their files; those that go by the
+    environment find it in `HERMES_HOME`, unless that is set."""
+    os.environ.setdefault("HERMES_HOME", str(home))
 
     def get_hermes_home() -> Path:
         home.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,24 @@ def read_manifest(folder: Path) -> PluginManifest:
 
 
 def _plain(written: dict[Any, Any]) -> dict[str, Any]:
-    """With the texts that YAML took for numbers, such as the version 1.0."""
+    """With the texts that YAML took for numbers, such as the version 1.0, and with the options that
+    are written as their defaults alone."""
     texts = {key: str(written[key]) for key in ("name", "version", "description") if key in written}
-    return {**{str(key): value for key, value in written.items()}, **texts}
+    plain = {**{str(key): value for key, value in written.items()}, **texts}
+    if isinstance(plain.get("config"), dict):
+        declared = {str(name): _declared(value) for name, value in plain["config"].items()}
+        plain["config"] = {name: value for name, value in declared.items() if value is not None}
+    return plain
+
+
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def _declared(value: object) -> object:
+    """An option that is declared; of a plain value what declares it; None: it is a list or a group
+    of options, which the plugin reads itself."""
+    if type(value) in _TYPES:
+        return {"type": _TYPES[type(value)], "default": value}
+    if isinstance(value, dict) and not set(value) <= {"type", "default", "description"}:
+        return None
+    return None if value is None or isinstance(value, list) else value

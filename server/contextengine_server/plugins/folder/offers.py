@@ -43,6 +43,10 @@ class HermesContext:
         if not self.engines:
             self.engines.append(engine)
 
+    def get_config(self, name: str, default: Any = None) -> Any:
+        """An option of the plugin's block of settings."""
+        return self.config.get(name, default)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("register_"):
             return lambda *arguments, **named: None
