@@ -4,6 +4,8 @@
 
 A plugin that imports it from `pyclaw.memory.context_store` gets this one where PyClaw is not
 installed. A session's messages and summaries are kept by the server, whatever a plugin keeps here.
+`Sessions.Delete` erases a session's chunks in every store of the process; by age they go by an
+operator's command alone (`contextengine plugins prune`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from contextengine_server.engines.hosted.erasing import KEEPERS
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS chunk (
@@ -34,6 +38,19 @@ DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at
 DAY_S = 86_400
 
 
+def is_store(path: Path) -> bool:
+    """Whether a file is a store of chunks."""
+    if not path.is_file():
+        return False
+    file = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        return bool(file.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunk'").fetchone())
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        file.close()
+
+
 class ContextStore:
     """Chunks of text by session and id, in an SQLite file. Times are seconds since 1970 UTC."""
 
@@ -41,14 +58,22 @@ class ContextStore:
         self._path, self._clock = Path(path), clock
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
+        KEEPERS.add(self)
+
+    def __repr__(self) -> str:
+        return f"ContextStore({str(self._path)!r})"
 
     async def initialize(self) -> None:
         """Opens the file, and makes it where there is none. May be called again."""
+        self._open()
+
+    def _open(self) -> None:
         with self._lock:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 # Sessions have threads of their own; the lock lets one in at a time.
                 self._file = sqlite3.connect(self._path, check_same_thread=False)
+                self._file.execute("PRAGMA secure_delete = ON")
                 self._file.execute(_SCHEMA)
                 self._file.commit()
 
@@ -90,9 +115,16 @@ class ContextStore:
 
     async def delete_session(self, session_id: str) -> None:
         """Erases a session's chunks."""
-        await self.initialize()
+        self._open()
         with self._lock, self._opened as file:
             file.execute("DELETE FROM chunk WHERE session_id = ?", (session_id,))
+
+    def erase(self, session_id: str) -> None:
+        """See Keeper."""
+        if self._path.is_file():
+            self._open()
+            with self._lock, self._opened as file:
+                file.execute("DELETE FROM chunk WHERE session_id = ?", (session_id,))
 
     async def prune_old_sessions(self, max_age_days: float) -> int:
         """Erases the sessions that nothing was written of for so long; how many there were."""

@@ -85,3 +85,21 @@ def disable_plugin(name: Name, config: ConfigFile = None, directory: Directory =
     from contextengine_server.cli.plugins.actions import disable, found_in
 
     disable(found_in(config, directory), name)
+
+
+@plugins_app.command("prune", epilog="Example: contextengine plugins prune chunks.db --days 30")
+def prune_chunks(
+    file: Annotated[Path, typer.Argument(help="The file of a plugin's ContextStore.")],
+    days: Annotated[
+        float,
+        typer.Option(min=0, help="Sessions that nothing was written of for so many days go."),
+    ],
+) -> None:
+    """Erase what a plugin for PyClaw keeps of old sessions in its store of chunks.
+
+    Nothing else does that: chunks are kept until their session is deleted. What the server keeps of
+    the sessions stays.
+    """
+    from contextengine_server.cli.plugins.actions import prune
+
+    prune(file, days)

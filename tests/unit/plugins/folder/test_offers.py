@@ -114,6 +114,15 @@ def test_an_engine_has_a_block_of_its_own_options(directory: PluginDirectory) ->
         load_settings(None, {**where, "engine.mine.timeoutSeconds": 0}, {})
 
 
+def test_options_may_be_written_as_their_defaults(directory: PluginDirectory) -> None:
+    """As plugins of other hosts have them; lists and groups are their own affair."""
+    plain = "name: p\nconfig:\n  keep: 6\n  word: hi\n  group: {a: 1}\n  most: null\n  all: [1]\n"
+    registration = offered(directory, HERMES, plain)
+    engine = host_of(registration, keep=9).make()
+    assert (engine.keep, engine.word) == (9, "hi")
+    assert not {"group", "most", "all"} & set(registration.options.model_fields)
+
+
 @pytest.mark.parametrize("name", ["timeout_seconds", "model_dump", "summarizer", "not a name"])
 def test_no_option_takes_the_name_of_another(directory: PluginDirectory, name: str) -> None:
     with pytest.raises(InvalidEngine, match="which cannot be one's name"):
