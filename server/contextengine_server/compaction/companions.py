@@ -4,10 +4,9 @@ end."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 import structlog
 
 from contextengine_server.context.scope import Scope
@@ -15,8 +14,6 @@ from contextengine_server.engines.companion import Companion, Conversation, OwnT
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.errors import DomainError
-from contextengine_server.recall.arguments import InvalidArgument, json_object
-from contextengine_server.recall.model_tools.answers import ToolAnswer, refusal
 from contextengine_server.session.lifecycle import Leave
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
@@ -53,26 +50,19 @@ class Companions:
             return []
 
     async def call(
-        self, scope: Scope, engine: Engine, name: str, arguments: bytes
-    ) -> ToolAnswer | None:
-        """What one of them answers: that it fails is recorded, and told to the model. None: the
-        engine has no such tool. Raises EngineFailed as `tools` does."""
+        self, scope: Scope, engine: Engine, name: str, arguments: Mapping[str, Any]
+    ) -> object:
+        """What one of them answers. That it fails is recorded. Raises EngineBroken."""
         companion = companion_of(engine)
-        known = {tool.name for tool in await self.tools(scope, engine)}
-        if companion is None or name not in known:
-            return None
+        assert companion is not None, "`tools` answered none"
+        async with self._sessions.open(scope, None) as session:
+            told, listed = _conversation(session), list_of(session.view)
+        messages, _ = await asyncio.to_thread(listed.written)
         try:
-            given = json_object(arguments)
-            async with self._sessions.open(scope, None) as session:
-                told, listed = _conversation(session), list_of(session.view)
-            messages, _ = await asyncio.to_thread(listed.written)
-            said = await companion.call(_saying(told, messages), name, given)
-        except InvalidArgument as error:
-            return refusal(error.code, str(error), error.argument)
+            return await companion.call(_saying(told, messages), name, arguments)
         except EngineBroken as error:
             self._selection.failed(scope, engine.id, "call_tool", error)
-            return refusal("tool_failed", f"the tool failed: {error.how}", "name")
-        return _answer(said)
+            raise
 
     async def leaving(self, session: Session) -> Leave | None:
         """What tells the session's engine, beside everything else, that the session ends or is
@@ -138,15 +128,3 @@ def _conversation(session: Session) -> Conversation:
 
 def _saying(told: Conversation, messages: Sequence[dict[str, Any]]) -> Conversation:
     return Conversation(told.scope, told.life, messages, told.compactions)
-
-
-def _answer(said: object) -> ToolAnswer:
-    """An answer as JSON: engines answer it as text."""
-    value: object = said
-    if isinstance(said, (str, bytes)):
-        try:
-            value = orjson.loads(said)
-        except ValueError:
-            value = said if isinstance(said, str) else said.decode("utf-8", "replace")
-    is_error = isinstance(value, dict) and bool(value.get("error"))
-    return ToolAnswer(orjson.dumps(value, default=str), is_error)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from contextengine_server.engines.hosted.erasing import KEEPERS
+from contextengine_server.engines.hosted.kept import KEEPERS
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS chunk (
@@ -120,7 +120,7 @@ class ContextStore:
             file.execute("DELETE FROM chunk WHERE session_id = ?", (session_id,))
 
     def erase(self, session_id: str) -> None:
-        """See Keeper."""
+        """See SessionKeeper."""
         if self._path.is_file():
             self._open()
             with self._lock, self._opened as file:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
 from pathlib import Path
 
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from contextengine_server.cli.application import app
 from contextengine_server.context.scope import Scope
-from contextengine_server.engines.hosted.erasing import erase_kept
 from contextengine_server.engines.hosted.held import session_name
+from contextengine_server.engines.hosted.kept import erase_kept
 from contextengine_server.plugins.context_store import DAY_S, ContextStore
 
 
@@ -114,11 +113,14 @@ async def test_an_operator_prunes_and_nobody_else(tmp_path: Path) -> None:
     clock.now += 20 * DAY_S
     await store.save_chunk("new", "a", "x")
     await store.close()
-    run = partial(asyncio.to_thread, CliRunner().invoke, app)
+
+    def pruned(file: str) -> Result:
+        return CliRunner().invoke(app, ["plugins", "prune", str(tmp_path / file), "--days", "30"])
+
+    (tmp_path / "text").write_text("not a database")
     for wrong in ("none.db", "text"):
-        (tmp_path / "text").write_text("not a database")
-        refused = await run(["plugins", "prune", str(tmp_path / wrong), "--days", "30"])
+        refused = await asyncio.to_thread(pruned, wrong)
         assert "is no store of chunks of a plugin" in str(refused.exception)
-    done = await run(["plugins", "prune", str(tmp_path / "chunks.db"), "--days", "30"])
+    done = await asyncio.to_thread(pruned, "chunks.db")
     assert "1 sessions erased; left are 1 with 1 chunks" in done.output
     assert [await ids(store, session) for session in ("old", "new")] == [[], ["a"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import orjson
 
-from contextengine_server.engines.hosted.erasing import erase_kept
+from contextengine_server.engines.hosted.kept import erase_kept
 from contextengine_server.errors import FieldViolation, RevisionMismatch, SessionHasDependents
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.receipt import Request, checked

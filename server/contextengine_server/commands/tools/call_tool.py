@@ -25,6 +25,7 @@ from contextengine_server.telemetry.events import Events
 from contextengine_server.telemetry.tracing import CURRENT
 
 from .discover_tools import DiscoverTools
+from .own_tools import call_own_tool
 
 
 class ToolAnswered(msgspec.Struct, frozen=True):
@@ -108,7 +109,7 @@ class CallTool(msgspec.Struct, frozen=True):
                 return ToolAnswered(found, await self.archive.count(found.json.decode()))
             tools = (*tools, MEMORY_SEARCH.name)
         if name not in tools and grant is None:
-            own = await self.companions.call(head.scope, engine, name, arguments)
+            own = await call_own_tool(self.companions, head.scope, engine, name, arguments)
             if own is not None:
                 return ToolAnswered(own, await self.archive.count(own.json.decode()))
         room, depth = (most, MAX_DEPTH) if grant is None else (min(most, grant.left), grant.depth)

@@ -16,14 +16,14 @@ from .held import session_name
 log = structlog.get_logger("contextengine.engines")
 
 
-class Keeper(Protocol):
+class SessionKeeper(Protocol):
     """Keeps something of sessions in this process."""
 
     def erase(self, session_id: str) -> None:
         """Erases what is kept of a session, by the id that hosted engines know it by. Blocks."""
 
 
-KEEPERS: WeakSet[Keeper] = WeakSet()
+KEEPERS: WeakSet[SessionKeeper] = WeakSet()
 """All that there are."""
 
 
