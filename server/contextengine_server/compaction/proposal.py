@@ -37,6 +37,7 @@ from contextengine_server.context.view import View
 from contextengine_server.engines.contract import Engine, NothingToDo
 from contextengine_server.errors import FieldViolation, RowNotFound
 from contextengine_server.session.address import Address
+from contextengine_server.session.rehydration.decision import rehydrated
 from contextengine_server.session.rows import summary_of
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -69,13 +70,13 @@ class Proposal(msgspec.Struct):
     expires_ms: int = 0
 
     def ahead(self, session: Session) -> Session:
-        """The session as it would be, apart from what is in memory of it."""
+        """The session as it would be, with what would come back behind the summaries, apart from
+        what is in memory of it."""
+        state = rehydrated(session, self._rows(), session.state)
         ahead = Session(session.scope, session.encoding)
         made = [summary_of(row, session.encoding.shaper) for row in self._rows()]
         summaries = [*session.live_summaries, *made]
-        ahead.place(
-            session.head, session.state, self.view, summaries, session.reach, session.encoding
-        )
+        ahead.place(session.head, state, self.view, summaries, session.reach, session.encoding)
         return ahead
 
     def _rows(self) -> list[SummaryRow]:

@@ -37,8 +37,6 @@ from contextengine_server.session.assembly.budget import (
 )
 from contextengine_server.session.assembly.pressure import uncounted_in
 from contextengine_server.session.receipt import Request, checked
-from contextengine_server.session.rehydration.reads import bring
-from contextengine_server.session.rehydration.reminders import reminders_of
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
@@ -48,7 +46,7 @@ from contextengine_server.telemetry.tracing import Trace, under
 
 from .edges import first_kept, id_at
 from .live_list import LiveList, LiveLists, NewList, require_revision
-from .next_request import NextRequest, list_of, next_request
+from .next_request import NextRequest, list_of, next_request, reminders_for
 
 INSTRUCTIONS = (
     "Summarize the messages of the range for the agent that will go on with the task: goal,"
@@ -260,10 +258,7 @@ class Compact(msgspec.Struct, frozen=True):
             return await self._at(engine, held, wanted.available)
 
     async def _at(self, engine: Engine, held: Session, available: ReferenceTokens) -> NextRequest:
-        reminders = None
-        if held.view.summaries and engine.declared.rehydrates is not None:
-            await bring(self.store, held)
-            reminders = reminders_of(held, held.objective or "")
+        reminders = await reminders_for(self.store, engine, held)
         return next_request(engine, held.encoding, held.view, available, reminders)
 
     async def _propose(
@@ -285,12 +280,14 @@ class Compact(msgspec.Struct, frozen=True):
                 describe(span, proposal.done)
         new = NewList()
         with self.compactor.asking(session.scope, engine):
+            ahead = proposal.ahead(session)
             if call.live is not None:
-                ahead = proposal.ahead(session)
                 new = await self.lists.shown(ahead, engine, call.live, wanted.available)
             elif call.return_list:
-                view = proposal.view
-                new = NewList(list_of(engine, session.encoding, view, wanted.available))
+                back = await reminders_for(self.store, engine, ahead)
+                new = NewList(
+                    list_of(engine, session.encoding, proposal.view, wanted.available, back)
+                )
         done = await self._done(session, proposal.done, session.state.model.factor)
         return _listing(msgspec.structs.replace(done, proposal=proposal), call, new)
 

@@ -22,7 +22,7 @@ from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.store.rows import SessionHead
 from contextengine_server.wire.message import Incoming
 
-from .next_request import list_of
+from .next_request import list_of, reminders_for
 
 
 class LiveList(msgspec.Struct, frozen=True):
@@ -82,7 +82,8 @@ class LiveLists(msgspec.Struct, frozen=True):
     ) -> NewList:
         """The list as an assembly shows it now. Raises EngineBroken."""
         view, sent = await self._aligned(session, engine, live)
-        slots = list_of(engine, session.encoding, view, available)
+        back = await reminders_for(self.sessions.store, engine, session)
+        slots = list_of(engine, session.encoding, view, available, back)
         return NewList(slots, [_key(slot) for slot in slots] != sent)
 
     async def _aligned(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.layout import beside
 from contextengine_server.context.message import Slot
 from contextengine_server.context.plan import segment_slots
 from contextengine_server.context.view import View
@@ -14,7 +15,10 @@ from contextengine_server.engines.contract import Engine
 from contextengine_server.session.assembly.addition import addition_of
 from contextengine_server.session.assembly.plan import draft_of
 from contextengine_server.session.encoding import Encoding
-from contextengine_server.session.rehydration.reminders import Reminders
+from contextengine_server.session.rehydration.reads import bring
+from contextengine_server.session.rehydration.reminders import NOTHING, Reminders, reminders_of
+from contextengine_server.session.session import Session
+from contextengine_server.store.protocols import Store
 
 
 class NextRequest(msgspec.Struct, frozen=True):
@@ -44,9 +48,28 @@ def next_request(
     return NextRequest(draft.tokens + said + draft.rehydrated.tokens, view.total)
 
 
+async def reminders_for(store: Store, engine: Engine, session: Session) -> Reminders | None:
+    """What comes back behind the summaries of a session; None: its engine brings nothing back, or
+    there are none."""
+    if not session.view.summaries or engine.declared.rehydrates is None:
+        return None
+    await bring(store, session)
+    return reminders_of(session, session.objective or "")
+
+
 def list_of(
-    engine: Engine, encoding: Encoding, view: View, available: ReferenceTokens
+    engine: Engine,
+    encoding: Encoding,
+    view: View,
+    available: ReferenceTokens,
+    reminders: Reminders | None = None,
 ) -> Sequence[Slot]:
     """What an assembly over a view would show."""
-    draft = draft_of(engine, encoding, view, available)
-    return [slot for segment in draft.plan.segments for slot in segment_slots(segment, draft.view)]
+    draft = draft_of(engine, encoding, view, available, reminders=reminders)
+    again, segments = draft.rehydrated, draft.plan.segments
+    listed = beside(segments, again.behind, again.ending, again.step)
+    return [
+        slot
+        for one in (segments if again is NOTHING else listed)
+        for slot in ((one,) if isinstance(one, Slot) else segment_slots(one, draft.view))
+    ]

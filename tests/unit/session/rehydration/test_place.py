@@ -9,6 +9,7 @@ from contextengine_server.session.assembly.assembly import FITS
 from contextengine_server.session.assembly.whereabouts import Whereabouts
 from contextengine_server.session.rehydration.reminders import reminders_of
 from contextengine_server.session.rehydration.workspace import WorkspaceFile
+from contextengine_server.wire.slots import item_of
 from tests.unit.commands.house import (
     S1,
     TENANT,
@@ -18,6 +19,7 @@ from tests.unit.commands.house import (
     incoming,
     result,
     scope,
+    text_of,
     user,
 )
 from tests.unit.session.rehydration.working import (
@@ -147,3 +149,19 @@ async def test_a_restart_shows_the_same(rows: Rows) -> None:
     )
     for one in (again, third, fourth):
         await one.close()
+
+
+async def test_the_list_of_a_proposal_has_what_would_come_back(rows: Rows) -> None:
+    """As the assembly has it once the proposal is taken."""
+    server = await Server(rows, **PIPELINE).open()
+    said = worked(reading("a.py", "alpha body"))
+    await server.assemble(BUDGET, ingest=said, whereabouts=AGENTS)
+    done = await server.compact(BUDGET, propose_only=True, return_list=True)
+    assert done.proposal is not None
+    address = await server.context.commit_compaction.run(TENANT, S1, done.proposal.id, True)
+    assert address is not None
+    made = await server.assemble(BUDGET)
+    shown = [slot.frame for slot in done.shown]
+    assert [text_of(item_of(frame).message) for frame in shown] == texts(made)
+    assert any("[File: a.py]" in text for text in texts(made))
+    await server.close()
