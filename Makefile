@@ -145,8 +145,11 @@ SAMPLE ?= 300
 mutants: setup ## Break the core in 300 small ways and count how many the tests notice (an hour)
 	$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
 
-soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form
-	$(BIN)/python -m pytest -q tests/soak
+# Seconds that lives of sessions are played at random, to who keeps them in memory and who does not.
+SOAK_SECONDS ?= 600
+
+soak: setup ## Kill a loaded server many times and look for every acknowledged message; project every transcript into every form; play random lives warm and cold
+	CONTEXTENGINE_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q tests/soak
 	CONTEXTENGINE_ALL_PROJECTIONS=1 $(BIN)/python -m pytest -q tests/integration/projection/test_transcripts.py
 
 proto: setup $(BUF) $(GO_PLUGINS) $(TYPESCRIPT) ## Generate Python, Go and TypeScript from the protos

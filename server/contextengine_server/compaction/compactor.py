@@ -41,13 +41,9 @@ from contextengine_server.compaction.request import (
     CompactionRequest,
     Precondition,
     precondition_of,
+    reach_of,
 )
-from contextengine_server.compaction.rewrites import (
-    MAX_ASKED,
-    UNCHANGED_LIST,
-    Rewriting,
-    list_of,
-)
+from contextengine_server.compaction.rewrites import MAX_ASKED, UNCHANGED_LIST, Rewriting, list_of
 from contextengine_server.compaction.summary_request import SummaryRequests, words_of
 from contextengine_server.context.budget import ReferenceTokens
 from contextengine_server.context.lawful import snapshot_of
@@ -106,9 +102,7 @@ class Compactor(msgspec.Struct, frozen=True):
         result: Compacted | None = None
         moved, rewriting = 0, Rewriting()
         while True:
-            async with self.sessions.open(
-                address.scope, None if engine.chunk is None else 0
-            ) as session:
+            async with self.sessions.open(address.scope, reach_of(engine, wanted)) as session:
                 session.require()
                 encoding = session.encoding
                 ground = precondition_of(session)
@@ -332,7 +326,8 @@ class Compactor(msgspec.Struct, frozen=True):
     ) -> tuple[SummaryRow | None, ReferenceTokens] | None:
         """Commits a summary where its ground still stands: (row, tokens after). Row None: it would
         not shrink the view. None: the ground has moved, plan again."""
-        async with self.sessions.open(address.scope, lock=True) as session:
+        reach = reach_of(engine, wanted)
+        async with self.sessions.open(address.scope, reach, lock=True) as session:
             tries = 0
             while True:
                 head = session.require()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from contextengine_server.context.budget import ReferenceTokens
+from contextengine_server.context.budget import ReferenceTokens, cell
 from contextengine_server.context.view import Summary
+from contextengine_server.engines.contract import Engine
 from contextengine_server.session.session import Session
 from contextengine_server.store.rows import SummaryRow
 from contextengine_server.telemetry.tracing import Trace
@@ -36,6 +37,13 @@ class CompactionRequest(msgspec.Struct, frozen=True):
     """What the harness measured beyond what is counted here (`session.assembly.pressure`)."""
     focus: str = ""
     passes: int = MAX_PASSES
+
+
+def reach_of(engine: Engine, wanted: CompactionRequest) -> int | None:
+    """What a pass looks at is in memory, in a session that was just read as in any other: all that
+    an assembly at its budget may show, and as much again as the engine takes at a time."""
+    reach = engine.reach(ReferenceTokens(cell(wanted.available)))
+    return None if reach is None or engine.chunk is None else reach + engine.chunk
 
 
 class Compacted(msgspec.Struct):

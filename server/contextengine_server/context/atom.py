@@ -49,6 +49,9 @@ class Atom:
     """Holds reasoning whose product has not arrived."""
     note: bool = False
     """Shows a late result of a call that was summarized by then."""
+    late: tuple[tuple[int, int], ...] = ()
+    """(sequence, the first sequence of the atom that it answers) of what came late and is said of
+    this atom by its row."""
 
     @property
     def end(self) -> int:
@@ -70,7 +73,7 @@ class Atom:
         return Atom(
             self.step, self.start, self.first, self.tokens, list(self.slots), list(self.entries),
             [AtomCall(c.id, c.entry, c.index, c.answered) for c in self.calls], list(self.dropped),
-            self.closed, self.user, self.pinned, self.leading, self.growing, self.note,
+            self.closed, self.user, self.pinned, self.leading, self.growing, self.note, self.late,
         )  # fmt: skip
 
     def slot_of(self, sequence: int) -> Slot | None:

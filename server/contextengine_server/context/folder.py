@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from .atom import Atom, AtomCall
 from .carried import LEAST_PAUSE_MS, FoldState, Pause, Reign, shifted
 from .extension import EntryFacts, Extension, NeedsHistory
@@ -71,8 +73,8 @@ class Folder:
         self.user_tokens, self.reigns = carried.user_tokens, carried.reigns
         self.late_mark, self.scattered = carried.late_mark, carried.scattered
         self.step_peak, self.peak_end = carried.step_peak, carried.peak_end
-        self.turns, self.observed, self.said_ms = carried.turns, carried.observed, carried.said_ms
-        self.replies = carried.replies
+        self.turns, self.replies = carried.turns, carried.replies
+        self.observed, self.said_ms = carried.observed, carried.said_ms
         self.abandoned: dict[str, list[int]] | None = None
         """The new table of abandoned calls, where it changed."""
         self.current: Atom | None = view.atoms[-1] if view.atoms else None
@@ -267,7 +269,7 @@ class Folder:
 
     @staticmethod
     def call(atom: Atom, entry: Entry) -> None:
-        """The message's calls stand open from now on."""
+        """Its calls stand open from now on."""
         atom.calls += [AtomCall(id, entry, at) for at, id in enumerate(entry.traits.calls)]
 
     def drop(self, entry: Entry, rule: str) -> None:
@@ -294,13 +296,11 @@ class Folder:
     def abandoned_atom(self, call_id: str) -> int | None:
         """The first sequence of the newest atom with an abandoned call of this id."""
         table = self.view.abandoned if self.abandoned is None else self.abandoned
-        firsts = table.get(call_id)
-        return firsts[-1] if firsts else None
+        return firsts[-1] if (firsts := table.get(call_id)) else None
 
     def answer(self, call_id: str) -> None:
-        firsts = self.table()[call_id]
-        firsts.pop()
-        if not firsts:
+        self.table()[call_id].pop()
+        if not self.table()[call_id]:
             del self.table()[call_id]
 
     def reach(self, first: int) -> Atom:
@@ -322,8 +322,9 @@ class Folder:
         summarized by now."""
         notes: list[int] = []
         newest = 0
-        if not alone or len({self.abandoned_atom(call_id) for _, call_id in late}) > 1:
-            self.scattered = entry.sequence
+        atoms = {call_id: self.abandoned_atom(call_id) for _, call_id in late}
+        if not alone or len(set(atoms.values())) > 1 or len(atoms) < len(entry.traits.results):
+            self.scattered = entry.sequence  # its row cannot tell what of it stands where
         for part, call_id in late:
             first = self.abandoned_atom(call_id)
             if first is None:
@@ -348,9 +349,9 @@ class Folder:
                 self.pin(atom, entry)
                 self.late_mark = max(self.late_mark, entry.sequence)
                 if alone and first == newest:
-                    self.out.facts[entry.sequence] = EntryFacts(
-                        entry.sequence, atom.step, None, first
-                    )
+                    atom.late = (*atom.late, (entry.sequence, first))
+                    fact = EntryFacts(entry.sequence, atom.step, None, first)
+                    self.out.facts[entry.sequence] = fact
             self.answer(call_id)
         if notes:
             self.add_note(entry, tuple(notes), newest, alone)
@@ -371,10 +372,8 @@ class Folder:
 
     def restart(self, atom: Atom) -> None:
         """Facts of messages that this run added and whose atom's running sum moved."""
-        known = self.out.facts.get(atom.first)
-        if known is not None:
-            facts = EntryFacts(atom.first, atom.step, atom.start, known.late_of)
-            self.out.facts[atom.first] = facts
+        if (known := self.out.facts.get(atom.first)) is not None:
+            self.out.facts[atom.first] = replace(known, start=atom.start)
 
     def add_note(self, entry: Entry, parts: tuple[int, ...], late_of: int, alone: bool) -> None:
         """A note is an atom of its own, or follows what else its message shows. It never parts open
@@ -386,7 +385,7 @@ class Folder:
             atom = self.own()
             atom.slots.insert(sum(1 for s in atom.slots if s.form == Form.NOTE), slot)
             atom.tokens += slot.tokens
-            self.late_mark = max(self.late_mark, entry.sequence)
+            self.late_mark = self.scattered = entry.sequence
         else:
             atom = self.begin(entry) if alone else self.own()
             atom.show(slot)
@@ -396,5 +395,6 @@ class Folder:
         atom.note = True
         if alone:
             atom.entries.append(entry)
+            atom.late = (*atom.late, (entry.sequence, late_of))
             start = atom.start if atom.first == entry.sequence else None
             self.out.facts[entry.sequence] = EntryFacts(entry.sequence, atom.step, start, late_of)

@@ -193,6 +193,9 @@ def rewound(session: Session, after: int) -> Rewind:
     # wants it verbatim, so that summary goes.
     limit = newest.first - 1 if newest is not None and opened else after
     gone = session.view.message_count - kept.message_count
+    # What is inherited stands as its own session stored it.
+    floor = rewind_floor(session)
+    facts = [fact for fact in facts if fact.sequence > floor]
     return Rewind(after, own_summaries(session, limit), facts, kept, gone)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from contextengine_server.context.carried import FoldState
 from contextengine_server.context.eviction import history_of
 from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import MIN_CAP_CHARS
@@ -32,7 +33,7 @@ from contextengine_server.wire.damage import successors
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.slots import WireShaper
 
-_PASSED_OVER = 16
+PASSED_OVER = 16
 """Rows that are looked at for one that is shown: orphan results in a row are not shown."""
 
 
@@ -97,6 +98,7 @@ async def _load(
         assert first.start is not None
         view.base, view.total = first.step, first.start
         facts = state.view
+        view.fold = FoldState(leading_open=first.step < facts.leading)
         try:
             # A late result that is shown before the window is left out.
             _fold(view, shown_in(view, rows, first.sequence), shaper)
@@ -108,6 +110,9 @@ async def _load(
             await hold_newest(store, view, shaper, reach - in_window, reach)
             await hold_scrap(store, view, shaper, reach)
         except NeedsHistory:
+            return await _load(store, head, state, shaper, None)
+        if (view.steps, view.total) != (facts.steps, head.message_tokens):
+            # What rows say of themselves does not come to what the head says: all of them tell.
             return await _load(store, head, state, shaper, None)
     view.rewind_mark, view.reset_mark = state.view.rewind_mark, state.view.reset_mark
     view.last_sequence, view.message_count = head.last_sequence, head.message_count
@@ -210,7 +215,7 @@ async def _window_start(
 
 async def _large_before(store: Store, head: SessionHead, begins: MessageRow) -> MessageRow | None:
     """The row that begins the step before this one, where a message of that may be over a cap."""
-    for sequence in range(begins.sequence - 1, max(0, begins.sequence - _PASSED_OVER), -1):
+    for sequence in range(begins.sequence - 1, max(0, begins.sequence - PASSED_OVER), -1):
         rows = await store.atom_of(head.scope, sequence)
         first = next((row for row in rows if row.start is not None), None)
         if first is not None:
@@ -231,12 +236,14 @@ async def _anchor(
     groups: list[list[MessageRow]] = []
     if facts.leading_last:
         for row in await store.messages(head.scope, 1, min(facts.leading_last, before - 1)):
-            groups.append([row])
+            # A developer's message may call tools: what these answered stands behind it.
+            calls = row.start is not None and stored(row).traits.calls
+            groups.append(await store.atom_of(head.scope, row.sequence) if calls else [row])
     groups += await store.pinned_atoms(head.scope, before)
     if facts.user_first and facts.user_first < before:
         groups.append(await store.atom_of(head.scope, facts.user_first))
     for group in groups:
-        atom = single(head.scope, group, shaper)
+        atom = single(head.scope, group, shaper, facts.leading)
         if atom is not None:
             refuse_scattered(view, atom)
             view.anchors[atom.step] = atom

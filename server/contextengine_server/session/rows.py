@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from contextengine_server.context.atom import Atom
 from contextengine_server.context.eviction import CommitSnapshot
 from contextengine_server.context.fold import apply, extend
-from contextengine_server.context.message import Entry, Slot
+from contextengine_server.context.message import Slot
 from contextengine_server.context.summary_text import SummaryFacts, is_id, render, verify
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import CorruptRow
@@ -135,23 +134,12 @@ def facts_by_sequence(view: View) -> dict[int, Facts]:
     """The facts of every message that a whole view shows."""
     facts: dict[int, Facts] = {}
     for atom in view.atoms:
+        late = dict(atom.late)
         for entry in atom.entries:
-            begins = entry.sequence == atom.first
-            late = (
-                not begins
-                and any(slot.sequence == entry.sequence for slot in atom.slots)
-                and _is_late(view, atom, entry)
-            )
             facts[entry.sequence] = Facts(
                 entry.sequence,
                 atom.step,
-                atom.start if begins else None,
-                atom.first if late else None,
+                atom.start if entry.sequence == atom.first else None,
+                late.get(entry.sequence),
             )
     return facts
-
-
-def _is_late(view: View, atom: Atom, entry: Entry) -> bool:
-    """True where another atom began between the atom and the message."""
-    following = atom.step + 1
-    return following < view.steps and view.atom(following).first < entry.sequence

@@ -29,12 +29,15 @@ async def anchor_of(store: Store, scope: Scope, sequence: int, shaper: WireShape
     return single(scope, await store.atom_of(scope, sequence), shaper)
 
 
-def single(scope: Scope, rows: list[MessageRow], shaper: WireShaper) -> Atom | None:
-    """One atom from its rows, late results included."""
+def single(
+    scope: Scope, rows: list[MessageRow], shaper: WireShaper, leading: int = 0
+) -> Atom | None:
+    """One atom from its rows, late results included. `leading`: the steps that lead the view."""
     begin = next((row for row in rows if row.start is not None), None)
     if begin is None or begin.step is None or begin.start is None:
         return None
-    view = View(scope=scope, base=begin.step, total=begin.start, fold=FoldState(leading_open=False))
+    fold = FoldState(leading_open=begin.step < leading)
+    view = View(scope=scope, base=begin.step, total=begin.start, fold=fold)
     in_place = [row for row in rows if row.late_of is None]
     # Late results that are shown as notes stand behind the atom, as steps of their own.
     late = [row for row in rows if row.late_of is not None and row.step == begin.step]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.app import registry_of, rules_of
@@ -30,6 +30,7 @@ from contextengine_server.session.policies import Policies
 from contextengine_server.session.receipt import Request
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.memory import MemoryStore, Tables
+from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
 from contextengine_server.summarize import SummarizerChain, SummaryRequest, SummaryResult
 from contextengine_server.summarize.extractive.summarizer import extract
@@ -129,7 +130,8 @@ async def _here(function: Callable[..., Any], /, *args: Any) -> Any:
 
 
 class Server:
-    """One server over the rows. `settings` are dotted paths, as flags are."""
+    """One server over the rows. `settings` are dotted paths, as flags are. `store`: another one
+    than that over the rows."""
 
     def __init__(
         self,
@@ -138,13 +140,15 @@ class Server:
         engines: Sequence[Registration] = (),
         memory: Memory | None = None,
         remembers: bool = False,
+        store: Store | None = None,
         **settings: Any,
     ) -> None:
         catalogue = installed_engines()
         for registration in engines:
             catalogue = catalogue.tried(registration)
         self.settings = load_settings(None, settings, {}, catalogue)
-        self.store, self.clock = RacedStore(rows.tables), rows.clock
+        self.store = RacedStore(rows.tables) if store is None else cast(RacedStore, store)
+        self.clock = rows.clock
         self.counter = TokenCounter(self.settings.tokens.encoding)
         self.summarizer = InProcessSummarizer(self.counter.count_text)
         self.registry = registry_of(self.settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextengine_server.context.view import View
+from contextengine_server.session.load import PASSED_OVER
 from contextengine_server.session.session import Session
 from contextengine_server.store.protocols import Store
 
@@ -21,7 +22,12 @@ async def first_kept(session: Session, store: Store) -> tuple[int, str]:
     else:
         behind = view.atom(view.leading - 1).end if view.leading else 0
     row = await store.atom_from(session.scope, behind)
-    return (row.sequence, row.host_id) if row is not None else (0, "")
+    if row is None:
+        return 0, ""
+    # Steps that show nothing begin where the next one does.
+    rows = await store.messages(session.scope, row.sequence, row.sequence + PASSED_OVER)
+    kept = next((one for one in rows if (one.step or 0) >= view.leading), row)
+    return kept.sequence, kept.host_id
 
 
 def id_at(view: View, sequence: int) -> str:

@@ -75,18 +75,27 @@ def in_place(view: View, atom: Atom, shown: Mapping[int, Slot]) -> View:
     changed = atom.clone()
     changed.slots = [shown.get(place, slot) for place, slot in enumerate(atom.slots)]
     changed.tokens += delta
+    atoms, anchors = list(view.atoms), dict(view.anchors)
     if atom.step < view.base:
-        return replace(view, anchors={**view.anchors, atom.step: changed})
-    atoms = list(view.atoms)
-    atoms[atom.step - view.base] = changed
+        anchors[atom.step] = changed
+    else:
+        atoms[atom.step - view.base] = changed
     if view.covering(atom.step) is not None:
-        return replace(view, atoms=atoms)
-    for at in range(atom.step - view.base + 1, len(atoms)):
-        atoms[at] = atoms[at].clone()
-        atoms[at].start += delta
+        return replace(view, atoms=atoms, anchors=anchors)
+    for at in range(max(0, atom.step - view.base + 1), len(atoms)):
+        atoms[at] = _moved(atoms[at], delta)
+    behind = {step: _moved(one, delta) for step, one in anchors.items() if step > atom.step}
+    anchors.update(behind)
     summaries = [
         summary.shifted(delta) if summary.first_step > atom.step else summary
         for summary in view.summaries
     ]
     fold = structs.replace(view.fold, reigns=shifted(view.fold.reigns, atom.start, delta))
-    return replace(view, atoms=atoms, summaries=summaries, total=view.total + delta, fold=fold)
+    total = view.total + delta
+    return replace(view, atoms=atoms, anchors=anchors, summaries=summaries, total=total, fold=fold)
+
+
+def _moved(atom: Atom, delta: int) -> Atom:
+    copy = atom.clone()
+    copy.start += delta
+    return copy

@@ -32,7 +32,9 @@ def retention_of(
         return asked
     if not rules.adaptive:
         return _FIXED[rules.fixed]
-    newest = view.atoms[-1].entries[-1].time_ms if view.atoms else None
+    # A step may show nothing: one that holds results without a call alone.
+    said = view.atoms[-1].entries if view.atoms else []
+    newest = said[-1].time_ms if said else None
     gone = newest is not None and state.cache.expired(newest)
     return LONG if state.cache.long and not broke and not gone else SHORT
 

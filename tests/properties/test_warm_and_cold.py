@@ -1,0 +1,170 @@
+"""Law 9 over whole lives: whoever keeps everything in memory and whoever lets it go at any time
+hear the same bytes and leave the same rows; and so does whoever keeps them in another store."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextengine_server.context.scope import Scope
+from contextengine_server.store.protocols import Store
+from contextengine_server.store.sqlite import SqliteStore
+from tests.databases import place
+from tests.properties.lives import ENGINES, Event, Happening, Player, Said, lives
+from tests.unit.commands.house import AGENT, TENANT, Rows, Server
+
+OPTIONS: dict[str, Any] = {
+    f"engine.{name}.{key}": value
+    for name, options in ENGINES.items()
+    for key, value in options.items()
+}
+
+forgotten = st.one_of(
+    st.just(frozenset(range(60))), st.frozensets(st.integers(0, 59), min_size=1, max_size=30)
+)
+
+
+class Left:
+    """What is heard of a life, and the rows that it leaves."""
+
+    def __init__(self, heard: list[object], rows: dict[str, object]) -> None:
+        self.heard, self.rows = heard, rows
+
+
+async def played(
+    engine: str,
+    life: Sequence[Event],
+    forgets: frozenset[int] = frozenset(),
+    store: Store | None = None,
+) -> Left:
+    """Plays a life to a server of its own."""
+    server = Server(Rows(), store=store, **{"engine.default": engine, **OPTIONS})
+    await server.open()
+    try:
+        player = Player(server, forgets)
+        heard = await player.play(life)
+        rows: dict[str, object] = {}
+        for ref in dict.fromkeys(player.refs):
+            scope = Scope(TENANT, AGENT, ref.session)
+            rows[ref.session] = (
+                await server.store.head(scope),
+                await server.store.messages(scope, retired=True),
+                await server.store.summaries(scope, retired=True),
+            )
+        return Left(heard, rows)
+    finally:
+        await server.close()
+
+
+def same(one: Left, other: Left) -> None:
+    """Says where the first differs from the other."""
+    for number, (here, there) in enumerate(zip(one.heard, other.heard, strict=True)):
+        assert here == there, f"event {number}"
+    assert one.rows == other.rows
+
+
+def as_anywhere(engine: str, life: Sequence[Event], forgets: frozenset[int]) -> None:
+    """Plays a life to who keeps everything in memory, to who lets it go, and to who does so over
+    another store."""
+
+    async def play() -> None:
+        warm = await played(engine, life)
+        same(warm, await played(engine, life, forgets))
+        with tempfile.TemporaryDirectory() as directory:
+            store = SqliteStore(place(Path(directory) / "x.db"))
+            same(warm, await played(engine, life, forgets, store))
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@settings(max_examples=12)
+@given(life=lives, forgets=forgotten)
+def test_memory_and_store_show_in_nothing(
+    engine: str, life: list[Event], forgets: frozenset[int]
+) -> None:
+    as_anywhere(engine, life, forgets)
+
+
+TEXT, CALL = ("text", 0, 60), ("call", 0, 20)
+FOUND: dict[str, list[Event]] = {
+    "a step that shows nothing is the newest": [
+        Happening("model", 1),
+        Said(3, (("result", 2, 20), ("result", 2, 20))),
+        Happening("ask", 6),
+    ],
+    "a list takes the place of what a fork's parent was answered late": [
+        Said(2, (CALL,)),
+        Said(1, (("text", 0, 200),)),
+        Happening("fork"),
+        Said(3, (("result", 0, 200), ("result", 0, 6))),
+        Happening("live", 2, 2),
+    ],
+    "a note stays one after a rewind": [
+        Said(2, (("call", 0, 200), ("call", 2, 6))),
+        Said(2, (("text", 2, 200), ("call", 1, 20))),
+        Said(2, (("call", 1, 6), ("call", 0, 200))),
+        Happening("ask", 7, 1),
+        Happening("compact", 1, 1),
+        Happening("live", 3, 6),
+        Said(3, (("result", 0, 200), ("result", 0, 200))),
+        Happening("live", 5, 7),
+    ],
+    "what a leading message shows is no large step": [
+        Said(3, (("result", 0, 20), ("thought", 0, 60))),
+        Said(5, (("call", 2, 60),)),
+        Said(4, (("result", 2, 20), ("result", 1, 6), TEXT), "excluded"),
+    ],
+    "a compaction plans over the same": [
+        Said(2, (("thought", 2, 20),)),
+        Said(5, (("signed", 2, 200), ("call", 1, 6))),
+        Said(4, (("text", 1, 20),)),
+        Said(2, (("text", 0, 6), TEXT), "pinned"),
+        Said(3, (("thought", 2, 6), ("text", 2, 200))),
+        Said(5, (CALL,)),
+        Said(3, (("result", 0, 60),)),
+        Said(2, (("call", 0, 200), ("call", 2, 20))),
+        Said(3, (("result", 1, 200),)),
+        Happening("compact", 5, 5),
+    ],
+    "a compaction brings the same files back": [
+        Said(2, (("call", 0, 6), ("call", 2, 20))),
+        Said(3, (("result", 2, 20), ("result", 0, 200))),
+        Said(1, (("text", 1, 20),)),
+        Happening("compact", 0, 2),
+        Happening("ask", 3),
+    ],
+    "a paste before the window moves what stands behind it": [
+        Said(1, (("text", 1, 200),)),
+        Said(2, (("text", 1, 200),)),
+        Said(4, (("text", 0, 6), ("call", 0, 200))),
+        Said(5, (("call", 2, 60),)),
+        Happening("compact", 1, 7),
+        Happening("undo", 5, 1),
+        Happening("ask", 6, 4),
+    ],
+    "the first that is kept is that of its step": [
+        Said(3, (("result", 0, 20),)),
+        Said(2, (("thought", 1, 200),)),
+        Said(2, (("thought", 1, 20), ("text", 1, 20), ("thought", 2, 20))),
+        Said(5, (("call", 2, 20),), "excluded"),
+        Happening("compact", 0, 4),
+        Happening("undo", 1, 3),
+    ],
+}
+"""Lives that once went another way where memory was let go."""
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("found", FOUND)
+def test_lives_that_once_differed(engine: str, found: str) -> None:
+    life = FOUND[found]
+    for forgets in (range(len(life)), range(len(life) - 1, len(life))):
+        as_anywhere(engine, life, frozenset(forgets))
