@@ -4,6 +4,7 @@ behind or mixes replies."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ import pytest
 from contextengine_server.summarize import (
     ExtractiveSummarizer,
     SourceMessage,
+    SummarizerChain,
     SummarizerFailed,
     SummaryRequest,
     WorkerFailed,
@@ -219,3 +221,23 @@ async def test_extraction_in_a_worker_is_extraction_here(pool: WorkerPool) -> No
     assert there.summarizer == "extractive"
     with pytest.raises(SummarizerFailed, match="no text"):
         await ExtractiveSummarizer(pool, "o200k_base").summarize(SummaryRequest((), 10, 5))
+
+
+async def test_without_descriptors_the_note_that_counts_is_written(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what cannot start a worker now may do so later."""
+
+    def none_left() -> object:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    count = TokenCounter("o200k_base").count_text
+    request = SummaryRequest((SourceMessage("user", "We chose option 9. " * 40, 1),), 700, 120)
+    chain = SummarizerChain([ExtractiveSummarizer(pool, "o200k_base")], count)
+    with monkeypatch.context() as patched:
+        patched.setattr("contextengine_server.summarize.workers.pool.socket.socketpair", none_left)
+        with pytest.raises(WorkerFailed, match="no worker can be started"):
+            await pool.run(echo, 1)
+        noted = await chain.summarize(request)
+    assert (noted.summarizer, noted.fallback) == ("count-only", True)
+    assert (await chain.summarize(request)).summarizer == "extractive"

@@ -106,7 +106,10 @@ class WorkerPool:
     async def _start(self) -> _Worker:
         if self._closed:
             raise WorkerFailed("the workers are closed")
-        worker = await _Worker.start(self._nice)
+        try:
+            worker = await _Worker.start(self._nice)
+        except OSError as error:  # no file descriptors, processes or memory are left
+            raise WorkerFailed(f"no worker can be started: {error.strerror}") from error
         self._all.add(worker)
         return worker
 
@@ -122,8 +125,12 @@ def _spawn(nice: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     # gRPC registers, which must not run while a server serves. -P: the working directory is not
     # searched for modules.
     command = [sys.executable, "-P", "-m", _MODULE, str(nice)]
-    with theirs:
-        return subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno()), ours
+    try:
+        with theirs:
+            return subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno()), ours
+    except BaseException:
+        ours.close()
+        raise
 
 
 class _Worker:
