@@ -29,7 +29,7 @@ from contextengine_server.session.window import (
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
-from contextengine_server.wire.damage import successors
+from contextengine_server.wire.damage import absent, successors
 from contextengine_server.wire.entries import stored
 from contextengine_server.wire.slots import WireShaper
 
@@ -146,7 +146,27 @@ async def lineage_rows(
                 (scope, row) for scope, row in rows if row.sequence <= head.parent_sequence
             ]
     own = await store.messages(head.scope, as_of=as_of)
+    lacking = head.message_count - len(inherited) - len(own) if as_of is None else 0
+    if lacking > 0:
+        own = await _with_gaps(store, head, own, lacking)
     return [*inherited, *((head.scope, row) for row in own)]
+
+
+async def _with_gaps(
+    store: Store, head: SessionHead, own: Sequence[MessageRow], lacking: int
+) -> list[MessageRow]:
+    """A session's rows with a gap for each message that the head counts and nothing is stored of:
+    sequences leave none out."""
+    there = {row.sequence: row for row in await store.messages(head.scope, retired=True)}
+    first = head.parent_sequence + 1 if head.parent_session else 1
+    rows, created = {row.sequence: row for row in own}, 1
+    gone = [at for at in range(first, head.last_sequence + 1) if at not in there][-lacking:]
+    for sequence in range(first, head.last_sequence + 1 if gone else first):
+        if sequence in there:
+            created = there[sequence].created_revision
+        elif sequence in gone:
+            rows[sequence] = absent(sequence, created)
+    return [rows[sequence] for sequence in sorted(rows)]
 
 
 def inherits(head: SessionHead, as_of: int | None = None) -> bool:

@@ -14,6 +14,9 @@ from contextengine_server.store.rows import MessageRow, SummaryRow
 
 from .message import content_hash
 
+ABSENT = bytes(HASH_BYTES)
+"""The hash of a message whose row is not there: nobody knows it."""
+
 _KEPT = (pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 
@@ -37,7 +40,8 @@ def gap(row: MessageRow) -> pb.Message:
     Of the same role, so that turns stay as they were; what a tool or the harness said becomes a
     harness's own entry, since a result without its call would break the pairs.
     """
-    text = f"[message {row.sequence} is damaged in the store and cannot be shown]"
+    what = "missing" if row.content_hash == ABSENT else "damaged"
+    text = f"[message {row.sequence} is {what} in the store and cannot be shown]"
     made = pb.Message(
         id=row.host_id,
         role=next((role for role in _KEPT if role == row.role), pb.ROLE_CUSTOM),
@@ -48,6 +52,12 @@ def gap(row: MessageRow) -> pb.Message:
     if row.pinned:
         made.labels["pinned"] = "true"
     return made
+
+
+def absent(sequence: int, created: int) -> MessageRow:
+    """What stands for the row of a message that is not there; `created`: the revision of the row
+    before it."""
+    return MessageRow(sequence, pb.ROLE_CUSTOM, 0, ABSENT, b"", created)
 
 
 # Summaries: the hash of a row names what it says and what it was made of.

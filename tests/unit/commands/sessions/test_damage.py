@@ -11,9 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import SessionExists
-from tests.unit.commands.house import S1, SMALL, TENANT, Rows, Server, scope, spoken, turns, user
+from contextengine_server.wire.damage import ABSENT
+from tests.unit.commands.house import (
+    S1,
+    SMALL,
+    TENANT,
+    Rows,
+    Server,
+    request,
+    scope,
+    spoken,
+    turns,
+    user,
+)
 from tests.unit.commands.house import incoming as read_in
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -93,4 +106,47 @@ async def _served(bad: set[int], how: str, budget: int) -> None:
     shown = await server.shown(budget)
     assert not any("saW" in text for text in shown)
     assert len((await server.sessions.export.run(TENANT, S1)).messages) == 24
+    await server.close()
+
+
+def lose(rows: Rows, *sequences: int) -> None:
+    """Rows that are not there any more."""
+    session = rows.tables.sessions[scope()]
+    for sequence in sequences:
+        del session.messages[sequence]
+        session._sequences.remove(sequence)
+
+
+@pytest.mark.parametrize("lost", [(1,), (7,), (24,), (2, 3, 11)])
+async def test_a_row_that_is_not_there_is_a_gap(rows: Rows, lost: tuple[int, ...]) -> None:
+    server = await Server(rows, **SMALL).open()
+    await server.context.ingest.run(TENANT, S1, turns(1, 12, 60), None)
+    before = await server.shown()
+    lose(rows, *lost)
+    server = await again(rows, server)
+    gaps = {at: f"[message {at} is missing in the store and cannot be shown]" for at in lost}
+    expected = [gaps.get(at, text) for at, text in enumerate(before, 1)]
+    assert await server.shown() == expected
+    [event] = server.events("session:corrupt_row")
+    assert (event.counts["rows"], event.counts["first"]) == (len(lost), lost[0])
+    done = await server.sessions.export.run(TENANT, S1)
+    assert [row.sequence for _, row in done.messages] == list(range(1, 25))
+    assert [row.sequence for _, row in done.messages if row.content_hash == ABSENT] == list(lost)
+    # Whatever part of it is in memory.
+    server = await again(rows, server)
+    for budget in (400, 100_000):
+        shown = await server.shown(budget)
+        assert shown == expected[len(expected) - len(shown) :]
+    await server.ingest("goes on")
+    assert (await server.shown())[-1] == "goes on"
+    await server.close()
+
+
+async def test_what_left_the_view_is_no_gap(rows: Rows) -> None:
+    server = await Server(rows, **SMALL).open()
+    await server.context.ingest.run(TENANT, S1, spoken("a", "b", "c"), None)
+    await server.context.record_host_change.run(TENANT, S1, Rewound(1), request())
+    lose(rows, 3)
+    server = await again(rows, server)
+    assert await server.shown() == ["a"]
     await server.close()
