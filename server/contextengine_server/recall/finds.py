@@ -19,7 +19,8 @@ from .patterns import Pattern, compile_pattern
 from .query import Hit, Query
 from .scan import scanned
 from .score.dates import dated, dates_in
-from .score.neighbours import Ranked, asks, lent
+from .score.neighbours import NOTHING, Ranked, asks, lent
+from .score.questions import asked_in
 from .score.rank import Sought, ranked, sought
 from .snippets import densest, shown
 from .terms import Term, terms_of
@@ -191,7 +192,8 @@ async def _ordered(
     for start in range(0, len(matches), block):
         scored = await asyncio.to_thread(ranked, matches[start : start + block], lanes)
         total += len(scored)
-        piece = lent(dated(scored, dates), spans, seen, question)
+        asked = await asyncio.to_thread(asked_in, scored, lanes) if question else NOTHING
+        piece = lent(dated(scored, dates), spans, seen, question, asked)
         seen.update(one.place for one in piece)
         order += piece
     return order, total

@@ -1,0 +1,49 @@
+"""Which of the messages that match only ask: what answers them stands behind them.
+
+Of "What a story! Where will you stay?" the first half is small talk and the second a question,
+whose answer is the next turn and holds none of its words. Somebody who tells and then asks ("I pay
+$900 in rent. How do I save?") is found by what he tells. So it counts in which of its sentences a
+message holds what is sought.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from contextengine_server.store.search import Match
+
+from .rank import Sought
+
+LONG = 100
+"""A question of more characters tells as much as it asks, and counts like all else."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_ASKS = ("?", "？")
+
+
+def asked_in(scored: Sequence[tuple[float, Match]], lanes: Sequence[Sought]) -> dict[int, float]:
+    """By place, the share of what is sought in a message that only its questions hold, 0 to 1, each
+    term by its worth. Messages without a question are left out."""
+    roots: dict[str, float] = {}
+    for one in lanes:
+        roots[one.term.root] = max(roots.get(one.term.root, 0.0), one.worth)
+    found = {}
+    for _, match in scored:
+        if ("?" in match.text or "？" in match.text) and (share := _share(match.text, roots)):
+            found[match.place] = share
+    return found
+
+
+def _share(text: str, roots: Mapping[str, float]) -> float:
+    folded = text.lower()
+    there = [root for root in roots if root in folded]
+    asked: list[str] = []
+    told: list[str] = []
+    for sentence in _SENTENCE.split(folded) if there else ():
+        row = sentence.rstrip()
+        (asked if row.endswith(_ASKS) and len(row) <= LONG else told).append(row)
+    if not asked:
+        return 0.0
+    rest = "\n".join(told)
+    only = sum(roots[root] for root in there if root not in rest)
+    return only / sum(roots[root] for root in there)
