@@ -3,13 +3,14 @@ and not stored: where the newest goes with its session, the one before it holds 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import msgspec
 
 from contextengine_server.context.scope import Scope
-from contextengine_server.memory.extraction.fact import FoundFact, normal
+from contextengine_server.memory.extraction.fact import FactKind, FoundFact, normal
 from contextengine_server.store.agent_facts import AgentFact
 
 
@@ -108,7 +109,24 @@ def _subject(fact: FoundFact, scope: Scope, holds: Sequence[AgentFact]) -> str:
         corrected = fact.corrects and not fact.replaces and old.scope == scope
         if named or (corrected and _verb(old.value) & _verb(fact.value)):
             return old.subject
+        if _turned_down(old, fact, own):
+            return old.subject
     return own
+
+
+_PREFERS = re.compile(r"(?i)\b(?:prefer|favou?r)\b")
+_REFUSES = re.compile(r"(?i)\b(?:not|don't|don’t|hate|dislike|can't stand|cannot stand)\b")
+
+
+def _turned_down(old: AgentFact, fact: FoundFact, kind: str) -> bool:
+    """Whether a fact says which of a kind is preferred, where one of that kind was refused before:
+    `I don't want dark mode`, `I prefer light mode`. Or where another was preferred to it since,
+    which says nothing of it."""
+    if fact.kind is not FactKind.PREFERENCE or not _PREFERS.search(fact.value):
+        return False
+    of_a_kind = old.subject.endswith(f" {kind}") and len(old.subject.split()) == 2
+    said = normal(old.value)
+    return of_a_kind and (bool(_REFUSES.search(said)) or old.subject not in said)
 
 
 _VERBS = frozenset(

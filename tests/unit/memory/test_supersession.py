@@ -28,6 +28,23 @@ def holding(facts: list[AgentFact]) -> list[str]:
     return [one.fact.value for one in remembered(facts) if not one.superseded_by]
 
 
+def test_what_is_preferred_to_what_was_refused_holds_in_its_place() -> None:
+    """PyClaw's fact 45. Of another kind both hold, and so do two refusals, and a liking of all that
+    is of a kind."""
+    facts = told("I don't want dark mode.", "I prefer light mode.")
+    newest, older = remembered(facts)
+    assert (newest.superseded_by, older.superseded_by) == ("", newest.fact.id)
+    again = told("I do not like dark mode.", "I prefer light mode.", "I prefer sepia mode.")
+    assert holding(again) == ["I prefer sepia mode"]
+    for pair in (
+        ("I don't like green tea.", "I don't like ginger tea."),
+        ("I don't like green tea.", "I prefer window seats."),
+        ("I don't like green tea.", "I like tea."),
+        ("I like green tea.", "I prefer black tea."),
+    ):
+        assert len(holding(told(*pair))) == 2, pair
+
+
 def test_the_newest_holds_and_the_older_points_to_it() -> None:
     facts = told("I prefer dark mode.", "I prefer light mode.", "I prefer sepia mode.")
     newest, *older = remembered(facts)
