@@ -26,6 +26,8 @@ LANGUAGES := python python-asyncio $(if $(shell command -v go),go) $(if $(shell 
 CLIENTS := $(subst $(space),$(comma),$(strip $(LANGUAGES)))
 BUILDS := $(addprefix client-,$(filter-out python%,$(LANGUAGES)))
 PROJECTS := $(wildcard pyproject.toml generated/python/pyproject.toml clients/python/pyproject.toml)
+# What stands between a host and the service. Running the service needs none of it.
+INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 # How often `make test-clients` kills the server under each client, at three to five minutes for twenty.
 KILLS ?= 20
 
@@ -41,6 +43,7 @@ setup: $(READY) ## Make .venv from the locked requirements and install the proje
 PIP := -m pip --disable-pip-version-check
 PIP_INSTALL := $(PIP) install --quiet
 OURS := $(foreach project,$(PROJECTS),-e $(abspath $(dir $(project))))
+BETWEEN := $(foreach project,$(INTEGRATIONS),-e $(abspath $(dir $(project))))
 
 define venv
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: put it on PATH or say make PYTHON=/path/to/python3.11"; exit 1; }
@@ -49,10 +52,10 @@ define venv
 	test -x $(@D)/bin/python || "$(PYTHON)" -m venv $(@D)
 endef
 
-$(READY): requirements-dev.lock $(PROJECTS)
+$(READY): requirements-dev.lock $(PROJECTS) $(INTEGRATIONS)
 	$(venv)
 	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements-dev.lock
-	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS)
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation $(OURS) $(BETWEEN)
 	touch $@
 
 # Our own distributions are built with what deploy/build.lock pins, which is not needed afterwards.
@@ -105,7 +108,7 @@ client-docs: setup $(BUILDS) ## Write the clients' API pages into build/docs
 packages: THIS = $(shell cat VERSION)
 packages: setup $(BUILDS) ## Build what is published into build/packages
 	rm -rf build/packages
-	for project in $(dir $(PROJECTS)); do \
+	for project in $(dir $(PROJECTS) $(INTEGRATIONS)); do \
 	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/packages $$project || exit 1; \
 	done
 	$(if $(findstring typescript,$(CLIENTS)),cd clients/typescript && npm pack --silent --pack-destination ../../build/packages)

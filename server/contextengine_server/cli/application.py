@@ -9,6 +9,7 @@ import typer
 
 from contextengine_server.cli.connection import Where, asks, run
 from contextengine_server.cli.operations import config_app, engines_app, register, token_app
+from contextengine_server.cli.output import CommandFailed
 from contextengine_server.cli.plugins.application import plugins_app
 
 app = typer.Typer(
@@ -354,3 +355,27 @@ def delete_session(
     if not yes:
         typer.confirm(f"Erase session {session!r} of agent {agent!r} for good?", abort=True)
     run(delete_session(where, session, agent, cascade))
+
+
+@app.command(
+    "mcp",
+    epilog="Example: contextengine mcp -- --agent codex",
+    context_settings={"ignore_unknown_options": True},
+)
+def serve_mcp(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="As for `contextengine-mcp`: `contextengine mcp -- --help`."),
+    ] = None,
+) -> None:
+    """Offer the recall tools to a host that speaks MCP, on standard input and output.
+
+    The same as `contextengine-mcp`, of the package of that name.
+    """
+    try:
+        from contextengine_mcp.command import main
+    except ImportError as error:
+        raise CommandFailed(
+            "`contextengine mcp` needs the package contextengine-mcp: pip install contextengine-mcp"
+        ) from error
+    raise typer.Exit(main(words or []))

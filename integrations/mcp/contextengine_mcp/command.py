@@ -1,0 +1,101 @@
+"""The command line: `contextengine-mcp` serves tools, `contextengine-mcp hook` records."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from contextengine import AsyncClient, Client, ContextEngineError
+from contextengine.formats import TranscriptError
+
+from .hooks import HookError
+from .hooks import run as run_hook
+from .names import Names
+
+HOOK_S = 2.5
+"""Seconds that a hook takes at most. Codex ends those of SessionEnd after three."""
+EXAMPLES = """examples:
+  codex mcp add contextengine -- contextengine-mcp --agent codex
+  claude mcp add contextengine -- contextengine-mcp --agent claude-code
+  contextengine-mcp --agent support --session-id case-1
+"""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command that was typed; its exit status."""
+    given = _parser().parse_args(words)
+    try:
+        if given.command == "hook":
+            return _hook(given)
+        return asyncio.run(_serve(given))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="contextengine-mcp",
+        description="Offers a model the tools by which it finds what its context does not show.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--address",
+        default=os.environ.get("CONTEXTENGINE_ADDRESS", "127.0.0.1:50051"),
+        help="the server (CONTEXTENGINE_ADDRESS; default 127.0.0.1:50051)",
+    )
+    parser.add_argument(
+        "--agent",
+        default=os.environ.get("CONTEXTENGINE_AGENT", "default"),
+        help="the agent whose sessions these are (CONTEXTENGINE_AGENT)",
+    )
+    parser.add_argument(
+        "--session-id",
+        default=os.environ.get("CLAUDE_CODE_SESSION_ID", ""),
+        help="one session for all calls; default: what the host says (Codex, Claude Code)",
+    )
+    parser.add_argument(
+        "--session-key",
+        default=os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(),
+        help="whose current session it is where the host says nothing; default: this folder",
+    )
+    parser.add_argument("--tls", action="store_true", help="speak TLS")
+    commands = parser.add_subparsers(dest="command", metavar="")
+    commands.add_parser("serve", help="serve tools on standard input and output (the default)")
+    commands.add_parser(
+        "hook",
+        help="as a hook of Codex or Claude Code: record the transcript that standard input names",
+        description="Reads a hook's JSON from standard input. Never stops its host: what goes wrong"
+        " is said on standard error, with exit status 0.",
+    )
+    return parser
+
+
+async def _serve(given: argparse.Namespace) -> int:
+    from .server import serve
+
+    names = Names(given.agent, given.session_id, given.session_key)
+    async with AsyncClient(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
+        await serve(client, names)
+    return 0
+
+
+def _hook(given: argparse.Namespace) -> int:
+    try:
+        with Client(given.address, token=_token(), tls=given.tls, retry_for=0) as client:
+            sys.stdout.write(run_hook(client, given.agent, sys.stdin.read(), HOOK_S))
+    except (HookError, TranscriptError, ContextEngineError, OSError) as error:
+        sys.stderr.write(f"contextengine-mcp: not recorded: {error}\n")
+    return 0
+
+
+def _token() -> str:
+    """The bearer token, from the environment alone: a command line is read by others."""
+    return os.environ.get("CONTEXTENGINE_TOKEN", "")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,153 @@
+"""Hooks of Codex and Claude Code: the transcript is stored as it grows, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextengine import Client
+from contextengine.messages import text_of
+from contextengine_mcp import hooks
+from contextengine_mcp.command import main
+from tests.integration.harness import PATIENCE_S, House, house, ref, texts
+
+SESSION = "ec77ab8c-8c96-4900-8f81-e345bd29db80"
+LONG = "a long tale of what was done " * 40
+HERE = ref(SESSION, agent="claude-code")
+
+
+def said(uuid: str, parent: str | None, words: str, **more: Any) -> dict[str, Any]:
+    message = {"role": "user", "content": words}
+    return entry(uuid, parent, "user", message, **more)
+
+
+def replied(uuid: str, parent: str, words: str) -> dict[str, Any]:
+    content = [{"type": "text", "text": words}]
+    message = {"id": f"m-{uuid}", "role": "assistant", "model": "m", "content": content}
+    return entry(uuid, parent, "assistant", message)
+
+
+def entry(uuid: str, parent: str | None, kind: str, message: Any, **more: Any) -> dict[str, Any]:
+    named = {"uuid": uuid, "parentUuid": parent, "sessionId": SESSION}
+    return {**named, "type": kind, "message": message, **more}
+
+
+class Host:
+    """A host that calls its hook at each event."""
+
+    def __init__(self, home: House, directory: Path) -> None:
+        self.home = home
+        self.file = directory / f"{SESSION}.jsonl"
+
+    async def fire(self, event: str, *entries: dict[str, Any]) -> str:
+        """Writes entries and calls the hook; what the hook prints."""
+        with self.file.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(one) + "\n" for one in entries)
+        given = {
+            "session_id": SESSION,
+            "transcript_path": str(self.file),
+            "hook_event_name": event,
+        }
+
+        def call() -> str:
+            with Client(self.home.app.address, retry_for=0) as client:
+                return hooks.run(client, "claude-code", json.dumps(given), PATIENCE_S)
+
+        return await asyncio.to_thread(call)
+
+    async def stored(self) -> list[str]:
+        rows = await self.home.rows(HERE)
+        return [text_of(row.message) for row in rows if not row.retired_revision]
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with house(tmp_path) as home:
+        yield Host(home, tmp_path)
+
+
+async def test_what_came_since_the_last_event_is_stored_and_nothing_twice(host: Host) -> None:
+    await host.fire("UserPromptSubmit")
+    await host.fire("Stop", said("u1", None, "one"), replied("a1", "u1", "first"))
+    assert await host.stored() == ["one", "first"]
+    await host.fire("PreCompact", said("u2", "a1", "two"))
+    await host.fire("PreCompact")
+    await host.fire("Stop", replied("a2", "u2", "second"))
+    await host.fire("Stop")
+    assert await host.stored() == ["one", "first", "two", "second"]
+
+
+async def test_an_edited_prompt_takes_the_old_one_out_of_the_view(host: Host) -> None:
+    await host.fire("Stop", said("u1", None, "one"), replied("a1", "u1", "first"))
+    await host.fire("Stop", said("u2", "a1", "LEFT"), replied("a2", "u2", "LEFT TOO"))
+    await host.fire("Stop", said("u3", "a1", "edited"), replied("a3", "u3", "answer"))
+    assert await host.stored() == ["one", "first", "edited", "answer"]
+    shown = texts((await host.home.client.assemble(HERE)).items)
+    assert shown == ["one", "first", "edited", "answer"]
+    # The very first prompt can be edited as well.
+    await host.fire("Stop", said("u9", None, "anew"), replied("a9", "u9", "well"))
+    assert await host.stored() == ["anew", "well"]
+
+
+async def test_a_compaction_of_the_host_is_shown_as_its_summary(host: Host) -> None:
+    await host.fire("Stop", said("u1", None, LONG), replied("a1", "u1", LONG))
+    boundary = {**said("b", None, ""), "type": "system", "subtype": "compact_boundary"}
+    boundary["logicalParentUuid"] = "a1"
+    summary = said("k", "b", "They told a long tale.", isCompactSummary=True)
+    for _ in range(2):
+        await host.fire("SessionStart", boundary, summary)
+        boundary = summary = said("u2", "k", "two")
+    items = (await host.home.client.assemble(HERE)).items
+    assert [item.origin.WhichOneof("kind") for item in items] == ["summary_id", "sequence"]
+    assert "They told a long tale." in texts(items)[0]
+
+
+async def test_a_session_that_begins_hears_one_constant_note(host: Host) -> None:
+    printed = [await host.fire("SessionStart") for _ in range(2)]
+    assert printed[0] == printed[1]
+    added = json.loads(printed[0])["hookSpecificOutput"]
+    assert added == {"hookEventName": "SessionStart", "additionalContext": hooks.NOTE}
+    assert await host.fire("Stop", said("u1", None, "one")) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("no JSON", "standard input is no JSON"),
+        ("[]", "session_id is missing"),
+        ('{"session_id": "s"}', "hook_event_name is missing"),
+        (
+            '{"session_id": "s", "hook_event_name": "Stop", "transcript_path": "x"}',
+            "",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_said_and_stops_no_host(
+    given: str,
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    assert main(["--address", "127.0.0.1:1", "hook"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert complaint in printed.err
+
+
+async def test_a_service_that_is_away_costs_a_hook_its_recording_and_the_next_one_catches_up(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.file.write_text(json.dumps(said("u1", None, "one")) + "\n", encoding="utf-8")
+    given = {"session_id": SESSION, "transcript_path": str(host.file), "hook_event_name": "Stop"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
+    assert await asyncio.to_thread(main, ["--address", "127.0.0.1:1", "hook"]) == 0
+    assert "not recorded: UNAVAILABLE" in capsys.readouterr().err
+    await host.fire("Stop", replied("a1", "u1", "first"))
+    assert await host.stored() == ["one", "first"]
