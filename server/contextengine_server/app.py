@@ -33,7 +33,8 @@ from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
-from contextengine_server.runtime.broker import Harnesses, Terms
+from contextengine_server.runtime.broker import Harnesses
+from contextengine_server.runtime.errands import Errands
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.assembly.budget import BudgetDefaults
 from contextengine_server.session.children import ChildSweeper
@@ -55,6 +56,7 @@ from contextengine_server.wiring.callers import certificates_of, issuers_of, tok
 from contextengine_server.wiring.commands import delete_command
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
+from contextengine_server.wiring.lending import harnesses_of
 from contextengine_server.wiring.services import services_of
 from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
 
@@ -127,9 +129,7 @@ async def running(
         )
         stack.push_async_callback(pool.close)
         draining = asyncio.Event()
-        harnesses = Harnesses(
-            store.model_leases, clock_ms, new_id, terms_of(settings), draining.is_set
-        )
+        harnesses = harnesses_of(settings, store, clock_ms, new_id, draining.is_set)
         guards = StoredStates(store.guards)
         models = models_of(settings, harnesses, guards, clock_ms, pool, counter, metrics)
         stack.push_async_callback(models.close)
@@ -179,7 +179,8 @@ async def running(
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
         examine = ServerChecks(settings, registry, core.selection, store)
-        services = services_of(core, archive, guards, examine, models.names, harnesses, projector)
+        errands = Errands(harnesses, store.model_leases, clock_ms)
+        services = services_of(core, archive, guards, examine, models.names, errands, projector)
         server = Server(
             server_options(settings),
             services,
@@ -247,12 +248,6 @@ def spawn_rules_of(settings: Settings) -> SpawnRules:
         subagents.grant_tokens,
         subagents.grant_depth,
     )
-
-
-def terms_of(settings: Settings) -> Terms:
-    """How long harnesses are waited for."""
-    runtime = settings.summarizer.runtime
-    return Terms(runtime.timeout // MILLISECOND, runtime.lease // MILLISECOND, runtime.attempts)
 
 
 def server_options(settings: Settings) -> ServerOptions:

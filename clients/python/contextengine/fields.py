@@ -155,6 +155,9 @@ class Maintain(Call, total=False):
     """Of MaintainRequest."""
 
     reason: str
+    lend: t.AttachRequest.Hello
+    completions: Sequence[t.AttachRequest.Completion]
+    wait: timedelta
 
 
 class ReportUsage(Write, total=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import timedelta
 
 import msgspec
 
@@ -250,6 +251,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             stored=map(stored_message, stored),
             revision=done.written.revision,
             compaction_queued=done.queued,
+            job_wait=timedelta(milliseconds=done.job_wait_ms) if done.job_wait_ms else None,
         )
 
     async def report_usage(

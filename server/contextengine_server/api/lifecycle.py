@@ -7,8 +7,16 @@ from contextengine_server.api import replies
 from contextengine_server.api.messages import ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, request_in, required
+from contextengine_server.api.runtime import (
+    completion_of,
+    harness_of,
+    job_of,
+    named,
+    receipt_of,
+)
 from contextengine_server.api.status import status_reply
 from contextengine_server.commands.context_engine import ContextEngineCommands
+from contextengine_server.commands.lifecycle.maintain import Lent
 from contextengine_server.commands.lifecycle.record_host_change import (
     HostChange,
     HostCompacted,
@@ -17,7 +25,14 @@ from contextengine_server.commands.lifecycle.record_host_change import (
 )
 from contextengine_server.commands.named_message import Named, Place
 from contextengine_server.errors import ContradictoryFields, InvalidField
+from contextengine_server.runtime.errands import Answer
 from contextengine_server.session.receipt import request_of
+
+MAX_WAIT_S = 60
+"""The most seconds that Maintain waits for a job: as long as clients wait for most calls."""
+
+MAX_COMPLETIONS = 100
+"""Results that one Maintain takes."""
 
 
 class LifecycleCalls:
@@ -45,10 +60,16 @@ class LifecycleCalls:
 
     async def maintain(self, request: life.MaintainRequest, call: Call) -> life.MaintainResponse:
         """Answers the transcript rewrites that the engine would like; no shipped engine wants
-        any."""
-        selected = await self.commands.maintain.run(call.caller.tenant, ref_of(request.session))
+        any. Hands out jobs for a model that is lent, and takes their results."""
+        done = await self.commands.maintain.run(
+            call.caller.tenant, ref_of(request.session), _lent(request)
+        )
         return life.MaintainResponse(
-            changed=False, reason=f"{selected.engine.id} rewrites no transcripts"
+            changed=False,
+            reason=f"{done.selected.engine.id} rewrites no transcripts",
+            jobs=map(job_of, done.visit.jobs),
+            receipts=map(receipt_of, done.visit.receipts),
+            more_jobs=done.more,
         )
 
     async def get_status(
@@ -98,6 +119,30 @@ class LifecycleCalls:
             call.caller.tenant, ref_of(request.session)
         )
         return life.DisposeSessionResponse(disposed=disposed)
+
+
+def _lent(request: life.MaintainRequest) -> Lent | None:
+    """What a harness brings, and what it would do; None: nothing."""
+    lends = request.HasField("lend")
+    wait_s = request.wait.seconds + request.wait.nanos / 1e9
+    if not 0 <= wait_s <= MAX_WAIT_S:
+        raise InvalidField("wait", f"is {wait_s:g} s: give 0 to {MAX_WAIT_S} s")
+    if wait_s and not lends:
+        raise InvalidField("wait", "is for a job: say in `lend` who takes it")
+    if len(request.completions) > MAX_COMPLETIONS:
+        raise InvalidField(
+            "completions",
+            f"has {len(request.completions)} results, at most {MAX_COMPLETIONS} are taken at once",
+        )
+    answers = [
+        Answer(*named(field, said.job_id, said.lease_id), completion_of(said, field))
+        for field, said in (
+            (f"completions[{at}]", said) for at, said in enumerate(request.completions)
+        )
+    ]
+    if not lends and not answers:
+        return None
+    return Lent(harness_of(request.lend, "lend") if lends else None, answers, wait_s)
 
 
 def _host_change(request: life.RecordHostChangeRequest) -> tuple[HostChange, bytes]:

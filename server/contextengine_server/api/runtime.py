@@ -19,8 +19,8 @@ from contextengine_server.runtime.broker import (
     Harnesses,
     Receipt,
     Said,
-    work_of,
 )
+from contextengine_server.runtime.job_bytes import work_of
 from contextengine_server.store.rows import ModelJob
 from contextengine_server.summarize.models.runtime import Completion
 
@@ -82,12 +82,10 @@ class RuntimeService:
         kind = request.WhichOneof("kind")
         if kind == "completion":
             said = request.completion
-            job, lease = _named("completion", said.job_id, said.lease_id)
-            await self._harnesses.completed(stream, job, lease, _completion(said))
+            job, lease = named("completion", said.job_id, said.lease_id)
+            await self._harnesses.completed(stream, job, lease, completion_of(said))
         elif kind == "keep_lease":
-            job, lease = _named(
-                "keep_lease", request.keep_lease.job_id, request.keep_lease.lease_id
-            )
+            job, lease = named("keep_lease", request.keep_lease.job_id, request.keep_lease.lease_id)
             await self._harnesses.kept(stream, job, lease)
         elif kind == "hello":
             raise InvalidField(
@@ -115,30 +113,35 @@ def _introduced(first: pb.AttachRequest | None) -> Harness:
         raise InvalidField(
             "hello", "must be the first message of the stream: it introduces the harness"
         )
-    said = first.hello
+    return harness_of(first.hello, "hello")
+
+
+def harness_of(said: pb.AttachRequest.Hello, field: str) -> Harness:
+    """A harness as it introduces itself in this field."""
     if len(said.models) > MAX_MODELS:
         raise InvalidField(
-            "hello.models",
+            f"{field}.models",
             f"has {len(said.models)} names, at most {MAX_MODELS} are taken: name those for"
             " summaries",
         )
     if not 0 <= said.max_concurrent_jobs <= MAX_JOBS:
         raise InvalidField(
-            "hello.max_concurrent_jobs", f"is {said.max_concurrent_jobs}: give 0 to {MAX_JOBS}"
+            f"{field}.max_concurrent_jobs", f"is {said.max_concurrent_jobs}: give 0 to {MAX_JOBS}"
         )
     return Harness(
-        request_id(said.host_id, "hello.host_id"),
-        request_id(said.agent_id, "hello.agent_id"),
+        request_id(said.host_id, f"{field}.host_id"),
+        request_id(said.agent_id, f"{field}.agent_id"),
         tuple(
-            required(model, f"hello.models[{index}]", "leave it out to lend the default model")
+            required(model, f"{field}.models[{index}]", "leave it out to lend the default model")
             for index, model in enumerate(said.models)
         ),
         said.max_concurrent_jobs or 1,
-        not_negative(said.max_input_tokens, "hello.max_input_tokens"),
+        not_negative(said.max_input_tokens, f"{field}.max_input_tokens"),
     )
 
 
-def _named(kind: str, job_id: str, lease_id: str) -> tuple[str, str]:
+def named(kind: str, job_id: str, lease_id: str) -> tuple[str, str]:
+    """The names of a job and of its hand-out, checked."""
     return (
         required(job_id, f"{kind}.job_id", "it names the job, as the job itself does"),
         required(
@@ -147,9 +150,10 @@ def _named(kind: str, job_id: str, lease_id: str) -> tuple[str, str]:
     )
 
 
-def _completion(said: pb.AttachRequest.Completion) -> Completion:
+def completion_of(said: pb.AttachRequest.Completion, kind: str = "completion") -> Completion:
+    """The result of a job."""
     usage = {
-        field.name: not_negative(value, f"completion.usage.{field.name}")
+        field.name: not_negative(value, f"{kind}.usage.{field.name}")
         for field, value in said.usage.ListFields()
     }
     # The prompt is billed whether or not a cache held some of it.
@@ -168,15 +172,22 @@ def _completion(said: pb.AttachRequest.Completion) -> Completion:
 def _told(said: Said) -> pb.AttachResponse:
     match said:
         case ModelJob():
-            return pb.AttachResponse(job=_job(said))
-        case Receipt(job_id, reason):
-            receipt = pb.AttachResponse.Receipt(job_id=job_id, accepted=not reason, reason=reason)
-            return pb.AttachResponse(receipt=receipt)
+            return pb.AttachResponse(job=job_of(said))
+        case Receipt():
+            return pb.AttachResponse(receipt=receipt_of(said))
         case Cancelled(job_id, reason):
             return pb.AttachResponse(cancel=pb.AttachResponse.Cancel(job_id=job_id, reason=reason))
 
 
-def _job(lent: ModelJob) -> pb.AttachResponse.Job:
+def receipt_of(said: Receipt) -> pb.AttachResponse.Receipt:
+    """What became of a result."""
+    return pb.AttachResponse.Receipt(
+        job_id=said.job_id, accepted=not said.reason, reason=said.reason
+    )
+
+
+def job_of(lent: ModelJob) -> pb.AttachResponse.Job:
+    """A job as it is handed out."""
     work = work_of(lent)
     job = pb.AttachResponse.Job(
         job_id=lent.id,

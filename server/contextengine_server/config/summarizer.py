@@ -158,6 +158,15 @@ class RuntimeSummarizerSettings(Group):
         ),
     )
     attempts: Whole = Field(3, ge=1, le=10, description="How often a job is handed out.")
+    wait: Duration = Field(
+        timedelta(seconds=10),
+        ge=timedelta(0),
+        le=HOUR,
+        description=(
+            "How long a job waits to be taken by a host that said at Bootstrap that it lends its"
+            " model in Maintain (`lends-in-maintain`), before the next in the order is asked."
+        ),
+    )
 
 
 class SummarizerSettings(PolicySettings):

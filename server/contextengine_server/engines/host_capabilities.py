@@ -18,6 +18,10 @@ COMPACTS = "compacts-transcript"
 """The host's capability to compact its own transcript when an engine delegates."""
 
 
+LENDS_IN_MAINTAIN = "lends-in-maintain"
+"""The host's capability to lend its model in Maintain, and only then."""
+
+
 class HostLimit(msgspec.Struct, frozen=True):
     """A capability that a host lacks, and what follows."""
 

@@ -16,24 +16,22 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 import msgspec
-import orjson
 import structlog
-from msgspec.structs import asdict
 
+from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.summarize import NobodyThere, SummarizerFailed
-from contextengine_server.summarize.models.answers import MAX_ANSWER_CHARS
 from contextengine_server.summarize.models.runtime import Completion, Work
+
+from .job_bytes import bytes_of, decode, encode
+from .visits import Visits
 
 POLL_S = 1.0
 """How often a waiting summarizer looks at its job, besides being woken."""
 
 RETRY_MS = 1_000
 """How long a job rests after a failure that may pass, before it is handed out again."""
-
-MAX_WORD = 256
-"""The characters of a model's name, or of a word for what happened, that are looked at."""
 
 MAX_UNSAID = 64
 """Receipts that wait to be read by a harness."""
@@ -140,12 +138,13 @@ class Harnesses:
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
         terms: Terms,
+        visits: Visits,
         draining: Callable[[], bool] = lambda: False,
     ) -> None:
         self._jobs = jobs
         self._clock_ms = clock_ms
         self._new_id = new_id
-        self.terms = terms
+        self.terms, self.visits = terms, visits
         self._draining = draining
         """True while the server ends: work that is given up then is wanted again after the
         restart."""
@@ -182,12 +181,17 @@ class Harnesses:
                 return stream.unsaid.popleft()
             if stream.ended:
                 return None
-            if self._has_room(stream):
-                job = await self._claim(stream)
-                if job is not None:
-                    stream.leased[job.id] = job
-                    return job
+            job = await self.take(stream)
+            if job is not None:
+                return job
             await stream.woken.wait()
+
+    async def take(self, stream: Attached) -> ModelJob | None:
+        """Hands out a job; None where there is none now, or no room for it."""
+        job = await self._claim(stream) if self._has_room(stream) else None
+        if job is not None:
+            stream.leased[job.id] = job
+        return job
 
     async def completed(
         self, stream: Attached, job_id: str, lease_id: str, done: Completion
@@ -199,7 +203,7 @@ class Harnesses:
             outcome = await self._jobs.put_back(stream.tenant, job_id, lease_id, later)
         else:
             outcome = await self._jobs.answer(
-                stream.tenant, job_id, lease_id, _encode(done), self._clock_ms()
+                stream.tenant, job_id, lease_id, encode(done), self._clock_ms()
             )
         self._let_go(stream.tenant, job_id, lease_id)
         stream.say(Receipt(job_id, _REASONS.get(outcome, "")))
@@ -262,10 +266,12 @@ class Harnesses:
         return len(self._streams.get(tenant, {}))
 
     async def there(self, tenant: str, agent: str, session: str, model: str) -> bool:
-        """True where a harness is attached that suits, or one has a job of this session and may
-        come back with it."""
-        return bool(self.attached(tenant, agent, model)) or await self._jobs.coming(
-            tenant, agent, session, self._clock_ms()
+        """True where a harness is attached that suits, one has a job of this session and may come
+        back with it, or the session's host comes by for jobs."""
+        return (
+            bool(self.attached(tenant, agent, model))
+            or await self._jobs.coming(tenant, agent, session, self._clock_ms())
+            or await self.visits.expected(Scope(tenant, agent, session))
         )
 
     def room(self, tenant: str, agent: str, model: str = "") -> int | None:
@@ -294,9 +300,9 @@ class Harnesses:
                 if found.answered:
                     wanted = False
                     await self._jobs.settle(*key)
-                    return _decode(found.result)
+                    return decode(found.result)
                 try:
-                    self._hand_out(found, work)
+                    await self._hand_out(found, work)
                 except SummarizerFailed as error:
                     why = str(error)
                     raise
@@ -313,7 +319,7 @@ class Harnesses:
 
     async def _offer(self, work: Work) -> ModelJob:
         now = self._clock_ms()
-        encoded = orjson.dumps(asdict(work))
+        encoded = bytes_of(work)
         job = ModelJob(
             work.tenant,
             self._new_id(),
@@ -334,7 +340,7 @@ class Harnesses:
             await self._jobs.remove(job.tenant, job.id)
             raise
 
-    def _hand_out(self, job: ModelJob, work: Work) -> None:
+    async def _hand_out(self, job: ModelJob, work: Work) -> None:
         """Has streams look for a job that nobody works on. Raises SummarizerFailed where there is
         no hope for it."""
         now = self._clock_ms()
@@ -357,6 +363,9 @@ class Harnesses:
                 raise SummarizerFailed(
                     "the harness that was given the job has left", kind="connection"
                 )
+            scope = Scope(work.tenant, work.agent, work.session)
+            if await self.visits.expected(scope) and self.visits.awaits(scope, job.queued_ms, now):
+                return
             raise NobodyThere("no harness is attached that takes the job")
         for stream in suited:
             stream.woken.set()
@@ -372,21 +381,3 @@ class Harnesses:
         for key, woken in self._waiting.items():
             if key[0] == tenant and job_id in (None, key[1]):
                 woken.set()
-
-
-def _encode(done: Completion) -> bytes:
-    # Texts are cut one character behind their limit: enough for whoever reads them to see that the
-    # limit was exceeded.
-    words = {
-        name: getattr(done, name)[: MAX_WORD + 1] for name in ("model", "stop_reason", "error")
-    }
-    return orjson.dumps({**asdict(done), **words, "text": done.text[: MAX_ANSWER_CHARS + 1]})
-
-
-def _decode(result: bytes) -> Completion:
-    return Completion(**orjson.loads(result))
-
-
-def work_of(job: ModelJob) -> Work:
-    """What is to be done for a job."""
-    return Work(**orjson.loads(job.work))

@@ -53,14 +53,16 @@ from contextengine_server.compaction.undo import Undo
 from contextengine_server.health.checks import Examine
 from contextengine_server.health.integrity import Integrity
 from contextengine_server.recall.archive import Archive
+from contextengine_server.runtime.errands import Errands
 from contextengine_server.summarize.guards.guarded import GuardStates
 from contextengine_server.wiring.core import Core
 
 
 def context_engine_commands(
-    core: Core, archive: Archive, guards: GuardStates
+    core: Core, archive: Archive, guards: GuardStates, errands: Errands | None = None
 ) -> ContextEngineCommands:
-    """The commands of service ContextEngine."""
+    """The commands of service ContextEngine. `errands`: who serves harnesses that come by."""
+    visits = errands.harnesses.visits if errands is not None else None
     addresses, sessions, store, editor = core.addresses, core.sessions, core.store, core.editor
     selection, budgets = core.selection, core.rules.budgets
     grants = grants_of(core)
@@ -90,6 +92,7 @@ def context_engine_commands(
             budgets,
             core.queue,
             core.compactor,
+            visits,
         ),
         compact=Compact(
             addresses,
@@ -103,6 +106,7 @@ def context_engine_commands(
             Remake(core.compactor),
             core.queue,
             LiveLists(sessions, core.assembler),
+            visits,
         ),
         commit_compaction=CommitCompaction(addresses, sessions, core.proposals),
         should_compact=ShouldCompact(
@@ -116,7 +120,7 @@ def context_engine_commands(
         record_host_change=RecordHostChange(
             addresses, sessions, store, core.lifecycle, HostSummaries(sessions, editor)
         ),
-        maintain=Maintain(addresses, selection, store),
+        maintain=Maintain(addresses, selection, store, core.cache, core.clock_ms, errands),
         report_usage=ReportUsage(addresses, sessions, editor, core.usage.billing),
         update_model=UpdateModel(addresses, sessions, editor),
         get_status=GetStatus(

@@ -16,7 +16,7 @@ from contextengine_server.api.treatment.context_engine import ContextEngineWithT
 from contextengine_server.commands.turn.treatment import FindTreatment
 from contextengine_server.health.checks import Examine
 from contextengine_server.recall.archive import Archive
-from contextengine_server.runtime.broker import Harnesses
+from contextengine_server.runtime.errands import Errands
 from contextengine_server.summarize.guards.guarded import GuardStates
 from contextengine_server.wiring.commands import (
     context_engine_commands,
@@ -34,7 +34,7 @@ def services_of(
     guards: GuardStates,
     examine: Examine,
     models: Sequence[str],
-    harnesses: Harnesses,
+    errands: Errands,
     projector: Projector,
 ) -> Mapping[str, object]:
     """The servicers by the names of their services."""
@@ -42,7 +42,7 @@ def services_of(
     limits = ReadLimits(
         rules.max_batch_messages, rules.max_message_bytes, rules.max_session_messages
     )
-    commands = context_engine_commands(core, archive, guards)
+    commands = context_engine_commands(core, archive, guards, errands)
     turns = ContextEngineService(commands, limits, projector)
     if not rules.treatment.empty:
         turns = ContextEngineWithTreatment(
@@ -55,7 +55,7 @@ def services_of(
         f"{PACKAGE}.ContextEngine": turns,
         f"{PACKAGE}.Recall": RecallService(recall_commands(core, archive)),
         f"{PACKAGE}.Projection": ProjectionService(project_command(core), limits, projector),
-        f"{PACKAGE}.Runtime": RuntimeService(harnesses),
+        f"{PACKAGE}.Runtime": RuntimeService(errands.harnesses),
         f"{PACKAGE}.Sessions": SessionsService(sessions_commands(core), limits),
         f"{PACKAGE}.Engines": EnginesService(
             engines_commands(core, examine, models), core.addresses

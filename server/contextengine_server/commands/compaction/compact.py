@@ -28,6 +28,7 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import EngineFailed
+from contextengine_server.runtime.visits import Visits
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -127,6 +128,8 @@ class Compact(msgspec.Struct, frozen=True):
     remake: Remake
     queue: CompactionQueue
     lists: LiveLists
+    visits: Visits | None = None
+    """Which hosts lend their models when they come by; None: none does."""
 
     async def run(
         self, tenant: str, ref: Ref, call: CompactCall, encode: Encode, trace: Trace
@@ -137,6 +140,8 @@ class Compact(msgspec.Struct, frozen=True):
         known = await self._known(address.scope, call.request)
         if known is not None:
             return known
+        if self.visits is not None:
+            self.visits.seen(address.scope)
         encoding = await self.sessions.encoding_of(address.scope)
         spec = await counted_spec(call.budget, encoding)
         engine = (await self.selection.engine_for(address.scope, address.key)).engine

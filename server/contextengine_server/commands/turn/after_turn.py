@@ -17,6 +17,8 @@ from contextengine_server.compaction.request import CompactionRequest, describe
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
+from contextengine_server.engines.host_capabilities import LENDS_IN_MAINTAIN
+from contextengine_server.runtime.visits import Visits
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.budget import (
@@ -62,6 +64,9 @@ class TurnDone(msgspec.Struct, frozen=True):
 
     written: Written
     queued: bool
+    job_wait_ms: int = 0
+    """How long what was queued waits for the session's host to come by with its model; 0: it does
+    not."""
 
 
 class AfterTurn(msgspec.Struct, frozen=True):
@@ -75,6 +80,8 @@ class AfterTurn(msgspec.Struct, frozen=True):
     budgets: BudgetDefaults
     queue: CompactionQueue
     compactor: Compactor
+    visits: Visits | None = None
+    """Which hosts lend their models when they come by; None: none does."""
 
     async def run(self, tenant: str, ref: Ref, turn: Turn) -> TurnDone:
         """Stores the turn and queues a compaction where one is due; with `deferCompaction: false`
@@ -124,15 +131,23 @@ class AfterTurn(msgspec.Struct, frozen=True):
             return TurnDone(written, queued=False)
         if engine.defers:
             queued = False
+            wait_ms = self._awaited(session)
             with suppress(StoreUnavailable):
                 queued = await self.queue.add(scope, available, turn.cause, uncounted=more)
-            return TurnDone(written, queued)
+            return TurnDone(written, queued, wait_ms if queued else 0)
         async with self.sessions.open(scope) as session, session.compaction:
             wanted = CompactionRequest(available, to_threshold=True, uncounted=more, passes=PASSES)
             with CURRENT.get().span("compact") as span, under(span):
                 describe(span, await self.compactor.compact(address, engine, wanted))
             written.revision = session.revision
         return TurnDone(written, queued=False)
+
+    def _awaited(self, session: Session) -> int:
+        """How long the session's host is waited for."""
+        if self.visits is None or LENDS_IN_MAINTAIN not in session.state.capabilities:
+            return 0
+        self.visits.seen(session.scope)
+        return self.visits.wait_ms
 
     def _due(
         self, engine: Engine, session: Session, available: ReferenceTokens, more: ReferenceTokens
