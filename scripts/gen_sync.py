@@ -3,7 +3,8 @@ there is current.
 
 unasync takes `async` and `await` away and knows Python's own names; ours and the few sentences
 that hold for one of both clients alone are listed here. How a model is lent differs in more than
-that, since threads and tasks are stopped in other ways: `runtime.py` is written by hand.
+that, since threads and tasks are stopped in other ways: `runtime.py` is written by hand, and so is
+`probe.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("clients/python/contextengine")
 MODULES = {
     "aio": "client",
+    "aio_probe": "probe",
     "aio_runtime": "runtime",
     "aio_session": "session",
     "aio_transport": "transport",
 }
 """A module of the asyncio client and the one that blocks in its place."""
-BY_HAND = {"aio_runtime"}
+BY_HAND = {"aio_probe", "aio_runtime"}
 CLASSES = {
     "AsyncClient": "Client",
     "AsyncConnection": "BlockingConnection",
     "AsyncEngines": "Engines",
+    "AsyncProbe": "Probe",
     "AsyncProjection": "Projection",
     "AsyncRecall": "Recall",
     "AsyncRuntime": "Runtime",

@@ -33,7 +33,6 @@ from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
 from contextengine_server.recall.index import Indexer
-from contextengine_server.runtime.broker import Harnesses
 from contextengine_server.runtime.errands import Errands
 from contextengine_server.runtime.guard_states import StoredStates
 from contextengine_server.session.assembly.budget import BudgetDefaults
@@ -55,8 +54,8 @@ from contextengine_server.tokens import TokenCounter
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
 from contextengine_server.wiring.commands import delete_command
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
+from contextengine_server.wiring.harnesses import harnesses_of
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
-from contextengine_server.wiring.lending import harnesses_of
 from contextengine_server.wiring.services import services_of
 from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
 

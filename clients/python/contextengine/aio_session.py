@@ -18,7 +18,7 @@ from .deltas import Assembly
 from .errors import ContextEngineError
 from .outage import Keeper, Writing, as_after_turn, new_messages, projected
 from .refs import watchable
-from .requests import build
+from .requests import build, named
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
@@ -33,6 +33,7 @@ class AsyncSession:
     While the service is away `assemble` answers a context made by the client, marked `degraded`;
     what is written waits and is sent before the next call; `ingest`, `ingest_batch`, `after_turn`
     and `report_usage` then answer an empty reply. A client with `fallback=False` raises instead.
+    Each of these calls may choose for itself: `fallback=True` bears it, `fallback=False` raises.
     """
 
     def __init__(self, client: AsyncClient, ref: t.SessionRef) -> None:
@@ -54,24 +55,41 @@ class AsyncSession:
         """Introduces a host and the session to each other. Optional."""
         return await self._client.bootstrap(self.ref, **more)
 
-    async def ingest(self, message: t.Message, **more: Unpack[fields.Write]) -> t.IngestResponse:
+    async def ingest(
+        self, message: t.Message, *, fallback: bool | None = None, **more: Unpack[fields.Write]
+    ) -> t.IngestResponse:
         """Stores one message durably. The same id with other content is MessageConflict."""
-        return await self._write(calls.INGEST, {"message": message, **more})
+        return await self._write(calls.INGEST, {"message": message, **more}, fallback)
 
     async def ingest_batch(
-        self, messages: Sequence[t.Message], **more: Unpack[fields.Write]
+        self,
+        messages: Sequence[t.Message],
+        *,
+        fallback: bool | None = None,
+        **more: Unpack[fields.Write],
     ) -> t.IngestBatchResponse:
         """Stores messages durably, all or none."""
-        return await self._write(calls.INGEST_BATCH, {"messages": messages, **more})
+        return await self._write(calls.INGEST_BATCH, {"messages": messages, **more}, fallback)
 
-    async def assemble(self, *, delta: bool = True, **more: Unpack[fields.Assemble]) -> Assembly:
+    async def assemble(
+        self,
+        *,
+        delta: bool = True,
+        fallback: bool | None = None,
+        host_messages: Sequence[t.Message] | None = None,
+        **more: Unpack[fields.Assemble],
+    ) -> Assembly:
         """Answers the whole context for one model call. Stores `ingest` first.
 
         What the handle holds of its last assembly is not sent again; `delta=False` asks for
         everything. Raises DeltaMismatch where the reply does not fit what is held; the next call
         then gets everything.
+
+        host_messages: the host's own list, for the degraded case alone: while the service is away
+        the context is made of it, so that a handle that has seen nothing yet does not answer an
+        empty one. It is not sent.
         """
-        _, assembly = await self._assemble(delta, dict(more))
+        _, assembly = await self._assemble(delta, dict(more), fallback, host_messages)
         return assembly
 
     async def project_codex(
@@ -85,19 +103,38 @@ class AsyncSession:
         """
         asked = t.ProjectionOptions(target=t.PROJECTION_TARGET_CODEX)
         asked.MergeFrom(options or t.ProjectionOptions())
-        request, assembly = await self._assemble(True, {**more, "projection": asked})
+        request, assembly = await self._assemble(True, {**more, "projection": asked}, None, None)
         return projected(request, assembly)
 
     async def after_turn(
-        self, messages: Sequence[t.Message] = (), **more: Unpack[fields.AfterTurn]
+        self,
+        messages: Sequence[t.Message] = (),
+        *,
+        fallback: bool | None = None,
+        **more: Unpack[fields.AfterTurn],
     ) -> t.AfterTurnResponse:
         """Says that a turn is over and hands over what it added. Conflicts are listed and stop
         nothing."""
-        return await self._write(calls.AFTER_TURN, {"messages": messages, **more})
+        return await self._write(calls.AFTER_TURN, {"messages": messages, **more}, fallback)
 
     async def compact(self, **more: Unpack[fields.Compact]) -> t.CompactResponse:
         """Compacts the stored view, or proposes to."""
         return await self._behind(calls.COMPACT, dict(more))
+
+    async def should_compact(self, **more: Unpack[fields.ShouldCompact]) -> t.ShouldCompactResponse:
+        """Answers whether a compaction is due."""
+        return await self._client.should_compact(self.ref, **more)
+
+    async def commit_compaction(
+        self, proposal_id: str, accept: bool, **more: Unpack[fields.CommitCompaction]
+    ) -> t.CommitCompactionResponse:
+        """Takes or refuses what `compact(propose_only=True)` proposed."""
+        return await self._client.commit_compaction(self.ref, proposal_id, accept, **more)
+
+    async def maintain(self, **more: Unpack[fields.Maintain]) -> t.MaintainResponse:
+        """Answers the transcript rewrites that the engine would like; with `lend`, jobs for a model
+        that the host can lend only now, whose results go into `completions` of the next call."""
+        return await self._client.maintain(self.ref, **more)
 
     async def record_rewind(
         self, after_sequence: int, **more: Unpack[fields.Recorded]
@@ -105,6 +142,14 @@ class AsyncSession:
         """Says that the harness went back: what follows `after_sequence` leaves the view. 0:
         everything."""
         rewind = t.RecordHostChangeRequest.Rewind(after_sequence=after_sequence)
+        return await self._changed(calls.RECORD_HOST_CHANGE, {"rewind": rewind, **more})
+
+    async def record_rewind_to(
+        self, message_id: str, **more: Unpack[fields.Recorded]
+    ) -> t.RecordHostChangeResponse:
+        """Says that the harness went back: what follows the message with this host id leaves the
+        view."""
+        rewind = t.RecordHostChangeRequest.Rewind(after_message_id=named(message_id))
         return await self._changed(calls.RECORD_HOST_CHANGE, {"rewind": rewind, **more})
 
     async def record_compaction(
@@ -117,6 +162,16 @@ class AsyncSession:
         )
         return await self._changed(calls.RECORD_HOST_CHANGE, {"compacted": compacted, **more})
 
+    async def record_compaction_before(
+        self, first_kept_message_id: str, summary: str, **more: Unpack[fields.Recorded]
+    ) -> t.RecordHostChangeResponse:
+        """Says that the harness compacted its transcript up to the message that it keeps first:
+        what stands before that one is shown as `summary` from now on."""
+        compacted = t.RecordHostChangeRequest.HostCompaction(
+            first_kept_message_id=named(first_kept_message_id), summary=summary
+        )
+        return await self._changed(calls.RECORD_HOST_CHANGE, {"compacted": compacted, **more})
+
     async def record_native_compaction(
         self, thread_id: str = "", **more: Unpack[fields.Recorded]
     ) -> t.RecordHostChangeResponse:
@@ -125,12 +180,14 @@ class AsyncSession:
         native = t.RecordHostChangeRequest.NativeCompaction(thread_id=thread_id)
         return await self._changed(calls.RECORD_HOST_CHANGE, {"native_compacted": native, **more})
 
-    async def report_usage(self, **more: Unpack[fields.ReportUsage]) -> t.ReportUsageResponse:
+    async def report_usage(
+        self, *, fallback: bool | None = None, **more: Unpack[fields.ReportUsage]
+    ) -> t.ReportUsageResponse:
         """Says what the provider billed for an assembly, or that it refused one for its length."""
         try:
             return await self._behind(calls.REPORT_USAGE, dict(more))
         except ContextEngineError as error:
-            self._keeper.bear(error)
+            self._keeper.bear(error, fallback)
             return t.ReportUsageResponse()
 
     async def update_model(self, **more: Unpack[fields.UpdateModel]) -> t.UpdateModelResponse:
@@ -140,6 +197,32 @@ class AsyncSession:
     async def status(self, **more: Unpack[fields.Read]) -> t.GetStatusResponse:
         """Answers how the session is: counts, tokens, engine, jobs, usage."""
         return await self._client.get_status(self.ref, **more)
+
+    async def list_tools(self, **more: Unpack[fields.Call]) -> t.ListToolsResponse:
+        """Answers the tools that the session's engine offers to the model."""
+        return await self._client.list_tools(self.ref, **more)
+
+    async def call_tool(self, name: str, **more: Unpack[fields.CallTool]) -> t.CallToolResponse:
+        """Runs such a tool. Bad arguments and unknown tools answer a JSON error. Sent once."""
+        return await self._client.call_tool(self.ref, name, **more)
+
+    async def prepare_subagent(
+        self, child: t.SessionRef, **more: Unpack[fields.PrepareSubagentSpawn]
+    ) -> t.PrepareSubagentSpawnResponse:
+        """Prepares the context of a child of this session before it starts. What waits is sent
+        first: a fork is to show it."""
+        await self._client.flush(self.ref)
+        return await self._client.prepare_subagent_spawn(self.ref, child, **more)
+
+    async def rollback_subagent(
+        self, spawn_token: str, **more: Unpack[fields.Call]
+    ) -> t.RollbackSubagentSpawnResponse:
+        """Takes a preparation of this session back. Safe twice and after expiry."""
+        return await self._client.rollback_subagent_spawn(spawn_token, self.ref, **more)
+
+    async def end_as_subagent(self, **more: Unpack[fields.EndSubagent]) -> t.EndSubagentResponse:
+        """Says that this session, a child, ended. An unknown child is no error."""
+        return await self._client.end_subagent(self.ref, **more)
 
     async def reset(self, **more: Unpack[fields.Guarded]) -> t.ResetSessionResponse:
         """Empties the session's view. Rows stay."""
@@ -171,7 +254,11 @@ class AsyncSession:
         )
 
     async def _assemble(
-        self, delta: bool, more: dict[str, Any]
+        self,
+        delta: bool,
+        more: dict[str, Any],
+        fallback: bool | None,
+        host_messages: Sequence[t.Message] | None,
     ) -> tuple[t.AssembleRequest, Assembly]:
         """What was asked and what came of it."""
         timeout = more.pop("timeout", None)
@@ -181,17 +268,19 @@ class AsyncSession:
         try:
             reply = await self._send(calls.ASSEMBLE, request, timeout)
         except ContextEngineError as error:
-            return request, self._keeper.bear_assemble(request, error)
+            return request, self._keeper.bear_assemble(request, error, fallback, host_messages)
         return request, self._keeper.assembled(self._keeper.holder.take(held, reply))
 
-    async def _write(self, call: Call[Any, Response], more: dict[str, Any]) -> Response:
+    async def _write(
+        self, call: Call[Any, Response], more: dict[str, Any], fallback: bool | None
+    ) -> Response:
         """Writes messages, or queues them."""
         timeout = more.pop("timeout", None)
         request: Writing = build(call.request, {"session": self.ref, **more})
         try:
             reply = await self._send(call, request, timeout)
         except ContextEngineError as error:
-            self._keeper.bear_write(request, error)
+            self._keeper.bear_write(request, error, fallback)
             return call.response()
         self._keeper.written(new_messages(as_after_turn(request)))
         return reply

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, Iterable
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
 import grpc.aio
 from google.protobuf.message import Message as ProtoMessage
 
+from .aio_probe import AsyncProbe
 from .attempts import Attempts
 from .calls import AFTER_TURN, Call
 from .connection import Connection
@@ -102,6 +104,10 @@ class AsyncConnection(Connection):
         self, call: Call[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
         """One request that is ready, one reply."""
+        if self._breaker.open and self._guarded and not await self._probe.finds_service():
+            away = self._breaker.error()
+            if away is not None:  # an answer may have come meanwhile
+                raise away
         invoke = self._callable("unary_unary", call)
         attempts = self._attempts(call, timeout)
         while True:
@@ -113,11 +119,17 @@ class AsyncConnection(Connection):
                 error = from_rpc_error(raised)
                 pause = attempts.pause(error)
                 if pause is None:
+                    self._breaker.failed(error)
                     raise error from raised
             else:
                 self._absence.end()
+                self._breaker.answered()
                 return reply
             await asyncio.sleep(pause)
+
+    @cached_property
+    def _probe(self) -> AsyncProbe:
+        return AsyncProbe(self._breaker, self._question)
 
     def unary_stream(
         self, call: Call[Request, Response], timeout: float | None = None, **fields: object

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import grpc
 
 from .attempts import RETRY_FOR, Absence, Attempts
+from .breaker import HEALTH, PROBE_SECONDS, Breaker
 from .calls import CALLS, Call, service_config
 from .pending import MAX_BYTES, MAX_MESSAGES, Pending, Rejected
 from .spill import Spill
@@ -56,6 +57,7 @@ class Connection:
         max_queued_messages: int = MAX_MESSAGES,
         max_queued_bytes: int = MAX_BYTES,
         spill_file: str | PathLike[str] | None = None,
+        breaker: bool = False,
         options: Sequence[tuple[str, str | int]] = (),
     ) -> None:
         """Connects at the first call.
@@ -76,6 +78,9 @@ class Connection:
         fallback: what session handles do while the service is away: True bears it, False raises.
         max_queued_messages, max_queued_bytes: the most that waits for the service to come back.
         spill_file: a file that outlives this process with what waits. One client at a time.
+        breaker: True: once a call has found the service dead or hung, each further one waits 50 ms
+            at most for it and fails as that one did, until the service answers a question that
+            goes on beside them (grpc.health.v1).
         options: further gRPC channel options; they win over those set here.
 
         Raises ValueError for settings that contradict each other and for a damaged spill file,
@@ -95,6 +100,7 @@ class Connection:
             raise ValueError(f"retry_for is {retry_for} seconds: it must be 0 or above")
         self._retry_for = retry_for
         self._absence = Absence(time.monotonic)
+        self._breaker, self._guarded = Breaker(), breaker
         self._credentials = channel_credentials(tls, root_certificates, credentials)
         if token and self._credentials is None and not insecure and not is_loopback(target):
             raise ValueError(
@@ -152,6 +158,13 @@ class Connection:
     def _stream_arguments(self, call: Call[Any, Any], timeout: float | None) -> dict[str, Any]:
         """How a streaming rpc is called, besides its requests."""
         return {"timeout": self.timeout_of(call, timeout), "metadata": self._call_metadata()}
+
+    def _question(self) -> tuple[Any, dict[str, Any]]:
+        """What asks whether the server serves: gRPC's callable, on bytes, and its arguments."""
+        found = self._callables.get(HEALTH)
+        if found is None:
+            found = self._callables[HEALTH] = self._channel.unary_unary(HEALTH)
+        return found, {"timeout": PROBE_SECONDS, "metadata": self._call_metadata()}
 
     def _callable(self, kind: str, call: Call[Any, Any]) -> Any:
         """gRPC's callable of an rpc, made once. `kind`: which method of the channel makes it,

@@ -7,7 +7,7 @@ Which failures are borne, and what is answered then, is said in clients/README.m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .deltas import Assembly, Degraded, Holder
 from .errors import ContextEngineError, QueueFull, is_borne
@@ -53,9 +53,16 @@ class Keeper:
         self._last = None
         self._later.clear()
 
-    def bear_assemble(self, request: AssembleRequest, error: ContextEngineError) -> Assembly:
-        """The context without the service. Raises the error where it is not borne."""
-        pending = self.bear(error)
+    def bear_assemble(
+        self,
+        request: AssembleRequest,
+        error: ContextEngineError,
+        fallback: bool | None = None,
+        host_messages: Sequence[Message] | None = None,
+    ) -> Assembly:
+        """The context without the service, made of the host's own list where that is given. Raises
+        the error where it is not borne."""
+        pending = self.bear(error, fallback)
         unqueued = 0
         if request.ingest:
             entry = AfterTurnRequest(
@@ -64,27 +71,42 @@ class Keeper:
                 request_id=request.request_id or new_id(),
             )
             try:
-                pending.add(entry)
+                if pending is not None:
+                    pending.add(entry)
+                else:
+                    unqueued = len(request.ingest)
             except QueueFull:
                 unqueued = len(request.ingest)
         last = self._last
+        shown = request
+        if host_messages is not None:
+            shown = AssembleRequest()
+            shown.CopyFrom(request)
+            shown.ClearField("ingest")
+            shown.live.messages.extend(host_messages)
         response = make_up(
-            request, last.items if last else (), last.response if last else None, tuple(self._later)
+            shown, last.items if last else (), last.response if last else None, tuple(self._later)
         )
         self._later.extend(request.ingest)
         degraded = Degraded(error.reason or error.code.name, error, unqueued)
         return Assembly(tuple(response.items), response, degraded)
 
-    def bear_write(self, request: Writing, error: ContextEngineError) -> None:
+    def bear_write(
+        self, request: Writing, error: ContextEngineError, fallback: bool | None = None
+    ) -> None:
         """Queues what could not be sent. Raises the error where it is not borne, and QueueFull."""
-        pending = self.bear(error)
+        pending = self.bear(error, fallback)
+        if pending is None:
+            raise error
         entry = as_after_turn(request)
         pending.add(entry)
         self._later.extend(new_messages(entry))
 
-    def bear(self, error: ContextEngineError) -> Pending:
-        """The queue. Raises the error where it is not borne."""
-        if self._pending is None or not is_borne(error):
+    def bear(self, error: ContextEngineError, fallback: bool | None = None) -> Pending | None:
+        """The queue; None: the client has none. Raises the error where it is not borne.
+        `fallback`: what the call wants; None: what the client does."""
+        wanted = self._pending is not None if fallback is None else fallback
+        if not wanted or not is_borne(error):
             raise error
         return self._pending
 

@@ -53,6 +53,14 @@ def _culprit(kind: type[ProtoMessage], fields: Mapping[str, object]) -> str:
     return f"{kind.DESCRIPTOR.name} does not take these fields together"
 
 
+def named(message_id: str) -> str:
+    """A host id that names a message. Raises ValueError for an empty one, which would mean the
+    beginning."""
+    if not message_id:
+        raise ValueError("the host id of a message is empty: give one that was stored")
+    return message_id
+
+
 def set_ids(request: ProtoMessage) -> None:
     """Gives new messages without an id a new one, and the request its `request_id` or `change_id`.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import grpc
@@ -17,6 +18,7 @@ from .attempts import Attempts
 from .calls import AFTER_TURN, Call
 from .connection import Connection
 from .errors import ContextEngineError, from_rpc_error
+from .probe import Probe
 from .requests import build
 from .types import SessionRef
 
@@ -102,6 +104,10 @@ class BlockingConnection(Connection):
         self, call: Call[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
         """One request that is ready, one reply."""
+        if self._breaker.open and self._guarded and not self._probe.finds_service():
+            away = self._breaker.error()
+            if away is not None:  # an answer may have come meanwhile
+                raise away
         invoke = self._callable("unary_unary", call)
         attempts = self._attempts(call, timeout)
         while True:
@@ -113,11 +119,17 @@ class BlockingConnection(Connection):
                 error = from_rpc_error(raised)
                 pause = attempts.pause(error)
                 if pause is None:
+                    self._breaker.failed(error)
                     raise error from raised
             else:
                 self._absence.end()
+                self._breaker.answered()
                 return reply
             time.sleep(pause)
+
+    @cached_property
+    def _probe(self) -> Probe:
+        return Probe(self._breaker, self._question)
 
     def unary_stream(
         self, call: Call[Request, Response], timeout: float | None = None, **fields: object

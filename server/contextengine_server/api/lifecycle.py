@@ -16,7 +16,6 @@ from contextengine_server.api.runtime import (
 )
 from contextengine_server.api.status import status_reply
 from contextengine_server.commands.context_engine import ContextEngineCommands
-from contextengine_server.commands.lifecycle.maintain import Lent
 from contextengine_server.commands.lifecycle.record_host_change import (
     HostChange,
     HostCompacted,
@@ -25,7 +24,7 @@ from contextengine_server.commands.lifecycle.record_host_change import (
 )
 from contextengine_server.commands.named_message import Named, Place
 from contextengine_server.errors import ContradictoryFields, InvalidField
-from contextengine_server.runtime.errands import Answer
+from contextengine_server.runtime.errands import JobResult, Lent, Visit
 from contextengine_server.session.receipt import request_of
 
 MAX_WAIT_S = 60
@@ -64,11 +63,12 @@ class LifecycleCalls:
         done = await self.commands.maintain.run(
             call.caller.tenant, ref_of(request.session), _lent(request)
         )
+        visit: Visit = done.visit or Visit()
         return life.MaintainResponse(
             changed=False,
-            reason=f"{done.selected.engine.id} rewrites no transcripts",
-            jobs=map(job_of, done.visit.jobs),
-            receipts=map(receipt_of, done.visit.receipts),
+            reason=f"{done.engine.id} rewrites no transcripts",
+            jobs=map(job_of, visit.jobs),
+            receipts=map(receipt_of, visit.receipts),
             more_jobs=done.more,
         )
 
@@ -135,7 +135,7 @@ def _lent(request: life.MaintainRequest) -> Lent | None:
             f"has {len(request.completions)} results, at most {MAX_COMPLETIONS} are taken at once",
         )
     answers = [
-        Answer(*named(field, said.job_id, said.lease_id), completion_of(said, field))
+        JobResult(*named(field, said.job_id, said.lease_id), completion_of(said, field))
         for field, said in (
             (f"completions[{at}]", said) for at, said in enumerate(request.completions)
         )

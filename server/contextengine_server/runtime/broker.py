@@ -18,7 +18,6 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
-from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.store.rows import JobOutcome, ModelJob
 from contextengine_server.summarize import NobodyThere, SummarizerFailed
@@ -271,7 +270,7 @@ class Harnesses:
         return (
             bool(self.attached(tenant, agent, model))
             or await self._jobs.coming(tenant, agent, session, self._clock_ms())
-            or await self.visits.expected(Scope(tenant, agent, session))
+            or await self.visits.expected((tenant, agent, session))
         )
 
     def room(self, tenant: str, agent: str, model: str = "") -> int | None:
@@ -363,8 +362,10 @@ class Harnesses:
                 raise SummarizerFailed(
                     "the harness that was given the job has left", kind="connection"
                 )
-            scope = Scope(work.tenant, work.agent, work.session)
-            if await self.visits.expected(scope) and self.visits.awaits(scope, job.queued_ms, now):
+            session = (work.tenant, work.agent, work.session)
+            if await self.visits.expected(session) and self.visits.awaits(
+                session, job.queued_ms, now
+            ):
                 return
             raise NobodyThere("no harness is attached that takes the job")
         for stream in suited:

@@ -9,12 +9,12 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from contextengine_server.context.scope import Scope
 from contextengine_server.store.protocols import ModelLeases
 from contextengine_server.store.rows import ModelJob
 from contextengine_server.summarize.models.runtime import Completion
 
 from .broker import Attached, Harness, Harnesses, Receipt
+from .visits import SessionName
 
 LEASES = 2
 """So many leases long is a job the visitor's own: it cannot say meanwhile that it works on it."""
@@ -23,12 +23,32 @@ LOOK_S = 0.25
 """How often a visitor who waits looks whether work may still come, besides being woken."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class JobResult(msgspec.Struct, frozen=True):
     """The result of a job that was handed out."""
 
     job_id: str
     lease_id: str
     done: Completion
+
+
+class Lent(msgspec.Struct, frozen=True):
+    """What a visitor brings, and what it would do."""
+
+    harness: Harness | None = None
+    """None: it takes no jobs."""
+    results: Sequence[JobResult] = ()
+    wait_s: float = 0.0
+    """How long it waits for a job that may still come."""
+
+    @property
+    def agent(self) -> str:
+        """The agent whose jobs it would do; empty: whoever's the session is."""
+        return "" if self.harness is None else self.harness.agent
+
+    @property
+    def takes(self) -> bool:
+        """True where it takes jobs."""
+        return self.harness is not None
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -46,30 +66,25 @@ class Errands(msgspec.Struct, frozen=True):
     clock_ms: Callable[[], int]
 
     async def serve(
-        self,
-        scope: Scope,
-        answers: Sequence[Answer],
-        harness: Harness | None,
-        wait_s: float,
-        owed: Callable[[], Awaitable[bool]],
+        self, session: SessionName, lent: Lent, owed: Callable[[], Awaitable[bool]]
     ) -> Visit:
-        """Takes the results; hands out jobs to `harness`, None: none. Waits for a first one so long
-        at most, and no longer than `owed` says that one may come."""
-        tenant = scope.tenant
-        self.harnesses.visits.seen(scope)
-        if harness is None:
-            return Visit((), await self._accept(Attached("", tenant, Harness()), answers))
+        """Takes the results, and hands out jobs of the session's agent. Waits for a first one as
+        long as the visitor does, and no longer than `owed` says that one may come."""
+        tenant, agent, _ = session
+        self.harnesses.visits.seen(session)
+        if lent.harness is None:
+            return Visit((), await self._accept(Attached("", tenant, Harness()), lent.results))
         # Before the results are taken: what follows of them sees who is there to do it.
-        visitor = self.harnesses.attach(tenant, harness)
+        visitor = self.harnesses.attach(tenant, replace(lent.harness, agent=agent))
         try:
-            receipts = await self._accept(visitor, answers)
-            return Visit(await self._take(visitor, wait_s, owed), receipts)
+            receipts = await self._accept(visitor, lent.results)
+            return Visit(await self._take(visitor, lent.wait_s, owed), receipts)
         finally:
             self.harnesses.detach(visitor)
 
-    async def _accept(self, visitor: Attached, answers: Sequence[Answer]) -> list[Receipt]:
+    async def _accept(self, visitor: Attached, results: Sequence[JobResult]) -> list[Receipt]:
         """What becomes of results, in their order."""
-        for one in answers:
+        for one in results:
             await self.harnesses.completed(visitor, one.job_id, one.lease_id, one.done)
         said = [one for one in visitor.unsaid if isinstance(one, Receipt)]
         visitor.unsaid.clear()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from contextengine_server.context.scope import Scope
-
 MAX_MISSED = 10_000
 """Sessions of which it is remembered that nobody came by."""
 
-Lends = Callable[[Scope], Awaitable[bool]]
+SessionName = tuple[str, str, str]
+"""A session, as tenant, agent and id."""
+
+Lends = Callable[[SessionName], Awaitable[bool]]
 """Whether the host of a session said that it lends its model when it comes by."""
 
 
@@ -25,24 +26,24 @@ class Visits:
         self._lends = lends
         self.wait_ms = wait_ms
         """How long a job waits to be taken."""
-        self._missed: dict[Scope, None] = {}
+        self._missed: dict[SessionName, None] = {}
 
-    async def expected(self, scope: Scope) -> bool:
+    async def expected(self, session: SessionName) -> bool:
         """True where the session's host may come by for a job."""
-        return scope not in self._missed and await self._lends(scope)
+        return session not in self._missed and await self._lends(session)
 
-    def seen(self, scope: Scope) -> None:
+    def seen(self, session: SessionName) -> None:
         """The host gave a sign of life."""
-        self._missed.pop(scope, None)
+        self._missed.pop(session, None)
 
-    def awaits(self, scope: Scope, queued_ms: int, now_ms: int) -> bool:
+    def awaits(self, session: SessionName, queued_ms: int, now_ms: int) -> bool:
         """True while a job that nobody has taken yet waits for a visit; once it has waited long
         enough, the host is not waited for again until it is seen."""
-        if scope in self._missed:
+        if session in self._missed:
             return False
         if now_ms < queued_ms + self.wait_ms:
             return True
         if len(self._missed) >= MAX_MISSED:
             del self._missed[next(iter(self._missed))]
-        self._missed[scope] = None
+        self._missed[session] = None
         return False

@@ -25,7 +25,6 @@ LENDS = t.HostInfo(host_id="openclaw", capabilities=["compact", "maintain", "len
 ONE_STEP = {"engine.dag.freshTailTurns": 1, "summarizer.remake": False}
 PATIENT = {"engine.dag.summarizerBreaker.failureThreshold": 1_000}
 NO_END = {"summarizer.runtime.wait": "1h"}
-Job, Receipt = pb.AttachResponse.Job, pb.AttachResponse.Receipt
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -57,7 +56,7 @@ async def begun(at: House, session: t.SessionRef) -> None:
             await asyncio.sleep(0.05)
 
 
-def done(job: Job, text: str = GOOD, **more: Any) -> pb.AttachRequest.Completion:
+def done(job: pb.AttachResponse.Job, text: str = GOOD, **more: Any) -> pb.AttachRequest.Completion:
     return pb.AttachRequest.Completion(job_id=job.job_id, lease_id=job.lease_id, text=text, **more)
 
 

@@ -104,6 +104,16 @@ HANDLE = [
     "compact",
     "record_rewind",
     "record_compaction",
+    "record_rewind_to",
+    "record_compaction_before",
+    "should_compact",
+    "commit_compaction",
+    "maintain",
+    "list_tools",
+    "call_tool",
+    "prepare_subagent",
+    "rollback_subagent",
+    "end_as_subagent",
     "record_native_compaction",
     "report_usage",
     "update_model",
@@ -127,7 +137,12 @@ def test_both_session_handles_offer_the_same(name: str) -> None:
 def test_a_session_handle_leaves_no_field_of_assemble_out() -> None:
     held = {"session", "known_context_hash", "known_epoch"}
     fields = set(types.AssembleRequest.DESCRIPTOR.fields_by_name)
-    assert arguments(Session.assemble) == fields - held | {"delta", "timeout"}
+    assert arguments(Session.assemble) == fields - held | {
+        "delta",
+        "timeout",
+        "fallback",
+        "host_messages",
+    }
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Session, AsyncSession])

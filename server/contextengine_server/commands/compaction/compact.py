@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from contextengine_server.commands.awaited_hosts import AwaitedHosts
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.proposal import Proposal, Proposals
 from contextengine_server.compaction.queue import CompactionQueue
@@ -28,7 +29,6 @@ from contextengine_server.context.scope import Scope
 from contextengine_server.engines.contract import CompactionStep, Engine
 from contextengine_server.engines.host_capabilities import COMPACTS
 from contextengine_server.errors import EngineFailed
-from contextengine_server.runtime.visits import Visits
 from contextengine_server.session.address import Address, Addresses, Ref
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -128,7 +128,7 @@ class Compact(msgspec.Struct, frozen=True):
     remake: Remake
     queue: CompactionQueue
     lists: LiveLists
-    visits: Visits | None = None
+    visits: AwaitedHosts | None = None
     """Which hosts lend their models when they come by; None: none does."""
 
     async def run(

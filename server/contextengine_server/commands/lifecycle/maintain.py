@@ -3,16 +3,15 @@ a host that can lend it only now (docs/semantics.md#summarizers)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from contextengine_server.compaction.queue import ASKED, COMPACT, REMAKE
 from contextengine_server.context.scope import Scope
+from contextengine_server.engines.contract import Engine
 from contextengine_server.errors import InvalidField
-from contextengine_server.runtime.broker import Harness
-from contextengine_server.runtime.errands import Answer, Errands, Visit
 from contextengine_server.session.address import Addresses, Ref, not_found
 from contextengine_server.session.selection import Selected, Selection
 from contextengine_server.session.sessions import SessionCache
@@ -22,14 +21,23 @@ _BRINGS_JOBS = frozenset({COMPACT, ASKED, REMAKE})
 """The kinds of background work for which models are asked."""
 
 
-class Lent(msgspec.Struct, frozen=True):
-    """What a harness brings, and what it would do."""
+class VisitorTerms(Protocol):
+    """What a harness that comes by brings, and what it would do."""
 
-    harness: Harness | None = None
-    """None: it takes no jobs."""
-    answers: Sequence[Answer] = ()
-    wait_s: float = 0.0
-    """How long it waits for a job that may still come."""
+    @property
+    def agent(self) -> str:
+        """The agent whose jobs it would do; empty: whoever's the session is."""
+
+    @property
+    def takes(self) -> bool:
+        """True where it takes jobs."""
+
+
+class JobServer(Protocol):
+    """Serves harnesses that come by."""
+
+    async def serve(self, session: Scope, lent: Any, owed: Callable[[], Awaitable[bool]]) -> Any:
+        """Takes results and hands out jobs: what the visitor is told."""
 
 
 class Maintained(msgspec.Struct, frozen=True):
@@ -37,9 +45,15 @@ class Maintained(msgspec.Struct, frozen=True):
 
     selected: Selected
     """The engine that was asked for rewrites."""
-    visit: Visit = Visit()
+    visit: Any = None
+    """What the visitor is told; None: it brought nothing and takes none."""
     more: bool = False
     """True where more jobs may come."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that was asked."""
+        return self.selected.engine
 
 
 class Maintain(msgspec.Struct, frozen=True):
@@ -50,10 +64,10 @@ class Maintain(msgspec.Struct, frozen=True):
     store: Store
     cache: SessionCache
     clock_ms: Callable[[], int]
-    errands: Errands | None = None
+    errands: JobServer | None = None
     """None: no model is ever lent."""
 
-    async def run(self, tenant: str, ref: Ref, lent: Lent | None = None) -> Maintained:
+    async def run(self, tenant: str, ref: Ref, lent: VisitorTerms | None = None) -> Maintained:
         """The engine that was asked, and the jobs. Raises SessionNotFound, InvalidField."""
         scope = (await self.addresses.find(tenant, ref)).scope
         if await self.store.head(scope) is None:
@@ -61,19 +75,16 @@ class Maintain(msgspec.Struct, frozen=True):
         selected = await self.selection.engine_for(scope)
         if self.errands is None or lent is None:
             return Maintained(selected)
-        harness = lent.harness
-        if harness is not None:
-            if harness.agent not in ("", scope.agent):
-                raise InvalidField(
-                    "lend.agent_id", "is another agent: leave it out, or give the session's own"
-                )
-            harness = replace(harness, agent=scope.agent)
+        if lent.agent not in ("", scope.agent):
+            raise InvalidField(
+                "lend.agent_id", "is another agent: leave it out, or give the session's own"
+            )
 
         async def owed() -> bool:
             return await self._owed(scope)
 
-        visit = await self.errands.serve(scope, lent.answers, harness, lent.wait_s, owed)
-        return Maintained(selected, visit, harness is not None and await owed())
+        visit = await self.errands.serve(scope, lent, owed)
+        return Maintained(selected, visit, lent.takes and await owed())
 
     async def _owed(self, scope: Scope) -> bool:
         """True while work of the session waits or runs that may ask a model."""

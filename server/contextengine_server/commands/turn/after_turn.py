@@ -9,6 +9,7 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from contextengine_server.commands.awaited_hosts import AwaitedHosts
 from contextengine_server.compaction.compactor import Compactor
 from contextengine_server.compaction.jobs import PASSES
 from contextengine_server.compaction.model_failure import blocked
@@ -18,7 +19,6 @@ from contextengine_server.context.budget import ModelTokens, ReferenceTokens
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.failure import EngineBroken
 from contextengine_server.engines.host_capabilities import LENDS_IN_MAINTAIN
-from contextengine_server.runtime.visits import Visits
 from contextengine_server.session.address import Addresses, Ref
 from contextengine_server.session.append import Appender
 from contextengine_server.session.assembly.budget import (
@@ -80,7 +80,7 @@ class AfterTurn(msgspec.Struct, frozen=True):
     budgets: BudgetDefaults
     queue: CompactionQueue
     compactor: Compactor
-    visits: Visits | None = None
+    visits: AwaitedHosts | None = None
     """Which hosts lend their models when they come by; None: none does."""
 
     async def run(self, tenant: str, ref: Ref, turn: Turn) -> TurnDone:

@@ -9,7 +9,7 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.context.scope import Scope
 from contextengine_server.engines.host_capabilities import LENDS_IN_MAINTAIN
 from contextengine_server.runtime.broker import Harnesses, Terms
-from contextengine_server.runtime.visits import Visits
+from contextengine_server.runtime.visits import SessionName, Visits
 from contextengine_server.session.state import SessionState
 from contextengine_server.store.protocols import Store
 from contextengine_server.summarize.models.runtime import NAME
@@ -36,8 +36,8 @@ def visits_of(settings: Settings, store: Store) -> Visits:
     of summarizers has none of harnesses."""
     asked = NAME in settings.summarizer.order
 
-    async def lends(scope: Scope) -> bool:
-        head = await store.head(scope)
+    async def lends(session: SessionName) -> bool:
+        head = await store.head(Scope(*session))
         if head is None or not asked:
             return False
         return LENDS_IN_MAINTAIN in SessionState.decode(head.state).capabilities

@@ -1,0 +1,38 @@
+"""Asks whether a service that was away is back, for asyncio. `probe` is the same for threads; both
+are written by hand, since tasks and futures are waited for in other ways."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from .breaker import PATIENCE, Breaker
+
+
+class AsyncProbe:
+    """One question at a time. It is begun by a call and goes on without it."""
+
+    def __init__(self, breaker: Breaker, ask: Callable[[], tuple[Any, dict[str, Any]]]) -> None:
+        """`ask`: the callable of the rpc that asks, and its arguments."""
+        self._breaker, self._ask = breaker, ask
+        self._task: asyncio.Task[None] | None = None
+
+    async def finds_service(self) -> bool:
+        """Whether the service is back, as far as it says so within the time that a call may
+        wait."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._question())
+        await asyncio.wait({self._task}, timeout=PATIENCE)
+        return not self._breaker.open
+
+    async def _question(self) -> None:
+        try:
+            invoke, arguments = self._ask()
+            reply = await invoke(b"", **arguments)
+        except grpc.RpcError as error:
+            self._breaker.heard(error.code())
+        else:
+            self._breaker.heard(None, reply)
