@@ -122,6 +122,9 @@ release: setup ## Set a version in all packages, run what CI runs, commit and ta
 trace-demo: setup $(TOOLS)/jaeger $(BUILDS) ## Show in Jaeger that a turn is one trace; KEEP=60 leaves Jaeger there for a minute
 	CONTEXTENGINE_CLIENTS=$(CLIENTS) $(BIN)/python -m tests.tracing.demo $(if $(KEEP),--keep $(KEEP))
 
+test-host-dependencies: setup ## See that no agent framework moves for the Python client (asks the package index)
+	$(BIN)/python scripts/fits_hosts.py
+
 test-codex: setup $(CODEX) ## Drive the real Codex, installed into tests/codex, against a mock on loopback
 	$(BIN)/python -c 'from tests.codex.app_server import binary; raise SystemExit("npm brought no Codex for this platform" if binary() is None else 0)'
 	$(BIN)/python -m pytest -q tests/codex
