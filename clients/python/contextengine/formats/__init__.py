@@ -9,6 +9,7 @@ from .pi import from_pi
 from .responses import from_responses
 from .session_files import HostSummary, ModelUpdate, Transcript
 from .to_anthropic import to_anthropic
+from .to_responses import to_responses
 from .transcript import TranscriptError, read_transcript
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "read_transcript",
     "to_anthropic",
     "to_openai",
+    "to_responses",
 ]
