@@ -9,6 +9,7 @@ from .pi import from_pi
 from .responses import from_responses
 from .session_files import HostSummary, ModelUpdate, Transcript
 from .to_anthropic import to_anthropic
+from .to_gemini import to_gemini
 from .to_responses import to_responses
 from .transcript import TranscriptError, read_transcript
 
@@ -25,6 +26,7 @@ __all__ = [
     "from_responses",
     "read_transcript",
     "to_anthropic",
+    "to_gemini",
     "to_openai",
     "to_responses",
 ]
