@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -16,7 +16,6 @@ from contextengine_server.api.pipeline.certificates import TlsFiles
 from contextengine_server.api.pipeline.server import Server, ServerOptions
 from contextengine_server.api.projection_cache import CACHE_SHARE, ProjectionCache
 from contextengine_server.api.projector import Projector
-from contextengine_server.commands.sessions.prune import Prune, Pruner, RetentionRule, erasing
 from contextengine_server.commands.subagents.prepare_subagent_spawn import SpawnRules
 from contextengine_server.commands.turn.treatment import TreatmentRules
 from contextengine_server.compaction.jobs import DEADLINE_S, Background
@@ -27,7 +26,6 @@ from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
 from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
-from contextengine_server.health.quota import DiskCap, Quotas
 from contextengine_server.health.readiness import ReadinessProbe
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
@@ -52,9 +50,9 @@ from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
 from contextengine_server.tokens import TokenCounter
 from contextengine_server.wiring.callers import certificates_of, issuers_of, tokens_of
-from contextengine_server.wiring.commands import delete_command
 from contextengine_server.wiring.core import Core, CoreDependencies, Rules, core_of
 from contextengine_server.wiring.harnesses import harnesses_of
+from contextengine_server.wiring.limits import quotas_of, retention_sweepers
 from contextengine_server.wiring.memory import bytes_in_flight_of, memory_limit_of
 from contextengine_server.wiring.services import services_of
 from contextengine_server.wiring.summarizers import chain_of, longest_summary_s, models_of
@@ -127,6 +125,7 @@ async def running(
             deadline=settings.summarizer.deadline.total_seconds(),
         )
         stack.push_async_callback(pool.close)
+        quotas = quotas_of(settings)
         draining = asyncio.Event()
         harnesses = harnesses_of(settings, store, clock_ms, new_id, draining.is_set)
         guards = StoredStates(store.guards)
@@ -174,7 +173,7 @@ async def running(
         idle_ms = _idle_ms(settings)
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
-        sweepers += _retention(settings, core, full)
+        sweepers += retention_sweepers(settings, core, full)
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
         examine = ServerChecks(settings, registry, core.selection, store)
@@ -187,6 +186,7 @@ async def running(
             metrics=metrics,
             draining=draining,
             pressed=lambda: memory.pressed,
+            quotas=quotas,
         )
         sweepers += [memory, ReadinessProbe(store, server.set_serving, memory.why_not_ready)]
         server.on_drain("background", background.stop)
@@ -268,6 +268,11 @@ def server_options(settings: Settings) -> ServerOptions:
         max_bytes_in_flight=everyone,
         max_tenant_bytes_in_flight=each,
         max_concurrent_rpcs=server.max_concurrent_rpcs,
+        max_working_rpcs=server.max_working_rpcs,
+        max_wait_s=server.max_wait.total_seconds(),
+        max_long_rpcs=server.max_long_rpcs,
+        max_long_lived_rpcs=server.max_long_lived_rpcs,
+        max_waiting_reads=server.max_waiting_reads,
         keepalive_s=server.keepalive.time.total_seconds(),
         keepalive_timeout_s=server.keepalive.timeout.total_seconds(),
         min_client_ping_s=server.keepalive.min_client_interval.total_seconds(),
@@ -293,32 +298,6 @@ def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
     )
     stack.push_async_callback(asyncio.to_thread, end)
     return tracer
-
-
-def _retention(
-    settings: Settings, core: Core, full: dict[str, tuple[int, int]]
-) -> Sequence[Sweeper]:
-    """What erases sessions by rule, and what measures tenants; where either is wanted."""
-    retention, sweepers = settings.retention, list[Sweeper]()
-    if retention.rules and retention.interval is not None:
-        erase = erasing(delete_command(core))
-        prune = Prune(core.store, retention_rules_of(settings), core.clock_ms, erase)
-        every_s = retention.interval.total_seconds()
-        sweepers.append(Pruner(prune, every_s, dry_run=retention.dry_run))
-    if retention.caps:
-        caps = [DiskCap(cap.tenant, cap.max_bytes) for cap in retention.caps]
-        sweepers.append(Quotas(core.store, caps, full))
-    return sweepers
-
-
-def retention_rules_of(settings: Settings) -> list[RetentionRule]:
-    """Which sessions are kept for how long."""
-    rules = []
-    for rule in settings.retention.rules:
-        age_ms = None if rule.max_age is None else rule.max_age // MILLISECOND
-        fields = rule.model_dump(exclude={"max_age"})
-        rules.append(RetentionRule(**fields, max_age_ms=age_ms))
-    return rules
 
 
 def _idle_ms(settings: Settings) -> int | None:

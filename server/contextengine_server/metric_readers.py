@@ -8,7 +8,7 @@ from datetime import timedelta
 from importlib.metadata import version
 
 from contextengine_server.api.pipeline.auth import ConfigurationError, split_address
-from contextengine_server.api.pipeline.server import cannot_listen
+from contextengine_server.api.pipeline.listener import cannot_listen
 from contextengine_server.api.projection_cache import ProjectionCache
 from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler

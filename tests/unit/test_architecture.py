@@ -26,25 +26,26 @@ BELOW: dict[str, set[str]] = {
     "usage": {"tokens"},
     "projection": {"context.message"},
     "errors": set(),
-    "store": {"context.scope"},
+    "fairness": set(),
+    "store": {"context.scope", "fairness"},
     "memory": {"context", "store", "summarize", "telemetry", "errors", "recall"},
     "engines": {"context", "errors", "config.schema", "memory.extraction"},
     "wire": {"context", "tokens", "errors", "store.rows", GENERATED},
-    "summarize": {"context", "tokens", "telemetry"},
+    "summarize": {"context", "tokens", "telemetry", "fairness"},
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
         "memory", "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
-        "summarize", "recall", "telemetry", "errors", "usage", GENERATED,
+        "summarize", "recall", "telemetry", "errors", "usage", "fairness", GENERATED,
     },
     "compaction": {
         "memory", "context", "wire", "store", "tokens", "engines", "summarize", "session",
         "telemetry",
-        "errors", GENERATED,
+        "errors", "fairness", GENERATED,
     },
     "runtime": {"store", "summarize", "telemetry"},
     "commands": {
         "memory", "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
-        "compaction", "health", "config.policy",
+        "compaction", "health", "config.policy", "fairness",
         "telemetry", "errors", GENERATED,
     },
     # Looks at every room and is looked at by none but those above.
@@ -56,11 +57,11 @@ BELOW: dict[str, set[str]] = {
         "memory", "config.policy", "context", "wire", "store", "tokens", "summarize", "engines",
         "recall", "session",
         "compaction", "commands", "runtime", "health", "telemetry", "errors",
-        "projection", GENERATED,
+        "projection", "fairness", GENERATED,
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.
-    "config": {"context", "engines", "memory", "plugins", "tokens", "errors", "usage"},
+    "config": {"context", "engines", "memory", "plugins", "tokens", "errors", "usage", "fairness"},
     "plugins": {"engines", "projection", "store"},
 }  # fmt: skip
 TOP = {"app", "wiring", "metric_readers", "cli", "testing", "__init__", "__main__"}

@@ -105,9 +105,9 @@ async def vacuum(where: Where) -> None:
 async def prune(where: Where, dry_run: bool, json: bool) -> None:
     """Erases what the rules of the settings let go from their store, and prints it. Raises
     CommandFailed."""
-    from contextengine_server.app import retention_rules_of
     from contextengine_server.commands.sessions.prune import Prune
     from contextengine_server.session.sessions import now_ms
+    from contextengine_server.wiring.limits import retention_rules_of
 
     if where.address:
         raise CommandFailed("prune works on the store and not on a server: give --store", 2)

@@ -10,7 +10,9 @@ from pydantic import BeforeValidator, ByteSize, Field, field_validator, model_va
 
 from contextengine_server.config.addresses import is_host_and_port, is_loopback
 from contextengine_server.config.group import Group
+from contextengine_server.config.quotas import TenantQuotaSettings
 from contextengine_server.config.schema import Duration, Secret, Size, Whole
+from contextengine_server.fairness.quota import MOST
 
 MIB = 1 << 20
 SECOND = timedelta(seconds=1)
@@ -106,8 +108,55 @@ class ServerSettings(Group):
     max_concurrent_rpcs: Whole = Field(
         1000,
         ge=1,
-        le=1_000_000,
-        description="Calls at once; more are answered RESOURCE_EXHAUSTED with RetryInfo.",
+        le=MOST,
+        description=(
+            "Calls at once, those that wait for their turn included; more are answered"
+            " RESOURCE_EXHAUSTED with RetryInfo. Where one tenant has the most of them, the newest"
+            " of its waiting calls makes room for a tenant that has fewer."
+        ),
+    )
+    max_working_rpcs: Whole = Field(
+        32,
+        ge=1,
+        le=MOST,
+        description=(
+            "Of those, how many of one tenant are worked on at once, and a quarter more of all"
+            " tenants. The others wait, and tenants come by turns."
+        ),
+    )
+    max_wait: Duration = Field(
+        timedelta(seconds=5),
+        ge=timedelta(milliseconds=1),
+        le=timedelta(hours=1),
+        description=(
+            "How long a call waits for its turn before it is answered RESOURCE_EXHAUSTED with"
+            " RetryInfo. One whose deadline leaves too little time is answered so at its turn."
+        ),
+    )
+    max_long_rpcs: Whole = Field(
+        1000,
+        ge=1,
+        le=MOST,
+        description=(
+            "Calls of Compact, Import and Export at once, which take as long as a model or their"
+            " client takes. Counted apart."
+        ),
+    )
+    max_long_lived_rpcs: Whole = Field(
+        1024, ge=1, le=MOST, description="Streams of Watch and Attach at once. Counted apart."
+    )
+    max_waiting_reads: Whole = Field(
+        1024,
+        ge=1,
+        le=MOST,
+        description="Reads at once that wait for `at_least_revision`. Counted apart.",
+    )
+    quotas: tuple[TenantQuotaSettings, ...] = Field(
+        (),
+        description=(
+            "What tenants may hold at once, and what they weigh. The first that names a tenant is"
+            " its own."
+        ),
     )
     drain_grace: Duration = Field(
         timedelta(seconds=10),

@@ -21,6 +21,7 @@ from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
+from contextengine_server.fairness.place import PLACE
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
@@ -42,6 +43,9 @@ log = structlog.get_logger("contextengine.sessions")
 MAX_WAIT_S = 30.0
 """How long a read waits for a revision, whatever the caller's deadline: calls that wait for what
 never comes must not take the place of others."""
+
+LOOK_AGAIN_S = 1.0
+"""How often a read that waits looks whether another process has written."""
 
 MAX_TRIES = 8
 """How often a lost race is tried again before the caller hears of it."""
@@ -138,6 +142,8 @@ class Sessions(msgspec.Struct, frozen=True):
     clock_ms: Callable[[], int]
     new_id: Callable[[], str]
     events: Events
+    waiting: dict[Scope, set[asyncio.Future[None]]] = {}
+    """Who waits for the next change of a session."""
 
     @asynccontextmanager
     async def open(
@@ -197,23 +203,45 @@ class Sessions(msgspec.Struct, frozen=True):
 
     async def reached(self, scope: Scope, revision: int) -> None:
         """Waits until the session is at least at this revision, as long as the caller's deadline
-        allows. Raises DeadlinePassed."""
-        pause = 0.002
-        try:
-            async with asyncio.timeout(MAX_WAIT_S):
-                while revision > 0:
-                    head = await self.store.head(scope)
-                    if head is not None and head.revision >= revision:
-                        return
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 2, 0.1)
-        except TimeoutError:
-            raise DeadlinePassed(
-                f"at_least_revision: the session did not reach revision {revision} within"
-                f" {MAX_WAIT_S:g} s: was it written to this server, and was the write"
-                " acknowledged?",
-                metadata={"field": "at_least_revision"},
-            ) from None
+        allows. Who waits holds no place of those that are worked on. Raises DeadlinePassed,
+        Overloaded."""
+        if revision <= 0 or await self._is_at(scope, revision):
+            return
+        async with PLACE.get().away():
+            try:
+                async with asyncio.timeout(MAX_WAIT_S):
+                    await self._until(scope, revision)
+            except TimeoutError:
+                raise DeadlinePassed(
+                    f"at_least_revision: the session did not reach revision {revision} within"
+                    f" {MAX_WAIT_S:g} s: was it written to this server, and was the write"
+                    " acknowledged?",
+                    metadata={"field": "at_least_revision"},
+                ) from None
+
+    async def _is_at(self, scope: Scope, revision: int) -> bool:
+        head = await self.store.head(scope)
+        return head is not None and head.revision >= revision
+
+    async def _until(self, scope: Scope, revision: int) -> None:
+        while True:
+            change = asyncio.get_running_loop().create_future()
+            waiting = self.waiting.setdefault(scope, set())
+            waiting.add(change)
+            try:
+                if await self._is_at(scope, revision):
+                    return
+                # What others write to the same store is told to nobody here.
+                await asyncio.wait([change], timeout=LOOK_AGAIN_S)
+            finally:
+                waiting.discard(change)
+                if not waiting and self.waiting.get(scope) is waiting:
+                    del self.waiting[scope]
+
+    def _wake(self, scope: Scope) -> None:
+        for change in self.waiting.pop(scope, ()):
+            if not change.done():
+                change.set_result(None)
 
     async def fresh(self, session: Session, reach: int | None) -> None:
         """Brings memory up to the store, under the session's lock."""
@@ -329,6 +357,8 @@ class Sessions(msgspec.Struct, frozen=True):
                 await self.store.commit(commit)
             except StoreUnavailable as error:
                 raise StoreDown(f"{error}: nothing was changed", retry_after_ms=1000) from error
+        if self.waiting:
+            self._wake(commit.head.scope)
 
     async def lost_race(self, session: Session, tries: int) -> None:
         """Reads the session again after another writer won; gives up after a while."""

@@ -64,7 +64,7 @@ async def test_beyond_the_limit_callers_are_told_when_to_come_back():
     assert (refused.reason, refused.retry_ms, refused.metadata) == (
         "OVERLOADED",
         350,
-        {"limit": "1"},
+        {"limit": "1", "kind": "calls", "cause": "limit"},
     )
 
 

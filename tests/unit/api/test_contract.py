@@ -12,7 +12,7 @@ import pytest
 from contextengine_proto.v1 import errors_pb2
 from contextengine_server import errors as domain
 from contextengine_server.api.pipeline import contract, errors, unserved
-from contextengine_server.api.pipeline.admission import Admission
+from contextengine_server.api.pipeline.admission import Admission, Limits
 from contextengine_server.api.pipeline.auth import Authenticator
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
 from contextengine_server.api.pipeline.rpc import Pipeline
@@ -117,7 +117,7 @@ def test_the_tables_name_rpcs_of_the_contract():
 
 def pipeline() -> Pipeline:
     return Pipeline(
-        admission=Admission(1, 1, 1),
+        admission=Admission(Limits(), Metrics()),
         authenticator=Authenticator(),
         tracer=Tracer(),
         metrics=Metrics(),

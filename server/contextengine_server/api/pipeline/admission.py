@@ -1,13 +1,28 @@
-"""How many calls at once, and how a server that drains lets go of them."""
+"""Which calls are worked on now, which wait for their turn, and how a server that drains lets go of
+them.
+
+Calls are of kinds, each with a limit of the server and quotas of tenants. An ordinary call holds
+one of a few places while it is worked on: more at once make none faster, and each slower. Where all
+are taken it waits, in a line of its tenant, and tenants come by turns. Calls that take as long as a
+model or their client takes, streams that last, and reads that wait for a revision hold no such
+place.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.fairness.held import Held
+from contextengine_server.fairness.quota import TenantQuotas
+from contextengine_server.fairness.turns import FairQueue
+from contextengine_server.telemetry.metrics import Counter, Metrics
 
 DRAINING_RETRY_MS = 1_000
 """About what a restart takes, or what a balancer needs to learn that this server goes."""
@@ -15,53 +30,323 @@ DRAINING_RETRY_MS = 1_000
 CUT_OFF_WAIT_S = 1.0
 """How long a call that was stopped may take to answer."""
 
+LONGEST_RETRY_MS = 2_000
+"""Callers who are sent away for longer would leave a server idle that had caught up meanwhile."""
+
+SPARE = 4
+"""A tenant alone has so many in so many and one of the places: where what it does hangs, others
+still have some."""
+
+LEARNT = 0.05
+"""How much one call changes what a call is thought to take: it follows within some dozens."""
+
+WHY = ("limit", "quota", "pushed_out", "waited", "deadline")
+"""Why calls are refused: the server's limit, the tenant's quota, room made for a tenant that holds
+less, a wait too long, too little time left of the deadline."""
+
 
 class Stoppable(Protocol):
     """A call that can be told to stop, and why."""
 
+    working: bool
+    """True while it holds a place of those that are worked on."""
+    turn: asyncio.Future[None] | None
+    """What it waits for until it has one."""
+
+    @property
+    def tenant(self) -> str:
+        """On whose behalf."""
+        ...
+
     def stop(self, error: DomainError) -> None: ...
+
+    def remaining(self) -> float | None: ...
 
 
 class InFlight(msgspec.Struct, eq=False):
-    """Calls of one kind that are worked on. Who is among `calls` was admitted."""
+    """Calls of one kind that are known to the server. Who is among `calls` was admitted."""
 
-    limit: int
+    kind: str
+    """As quotas name it."""
     what: str
-    """The kind, and the setting of its limit."""
-    calls: set[Stoppable] = msgspec.field(default_factory=set)
+    """In words, and the setting of its limit."""
+    calls: Held[Stoppable]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What the server takes at once."""
+
+    calls: int = 1_000
+    long_calls: int = 1_000
+    streams: int = 1_024
+    waits: int = 1_024
+    working: int = 32
+    """Ordinary calls of one tenant that are worked on at once."""
+    max_wait_s: float = 5.0
+    """How long a call waits for its turn."""
+    retry_after_ms: int = 200
+    """After what time who was refused is to come back, at least."""
 
 
 class Admission:
-    """Calls in flight, ordinary ones and long-lived streams, each with a limit. Belongs to one
-    event loop. Whoever admits a call asks for a `refusal` where the server is draining or the limit
-    of the call's kind is reached."""
+    """Calls in flight, by kind. Belongs to one event loop."""
 
-    def __init__(self, max_calls: int, max_streams: int, retry_after_ms: int) -> None:
+    def __init__(
+        self, limits: Limits, metrics: Metrics, quotas: TenantQuotas | None = None
+    ) -> None:
         self.draining = False
-        self.calls = InFlight(max_calls, "calls (max_concurrent_rpcs)")
-        self.streams = InFlight(max_streams, "long-lived streams (max_long_lived_rpcs)")
+        self.limits = limits
+        self.quotas = quotas or TenantQuotas()
         self.left = asyncio.Event()
         """Set, while the server drains, whenever a call is done."""
-        self._retry_after_ms = retry_after_ms
+        self.calls = self._kind("calls", limits.calls, "calls (max_concurrent_rpcs)")
+        self.long_calls = self._kind(
+            "long_calls", limits.long_calls, "calls of Compact, Import and Export (max_long_rpcs)"
+        )
+        self.streams = self._kind(
+            "streams", limits.streams, "long-lived streams (max_long_lived_rpcs)"
+        )
+        self.waits = self._kind(
+            "waits", limits.waits, "reads that wait for a revision (max_waiting_reads)"
+        )
+        self.kinds = (self.calls, self.long_calls, self.streams, self.waits)
+        self._kinds = {kind.kind: kind for kind in self.kinds}
+        self._queue: FairQueue[Stoppable] = FairQueue(self.quotas.weight)
+        self._working = Held[Stoppable](limits.working + -(-limits.working // SPARE))
+        self.takes_s = 0.0
+        """How long an ordinary call takes once it is worked on, about."""
+        self._refused: dict[tuple[str, str], Counter] = {
+            (kind.kind, why): metrics.counter(
+                "contextengine.calls.refused",
+                "Calls refused with OVERLOADED, by kind and cause",
+                {"kind": kind.kind, "reason": why},
+                "{call}",
+            )
+            for kind in self.kinds
+            for why in WHY
+        }
+        self._count = 0
+        self.few: dict[Stoppable, None] = {}
+        """Ordinary calls that were let in unasked, all of them worked on: `enter` is not needed
+        while there are fewer than `room`, and `leave` not for who is among them."""
+        self.room = self._room()
+        """How many may be let in unasked. None, once there were too many, until those are done."""
+        for kind in self.kinds:
+            metrics.gauge(
+                "contextengine.calls.held",
+                partial(self._count_of, kind),
+                "Calls in flight, by kind",
+                {"kind": kind.kind},
+                "{call}",
+            )
+        metrics.gauge(
+            "contextengine.calls.waiting",
+            self._queue.__len__,
+            "Ordinary calls that wait for their turn",
+            unit="{call}",
+        )
+
+    def _kind(self, kind: str, limit: int, what: str) -> InFlight:
+        return InFlight(kind, what, Held(limit, self.quotas.weight))
+
+    def _room(self) -> int:
+        return 0 if self.quotas.of_calls else min(self.limits.working, self.limits.calls)
+
+    def quotas_changed(self) -> None:
+        """Others are in force now."""
+        self._settle()
+
+    def _settle(self) -> None:
+        """From now on each is asked; those that were let in unasked are counted by tenant."""
+        self.room = 0
+        for call in self.few:
+            self.calls.calls.add(call.tenant, call)
+            self._give(call)
+        self.few.clear()
+
+    def _count_of(self, kind: InFlight) -> int:
+        return len(kind.calls) + (len(self.few) if kind is self.calls else 0)
 
     @property
     def in_flight(self) -> int:
-        return len(self.calls.calls) + len(self.streams.calls)
+        return sum(map(self._count_of, self.kinds))
 
-    def refusal(self, kind: InFlight) -> DomainError:
-        """Why a call of this kind is not taken now: Draining or Overloaded."""
+    def held(self, tenant: str) -> dict[str, int]:
+        """What a tenant holds now, by kind."""
+        held = {kind.kind: kind.calls.of(tenant) for kind in self.kinds}
+        held[self.calls.kind] += sum(call.tenant == tenant for call in self.few)
+        return held
+
+    def tenants(self) -> set[str]:
+        """Who holds anything."""
+        found = {tenant for kind in self.kinds for tenant in kind.calls.holders()}
+        return found | {call.tenant for call in self.few}
+
+    def kind_of(self, kind: str) -> InFlight:
+        """The kind of this name."""
+        return self._kinds[kind]
+
+    # One call
+
+    def enter(self, call: Stoppable, kind: InFlight) -> asyncio.Future[None] | None:
+        """Admits a call. Answers what it has to wait for before it is worked on, if anything.
+        Raises Draining or Overloaded."""
         if self.draining:
-            return Draining(
+            raise Draining(
                 "the server is shutting down and takes no new calls; ask another one, or this one"
                 " after its restart",
                 retry_after_ms=DRAINING_RETRY_MS,
             )
+        if kind is not self.calls:
+            self._take(call, kind)
+            return None
+        self._settle()
+        self._take(call, kind)
+        return self._turn(call)
+
+    def leave(self, call: Stoppable, kind: InFlight, took_s: float | None = None) -> None:
+        """The call is done, or was not admitted. `took_s`: how long it was worked on, where it went
+        well."""
+        kind.calls.discard(call.tenant, call)
+        self.waits.calls.discard(call.tenant, call)
+        self._give_back(call)
+        if took_s is not None:
+            self.takes_s += (took_s - self.takes_s) * LEARNT
+        if self.draining:
+            self.left.set()
+        elif not len(self.calls.calls):
+            self.room = self._room()
+
+    @asynccontextmanager
+    async def away(self, call: Stoppable, kind: InFlight) -> AsyncIterator[None]:
+        """The call only waits within this context: it is counted among the waits and holds nothing
+        else. Behind it, its turn comes again. Raises Overloaded."""
+        self._settle()
+        self._take(call, self.waits)
+        kind.calls.discard(call.tenant, call)
+        self._give_back(call)
+        # Where the wait is cut off the call ends, and `leave` discards it.
+        yield
+        self.waits.calls.discard(call.tenant, call)
+        kind.calls.add(call.tenant, call)  # it was admitted: its limit is not asked again
+        if kind is self.calls and (turn := self._turn(call)) is not None:
+            await turn
+
+    def _take(self, call: Stoppable, kind: InFlight) -> None:
+        """Has the call held among its kind. Raises Overloaded."""
+        tenant, held = call.tenant, kind.calls
+        most = self.quotas.of(tenant).most(kind.kind)
+        if most is not None and held.of(tenant) >= most:
+            raise self._refusal(kind, "quota", most)
+        if held.full and not self._make_room(tenant, kind):
+            raise self._refusal(kind, "limit", held.limit)
+        held.add(tenant, call)
+
+    def _make_room(self, tenant: str, kind: InFlight) -> bool:
+        """Sends away the newest of the tenant that holds the most, where `tenant` holds less. What
+        is worked on already is not given up."""
+        largest = kind.calls.largest_before(tenant)
+        if largest is None:
+            return False
+        if kind is self.calls:
+            last = self._queue.newest(largest)
+        else:
+            last = kind.calls.newest(largest)
+        if last is None:
+            return False
+        kind.calls.discard(largest, last)
+        error = self._refusal(kind, "pushed_out", kind.calls.limit)
+        if kind is self.calls:
+            self._dismiss(last, error)
+        else:
+            last.stop(error)
+        return True
+
+    # Places of ordinary calls
+
+    def _turn(self, call: Stoppable) -> asyncio.Future[None] | None:
+        """Gives the call a place, or has it wait for one."""
+        if not self._queue and self._may(call.tenant):
+            self._give(call)
+            return None
+        loop = asyncio.get_running_loop()
+        call.turn = turn = loop.create_future()
+        self._queue.push(call.tenant, call)
+        timer = loop.call_later(self.limits.max_wait_s, self._waited, call, turn)
+        turn.add_done_callback(lambda _: timer.cancel())
+        # Those that wait may be of tenants that have all they may: this one need not wait for them.
+        self._next()
+        return turn
+
+    def _give(self, call: Stoppable) -> None:
+        call.working = True
+        self._working.add(call.tenant, call)
+
+    def _give_back(self, call: Stoppable) -> None:
+        """The call holds no place any more, and waits for none."""
+        if call.working:
+            call.working = False
+            self._working.discard(call.tenant, call)
+            if self._queue:
+                self._next()
+        elif call.turn is not None:
+            self._queue.remove(call.tenant, call)
+
+    def _may(self, tenant: str) -> bool:
+        return not self._working.full and self._working.of(tenant) < self.limits.working
+
+    def _next(self) -> None:
+        """Gives what places are free to those whose turn it is. Who could not be served within its
+        deadline is told at once, and nothing is done for it."""
+        while not self._working.full and (call := self._queue.pop(self._may)) is not None:
+            remaining, turn = call.remaining(), call.turn
+            if turn is None or turn.done():
+                continue
+            if remaining is not None and remaining < 2 * self.takes_s:
+                turn.set_exception(self._refusal(self.calls, "deadline", len(self._working)))
+                continue
+            self._give(call)
+            turn.set_result(None)
+
+    def _waited(self, call: Stoppable, turn: asyncio.Future[None]) -> None:
+        if call.turn is turn and not turn.done():
+            self._dismiss(call, self._refusal(self.calls, "waited", len(self._working)))
+
+    def _dismiss(self, call: Stoppable, error: DomainError) -> None:
+        """Ends the wait of a call with an error."""
+        self._queue.remove(call.tenant, call)
+        if call.turn is not None and not call.turn.done():
+            call.turn.set_exception(error)
+
+    # Refusals
+
+    def _refusal(self, kind: InFlight, why: str, limit: int) -> DomainError:
+        self._refused[kind.kind, why].value += 1
+        text = {
+            "limit": f"the server works on {limit} {kind.what} already",
+            "quota": f"the tenant's quota of {kind.kind} is {limit}, and that many are there",
+            "pushed_out": f"all {limit} {kind.what} are taken, and this tenant has the most of"
+            " them: the place goes to another tenant",
+            "waited": f"the call waited {self.limits.max_wait_s:g} s (max_wait) for its turn behind"
+            " others",
+            "deadline": "the call waited for its turn until its deadline left no time to do it",
+        }[why]
         return Overloaded(
-            f"the server works on {kind.limit} {kind.what} already; try again after the delay"
-            " given",
-            metadata={"limit": str(kind.limit)},
-            retry_after_ms=self._retry_after_ms,
+            f"{text}; nothing was done, try again after the delay given",
+            metadata={"limit": str(limit), "kind": kind.kind, "cause": why},
+            retry_after_ms=self._retry_ms(),
         )
+
+    def _retry_ms(self) -> int:
+        """The longer the line, the later; and no two at the same moment."""
+        least, waiting = self.limits.retry_after_ms, len(self._queue)
+        if not waiting:
+            return least
+        self._count += 1
+        spread = 1 + self._count * 0.618034 % 1  # the golden ratio: evenly, however many there are
+        return min(LONGEST_RETRY_MS, int(least * (1 + waiting / self._working.limit) * spread))
+
+    # Ending
 
     async def drain(self, grace_s: float) -> int:
         """Refuses new calls, ends the long-lived ones, waits for the others and stops what is left
@@ -70,7 +355,8 @@ class Admission:
         Answers how many were stopped.
         """
         self.draining = True
-        for stream in tuple(self.streams.calls):
+        self._settle()
+        for stream in self.streams.calls:
             stream.stop(
                 Draining(
                     "the server is shutting down; resume on another one",
@@ -78,7 +364,7 @@ class Admission:
                 )
             )
         await self._until_empty(grace_s)
-        late = (*self.calls.calls, *self.streams.calls)
+        late = [call for kind in self.kinds for call in kind.calls]
         for call in late:
             call.stop(
                 Draining(

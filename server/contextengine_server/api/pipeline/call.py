@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from time import perf_counter, time
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 import grpc
 import msgspec
 
+from contextengine_server.api.pipeline.admission import Admission
 from contextengine_server.api.pipeline.auth import LOCAL_OPERATOR, NEVER_S, Caller
 from contextengine_server.api.pipeline.contract import Rpc
 from contextengine_server.errors import DomainError, Unauthenticated
@@ -52,6 +54,23 @@ class Call(msgspec.Struct, eq=False):
     """Why the server itself cancelled the work. None: it did not."""
     ending: asyncio.TimerHandle | None = None
     """Ends a stream with its credentials."""
+    admission: Admission | None = None
+    """Who admitted it."""
+    working: bool = False
+    turn: asyncio.Future[None] | None = None
+    began: float = 0.0
+    """When its turn came, as `started`; 0: not yet."""
+
+    @property
+    def tenant(self) -> str:
+        """On whose behalf."""
+        return self.caller.tenant
+
+    def away(self) -> AbstractAsyncContextManager[None]:
+        """Gives its place back while it only waits."""
+        if self.admission is None:
+            return nullcontext()
+        return self.admission.away(self, self.admission.kind_of(self.rpc.kind))
 
     @property
     def peer(self) -> str:

@@ -27,6 +27,15 @@ LONG_LIVED = frozenset({"contextengine.v1.Sessions/Watch", "contextengine.v1.Run
 """Streams that last as long as their client likes. They have a limit of their own and end when the
 server drains."""
 
+LONG = frozenset(
+    {
+        "contextengine.v1.ContextEngine/Compact",
+        "contextengine.v1.Sessions/Export",
+        "contextengine.v1.Sessions/Import",
+    }
+)
+"""Calls that take as long as a model takes, or their client to send or read."""
+
 _FILES = (context_engine_pb2, recall_pb2, projection_pb2, runtime_pb2, sessions_pb2, engines_pb2)
 
 
@@ -41,7 +50,10 @@ class Rpc(msgspec.Struct, frozen=True):
     request: type[Message]
     streams_in: bool
     streams_out: bool
+    kind: str
+    """What it is counted among: `calls`, `long_calls` or `streams`."""
     long_lived: bool
+    """True for a stream that lasts as long as its client likes."""
     operator_only: bool
 
 
@@ -67,6 +79,9 @@ def rpcs() -> tuple[Rpc, ...]:
             request=GetMessageClass(rpc.input_type),
             streams_in=rpc.client_streaming,
             streams_out=rpc.server_streaming,
+            kind=(
+                "streams" if method in LONG_LIVED else "long_calls" if method in LONG else "calls"
+            ),
             long_lived=method in LONG_LIVED,
             operator_only=method in OPERATOR_ONLY,
         )

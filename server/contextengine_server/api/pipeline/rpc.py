@@ -1,6 +1,6 @@
 """The way of a call from its bytes to its servicer and back.
 
-One wrapper does it all, in this order: admission, trace, caller; size, parsing, the servicer's
+One wrapper does it all, in this order: trace, caller, admission; size, parsing, the servicer's
 work, encoding; metrics and the status. Handlers are made from the protos' descriptors. Requests
 arrive as bytes, so that broken ones are answered by us, and replies may leave as bytes, so that a
 servicer that holds them encoded hands them over as they are.
@@ -41,6 +41,7 @@ from contextengine_server.errors import (
     TooLarge,
     Unauthenticated,
 )
+from contextengine_server.fairness.place import PLACE, TENANT
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import CURRENT, Tracer
 
@@ -204,11 +205,8 @@ class Pipeline:
         return handle
 
     async def _enter(self, call: Call) -> None:
-        rpc, admission = call.rpc, self._admission
-        kind = admission.streams if rpc.long_lived else admission.calls
-        if admission.draining or len(kind.calls) >= kind.limit:
-            raise admission.refusal(kind)
-        kind.calls.add(call)
+        """Knows who calls, admits the call, and waits for its turn to be worked on."""
+        rpc = call.rpc
         if self._tracer.on:
             call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
             if call.trace.sampled:
@@ -224,16 +222,30 @@ class Pipeline:
         if rpc.operator_only:
             authorize(call.caller, rpc.method)
             self._audit.operated(call)
+        admission, turn = self._admission, None
+        if len(admission.few) < admission.room and rpc.kind == "calls":
+            admission.few[call] = None
+        else:
+            turn = admission.enter(call, admission.kind_of(rpc.kind))
+        call.admission = admission
+        PLACE.set(call)
+        TENANT.set(call.caller.tenant)
+        if turn is not None:
+            await turn
+        call.began = perf_counter()
 
     def _leave(self, call: Call, status: str, meter: Meter) -> None:
-        admission = self._admission
-        (admission.streams if call.rpc.long_lived else admission.calls).calls.discard(call)
+        now = perf_counter()
         if call.ending is not None:
             call.ending.cancel()
-        if admission.draining:
-            admission.left.set()
+        few = self._admission.few
+        if call in few:
+            del few[call]
+        elif call.admission is not None:
+            took_s = now - call.began if status == "OK" and call.working else None
+            call.admission.leave(call, call.admission.kind_of(call.rpc.kind), took_s)
         latency = meter.by_status.get(status) or meter.latency(status)
-        latency.observe(perf_counter() - call.started)
+        latency.observe(now - call.started)
         if call.trace.sampled:
             call.trace.finish(status)
 

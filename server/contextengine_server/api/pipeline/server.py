@@ -4,10 +4,6 @@ ends."""
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import socket
-import stat
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,9 +14,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contextengine_server.api.identity.rules import CertificateRule, IssuerRules
 from contextengine_server.api.pipeline import contract
-from contextengine_server.api.pipeline.admission import Admission
+from contextengine_server.api.pipeline.admission import Admission, Limits
 from contextengine_server.api.pipeline.auth import (
-    AddressInUse,
     Authenticator,
     ConfigurationError,
     TokenGrant,
@@ -30,8 +25,10 @@ from contextengine_server.api.pipeline.auth import (
 )
 from contextengine_server.api.pipeline.bytes_in_flight import ByteLimits, BytesInFlight
 from contextengine_server.api.pipeline.certificates import Certificates, TlsFiles
+from contextengine_server.api.pipeline.listener import bind
 from contextengine_server.api.pipeline.rpc import Pipeline
 from contextengine_server.api.pipeline.symbols import Symbols
+from contextengine_server.fairness.quota import TenantQuotas
 from contextengine_server.telemetry.logs import get_logger
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.telemetry.tracing import Tracer
@@ -74,9 +71,18 @@ class ServerOptions(msgspec.Struct, frozen=True):
     max_tenant_bytes_in_flight: int = 1 << 30
     """Those of one tenant."""
     max_concurrent_rpcs: int = 1_000
-    """Calls worked on at once; beyond it RESOURCE_EXHAUSTED with RetryInfo."""
+    """Ordinary calls at once, those that wait for their turn included; beyond it
+    RESOURCE_EXHAUSTED with RetryInfo."""
+    max_working_rpcs: int = 32
+    """Of those, how many of one tenant are worked on at once."""
+    max_wait_s: float = 5.0
+    """How long a call waits for its turn."""
+    max_long_rpcs: int = 1_000
+    """Calls of Compact, Import and Export at once, counted apart."""
     max_long_lived_rpcs: int = 1_024
     """Streams of Watch and Attach at once, counted apart."""
+    max_waiting_reads: int = 1_024
+    """Reads that wait for a revision, counted apart."""
     max_streams_per_connection: int = 1_024
     """HTTP/2 streams of one connection; a client queues what is beyond."""
     overload_retry_ms: int = 200
@@ -110,6 +116,7 @@ class Server:
         metrics: Metrics,
         draining: asyncio.Event | None = None,
         pressed: Callable[[], bool] = bool,
+        quotas: TenantQuotas | None = None,
     ) -> None:
         if not options.address.startswith("unix"):
             split_address(options.address)
@@ -126,9 +133,7 @@ class Server:
         self._options = options
         self._certificates = Certificates(options.tls) if options.tls is not None else None
         self._issuers, self._authenticator = _identity(options)
-        self._admission = Admission(
-            options.max_concurrent_rpcs, options.max_long_lived_rpcs, options.overload_retry_ms
-        )
+        self._admission = Admission(_limits(options), metrics, quotas)
         self._draining = draining or asyncio.Event()
         """Set from the moment on that the server takes no new calls."""
         metrics.gauge(
@@ -167,7 +172,7 @@ class Server:
         for service in contract.services():
             await self.set_serving(service, service in self._served)
         credentials = self._certificates.credentials() if self._certificates else None
-        port = _bind(server, options, credentials)
+        port = bind(server, options.address, credentials)
         await server.start()
         if self._issuers is not None:
             self._issuers.start()
@@ -295,6 +300,18 @@ def _byte_limits(options: ServerOptions) -> ByteLimits:
     )
 
 
+def _limits(options: ServerOptions) -> Limits:
+    return Limits(
+        calls=options.max_concurrent_rpcs,
+        long_calls=options.max_long_rpcs,
+        streams=options.max_long_lived_rpcs,
+        waits=options.max_waiting_reads,
+        working=options.max_working_rpcs,
+        max_wait_s=options.max_wait_s,
+        retry_after_ms=options.overload_retry_ms,
+    )
+
+
 def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", _largest(options)),
@@ -315,76 +332,3 @@ def _channel_options(options: ServerOptions) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", int(options.min_client_ping_s * 1000)),
     ]
-
-
-def _bind(
-    server: grpc.aio.Server, options: ServerOptions, credentials: grpc.ServerCredentials | None
-) -> int:
-    address = options.address
-    if address.startswith("unix:"):
-        _check_socket_path(address)
-    try:
-        if credentials is None:
-            return server.add_insecure_port(address)
-        return server.add_secure_port(address, credentials)
-    except RuntimeError as error:
-        raise cannot_listen(address) from error
-
-
-def _check_socket_path(address: str) -> None:
-    """gRPC replaces a socket file without asking whose it is: a server that still listens there
-    must not lose it."""
-    path = address.removeprefix("unix:")
-    path = path.removeprefix("//") if path.startswith("//") else path
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise ConfigurationError(
-                f"cannot listen on {address}: the path exists and is not a socket"
-            )
-    except OSError:
-        return  # not there, or binding will say why not
-    with socket.socket(socket.AF_UNIX) as probe:
-        if probe.connect_ex(path) == 0:
-            raise ConfigurationError(f"cannot listen on {address}: another process listens there")
-
-
-def cannot_listen(address: str, setting: str = "") -> ConfigurationError:
-    """The error of whoever could not listen on an address that `setting` names."""
-    why = _why_unbound(address)
-    kind = AddressInUse if why == _IN_USE else ConfigurationError
-    return kind(f"{setting}{': ' if setting else ''}cannot listen on {address}: {why}")
-
-
-_IN_USE = "the port is in use by another process; stop that one or choose another port"
-
-
-def _why_unbound(address: str) -> str:
-    """What the operating system says to the same address, since gRPC keeps it to itself."""
-    try:
-        if address.startswith("unix:"):
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.bind(address.removeprefix("unix:").removeprefix("//"))
-            return "it could not be bound"
-        host, port = split_address(address)
-        family, kind, protocol, _, target = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(target)
-            probe.listen(1)
-    except socket.gaierror as error:
-        return f"the host is not known: {error.strerror}"
-    except OSError as error:
-        match error.errno:
-            case errno.EADDRINUSE:
-                return _IN_USE
-            case errno.EACCES:
-                return (
-                    "not permitted; ports below 1024 and other users' directories need more rights"
-                )
-            case errno.EADDRNOTAVAIL:
-                return "no interface of this machine has that address"
-            case _:
-                return error.strerror or str(error)
-    return "it could not be bound; try again"

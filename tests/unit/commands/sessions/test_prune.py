@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contextengine_server.app import retention_rules_of
 from contextengine_server.commands.sessions.prune import (
     Prune,
     Pruner,
@@ -29,6 +28,7 @@ from contextengine_server.store import session_pages
 from contextengine_server.store.memory import MemoryStore, Tables
 from contextengine_server.testing.store.rows import Pen, message
 from contextengine_server.wiring.commands import delete_command
+from contextengine_server.wiring.limits import retention_rules_of
 from tests.unit.commands.house import TENANT, Rows, Server, incoming, long, user
 
 DAY = 24 * 3600 * 1000

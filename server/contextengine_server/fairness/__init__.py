@@ -1,0 +1,1 @@
+"""Who of several is served next, and who of them holds how much. Pure."""

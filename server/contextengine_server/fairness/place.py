@@ -1,0 +1,36 @@
+"""The place that a call holds while it is worked on, and gives back while it only waits.
+
+Whoever waits deep within a call for what others do says so here and knows nothing of calls; outside
+calls, in the background and in tests, nothing is held.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class WorkingPlace(Protocol):
+    """A place among those that are worked on."""
+
+    def away(self) -> AbstractAsyncContextManager[None]:
+        """Gives the place back within this context, and takes one again behind it, which may take a
+        while. Raises Overloaded where the tenant waits for too much already."""
+
+
+class NoPlace:
+    """None is held."""
+
+    def away(self) -> AbstractAsyncContextManager[None]:
+        """Nothing is given back."""
+        return nullcontext()
+
+
+NO_PLACE = NoPlace()
+
+PLACE: ContextVar[WorkingPlace] = ContextVar("place", default=NO_PLACE)
+"""The place of the call that the current task works on."""
+
+TENANT: ContextVar[str] = ContextVar("tenant", default="")
+"""On whose behalf the current task works. Empty: the server's own."""

@@ -1,0 +1,284 @@
+"""Who is admitted, whose turn it is, and who is told to come back: in the order in which calls come
+and go, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from contextengine_server.api.pipeline.admission import Admission, Limits
+from contextengine_server.errors import DomainError, Draining, Overloaded
+from contextengine_server.fairness.quota import Quota, TenantQuotas
+from contextengine_server.telemetry.metrics import Metrics
+
+
+class FakeCall:
+    """A call of a tenant; `left`: seconds until its deadline."""
+
+    def __init__(self, tenant: str, left: float | None = None) -> None:
+        self.tenant, self.left = tenant, left
+        self.working = False
+        self.turn: asyncio.Future[None] | None = None
+        self.stopped: DomainError | None = None
+
+    def stop(self, error: DomainError) -> None:
+        self.stopped = error
+
+    def remaining(self) -> float | None:
+        return self.left
+
+
+class Desk:
+    """An admission, and what became of those who asked."""
+
+    def __init__(self, quotas: dict[str, Quota] | None = None, **limits: Any) -> None:
+        self.metrics = Metrics()
+        self.quotas = TenantQuotas()
+        self.quotas.replace(quotas or {})
+        self.admission = Admission(Limits(**limits), self.metrics, self.quotas)
+
+    def ask(self, tenant: str, kind: str = "calls", left: float | None = None) -> FakeCall:
+        call = FakeCall(tenant, left)
+        self.admission.enter(call, self.admission.kind_of(kind))
+        return call
+
+    def done(self, call: FakeCall, kind: str = "calls", took_s: float | None = None) -> None:
+        self.admission.leave(call, self.admission.kind_of(kind), took_s)
+
+    def refused(self, kind: str, reason: str) -> float:
+        key = f"contextengine.calls.refused{{kind={kind},reason={reason}}}"
+        return self.metrics.snapshot()[key]
+
+
+def told(call: FakeCall) -> Overloaded | None:
+    """What a call that waited heard."""
+    if call.turn is None or not call.turn.done():
+        return None
+    error = call.turn.exception()
+    assert error is None or isinstance(error, Overloaded)
+    return error
+
+
+async def test_tenants_come_by_turns_however_many_calls_one_has() -> None:
+    desk = Desk(working=4)
+    noisy = [desk.ask("noisy") for _ in range(400)]
+    quiet = [desk.ask("quiet") for _ in range(3)]
+    # One place of five is left for others; the first of quiet has it at once.
+    assert [call.working for call in noisy[:6]] == [True] * 4 + [False] * 2
+    assert [call.working for call in quiet] == [True, False, False]
+    order: list[str] = []
+    working = [*noisy[:4], quiet[0]]
+    while len(order) < 40:
+        desk.done(working.pop(0))
+        new = [one for one in (*noisy, *quiet) if one.working and one not in working]
+        order += [one.tenant for one in new]
+        working += new
+    # quiet's two others were among the first that came; then noisy has all there is.
+    assert Counter(order[:5])["quiet"] == 2
+    assert Counter(order)["noisy"] == 38
+
+
+async def test_weights_are_the_shares_of_turns() -> None:
+    desk = Desk({"heavy": Quota(weight=3.0)}, working=8, calls=1_000)
+    calls = [desk.ask(tenant) for _ in range(100) for tenant in ("light", "heavy")]
+    working = [call for call in calls if call.working]
+    served = []
+    for _ in range(100):
+        desk.done(working.pop(0))
+        (new,) = [call for call in calls if call.working and call not in working]
+        served.append(new.tenant)
+        working.append(new)
+    assert 72 <= Counter(served)["heavy"] <= 78
+
+
+async def test_what_hangs_for_one_tenant_leaves_places_for_others() -> None:
+    desk = Desk(working=8)
+    for _ in range(100):
+        desk.ask("noisy")
+    assert [desk.ask("quiet").working for _ in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize("kind", ["calls", "long_calls", "streams", "waits"])
+async def test_where_all_is_taken_the_largest_makes_room_for_the_smaller(kind: str) -> None:
+    desk = Desk(calls=10, long_calls=10, streams=10, waits=10, working=2)
+    noisy = [desk.ask("noisy", kind) for _ in range(10)]
+    with pytest.raises(Overloaded) as caught:
+        desk.ask("noisy", kind)
+    assert caught.value.metadata == {"limit": "10", "kind": kind, "cause": "limit"}
+    quiet = [desk.ask("quiet", kind) for _ in range(5)]
+    with pytest.raises(Overloaded):
+        desk.ask("quiet", kind)
+    assert desk.admission.held("noisy")[kind] == desk.admission.held("quiet")[kind] == 5
+    gone = [one for one in noisy if one.stopped or told(one)]
+    assert gone == noisy[5:]  # the newest: the least was done for them
+    assert not any(one.working for one in gone)
+    errors = [one.stopped or told(one) for one in gone]
+    assert {(error.metadata["cause"], bool(error.retry_after_ms)) for error in errors if error} == {
+        ("pushed_out", True)
+    }
+    assert (desk.refused(kind, "pushed_out"), desk.refused(kind, "limit")) == (5, 2)
+    assert len(quiet) == 5
+
+
+async def test_what_is_worked_on_is_not_given_up_for_others() -> None:
+    desk = Desk(calls=3, working=3)
+    for _ in range(3):
+        desk.ask("noisy")
+    with pytest.raises(Overloaded):
+        desk.ask("quiet")
+
+
+async def test_a_quota_holds_for_its_tenant_and_follows_its_row_at_once() -> None:
+    desk = Desk({"small": Quota(streams=2)})
+    held = [desk.ask("small", "streams") for _ in range(2)]
+    with pytest.raises(Overloaded) as caught:
+        desk.ask("small", "streams")
+    assert caught.value.metadata == {"limit": "2", "kind": "streams", "cause": "quota"}
+    assert caught.value.retry_after_ms
+    desk.ask("other", "streams")
+    desk.quotas.replace({"small": Quota(streams=3)})
+    desk.ask("small", "streams")
+    desk.quotas.replace({"small": Quota(streams=1)})
+    desk.done(held[0], "streams")
+    with pytest.raises(Overloaded):  # two are there still, which is more than one
+        desk.ask("small", "streams")
+    assert desk.refused("streams", "quota") == 2
+
+
+async def test_who_waits_too_long_is_told_before_anything_is_done() -> None:
+    desk = Desk(working=1, max_wait_s=0.01)
+    first = desk.ask("a")
+    late = desk.ask("a")
+    with pytest.raises(Overloaded) as caught:
+        await late.turn  # type: ignore[misc]
+    assert caught.value.metadata["cause"] == "waited"
+    assert not late.working
+    desk.done(late)
+    desk.done(first)
+    assert (desk.admission.in_flight, desk.refused("calls", "waited")) == (0, 1)
+    assert desk.ask("a").working
+
+
+async def test_whose_deadline_leaves_no_time_is_told_at_his_turn() -> None:
+    desk = Desk(working=1)
+    first = desk.ask("a")
+    desk.admission.takes_s = 0.1
+    hopeless, hopeful = desk.ask("a", left=0.15), desk.ask("a", left=0.25)
+    desk.done(first)
+    error = told(hopeless)
+    assert error is not None
+    assert error.metadata["cause"] == "deadline"
+    assert (hopeless.working, hopeful.working) == (False, True)
+
+
+async def test_what_a_call_takes_is_learnt_from_those_that_went_well() -> None:
+    desk = Desk(working=1)
+    for _ in range(200):
+        desk.done(desk.ask("a"), took_s=0.5)
+    assert 0.45 < desk.admission.takes_s <= 0.5
+
+
+async def test_who_goes_away_while_waiting_leaves_nothing_behind() -> None:
+    desk = Desk(working=1)
+    first, gone, next_ = desk.ask("a"), desk.ask("a"), desk.ask("a")
+    assert gone.turn is not None
+    gone.turn.cancel()
+    desk.done(gone)
+    desk.done(first)
+    assert next_.working
+    desk.done(next_)
+    assert desk.admission.in_flight == 0
+
+
+async def test_the_longer_the_line_the_later_to_come_back_and_not_all_at_once() -> None:
+    desk = Desk(working=1, calls=100, retry_after_ms=100)
+    for _ in range(100):
+        desk.ask("a")
+    delays = []
+    for _ in range(50):
+        with pytest.raises(Overloaded) as caught:
+            desk.ask("a")
+        delays.append(caught.value.retry_after_ms)
+    assert all(delay is not None and 200 <= delay <= 2_000 for delay in delays)
+
+
+async def test_a_wait_holds_no_place_and_takes_its_turn_again() -> None:
+    desk = Desk(working=1, waits=2)
+    waiting = desk.ask("a")
+    kind = desk.admission.calls
+    async with desk.admission.away(waiting, kind):
+        assert desk.admission.held("a") == {"calls": 0, "long_calls": 0, "streams": 0, "waits": 1}
+        other = desk.ask("b")
+        assert other.working
+        back = asyncio.get_running_loop().call_soon(desk.done, other)
+    assert back is not None
+    assert waiting.working
+    assert desk.admission.held("a")["waits"] == 0
+
+
+async def test_waits_have_a_quota_and_one_refused_goes_on_holding_nothing() -> None:
+    desk = Desk({"a": Quota(waits=1)}, working=8)
+    first, second = desk.ask("a"), desk.ask("a")
+    async with desk.admission.away(first, desk.admission.calls):
+        with pytest.raises(Overloaded) as caught:
+            async with desk.admission.away(second, desk.admission.calls):
+                raise AssertionError("it waits")
+        assert caught.value.metadata["kind"] == "waits"
+    desk.done(first)
+    desk.done(second)
+    assert desk.admission.in_flight == 0
+
+
+async def test_a_wait_that_is_cut_off_is_counted_out() -> None:
+    desk = Desk(working=1)
+    call = desk.ask("a")
+    with pytest.raises(TimeoutError):
+        async with desk.admission.away(call, desk.admission.calls):
+            raise TimeoutError
+    desk.done(call)
+    assert desk.admission.in_flight == 0
+    assert desk.ask("a").working
+
+
+async def test_who_drains_takes_nobody_and_lets_those_that_wait_finish() -> None:
+    desk = Desk(working=1)
+    first, second = desk.ask("a"), desk.ask("a")
+    drain = asyncio.create_task(desk.admission.drain(30))
+    await asyncio.sleep(0)
+    with pytest.raises(Draining):
+        desk.ask("a")
+    desk.done(first)
+    assert second.working
+    desk.done(second)
+    assert await drain == 0
+
+
+async def test_at_ten_times_the_load_goodput_stays() -> None:
+    """Counted, in a time of its own: so many places, each call a tick; ten come for each that can
+    be served, and each gives up after twenty ticks. Served in time is what counts."""
+    desk, places, patience = Desk(working=8, calls=1_000), 10, 20
+    desk.admission.takes_s = 1.0
+    working: list[FakeCall] = []
+    waiting: list[FakeCall] = []
+    good = refused = 0
+    for tick in range(300):
+        for call in working:
+            good += call.left is not None and call.left >= 0
+            desk.done(call)
+        for number in range(10 * places):
+            try:
+                waiting.append(desk.ask(f"tenant{(number + tick) % 7}", left=patience))
+            except Overloaded:
+                refused += 1
+        working = [call for call in waiting if call.working]
+        waiting = [call for call in waiting if not call.working and told(call) is None]
+        for call in (*working, *waiting):
+            assert call.left is not None
+            call.left -= 1
+        for call in [call for call in waiting if call.left <= 0]:  # type: ignore[operator]
+            desk.done(call)
+            waiting.remove(call)
+    assert good >= 0.9 * 299 * places
