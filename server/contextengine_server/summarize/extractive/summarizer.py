@@ -20,7 +20,7 @@ from contextengine_server.summarize.extractive.page import SummaryPage
 from contextengine_server.summarize.extractive.passages import SourcePassage, passages_of
 from contextengine_server.summarize.extractive.tools import uses_of
 from contextengine_server.summarize.extractive.units import Unit, units_of
-from contextengine_server.summarize.extractive.users import MOST_SAID, UserWords, user_words
+from contextengine_server.summarize.extractive.users import UserWords, user_words
 from contextengine_server.summarize.redaction import redact
 from contextengine_server.summarize.request import (
     SourceMessage,
@@ -134,7 +134,7 @@ def _say(
     while True:
         words = user_words(passages, everything, room, count, focused=focused, worked=worked)
         page.said = words.shown
-        if not words.shown or count(page.text()) <= target * MOST_SAID:
+        if not words.shown or count(page.text()) <= target * words.most:
             return words
         # Counted together, with what frames them, they came to more than one by one.
         room = room * 4 // 5

@@ -24,8 +24,11 @@ _ROOM = 0.6
 _RARE, _RARE_ROOM = 0.1, 0.75
 """Where users say less than a tenth of all, they may take more: all the rest can be found in
 files and logs again."""
-MOST_SAID = 0.8
-"""The share that they take at most, with what frames them."""
+_ASIDE_ROOM = 0.9
+"""In a talk without tools, where users say little beside an assistant, they may take nearly all:
+what an assistant said can be asked for again."""
+MOST_SAID, _ASIDE_MOST = 0.8, 0.95
+"""The share that they take at most, with what frames them; and in such a talk."""
 _MUCH = 0.35
 """From this share of all on, users' words that do not fit whole compete with all others."""
 _COUNTED = 4_000
@@ -47,6 +50,8 @@ class UserWords(msgspec.Struct, frozen=True):
     """True where users say so much that everybody who speaks weighs the same."""
     first: bool = False
     """True where users' sentences come before all others, though not all of them fit."""
+    most: float = MOST_SAID
+    """The share of the summary that they may take, with what frames them."""
 
 
 def user_words(
@@ -72,7 +77,9 @@ def user_words(
             said += len(passage.text)
             sizes[index] = _tokens(passage.text, count)
     talk = said >= 0.3 * spoken > 0
-    room = target * (_RARE_ROOM if said < _RARE * everything else _ROOM)
+    aside = not talk and not worked
+    rare = _RARE_ROOM if said < _RARE * everything else _ROOM
+    room = target * (_ASIDE_ROOM if aside else rare)
     cap = _cap(list(sizes.values()), room)
     if cap < MAX_USER_TOKENS and said >= _MUCH * everything:
         return UserWords({}, talk)
@@ -89,7 +96,7 @@ def user_words(
     shown = {
         index: _within(passages[index].text.strip(), size, cap) for index, size in sizes.items()
     }
-    return UserWords(shown, talk)
+    return UserWords(shown, talk, most=_ASIDE_MOST if aside else MOST_SAID)
 
 
 def _tokens(text: str, count: Callable[[str], int]) -> float:
