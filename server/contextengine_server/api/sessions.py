@@ -121,9 +121,9 @@ class SessionsService:
             at_least_revision=not_negative(request.at_least_revision, "at_least_revision"),
         )
         yield pb.ExportResponse(session=_info(done.session))
-        for scope, row in done.messages:
+        async for scope, row in done.messages():
             yield pb.ExportResponse(message=_exported(done.session.head, scope, row))
-        for summary in as_shown(done.summaries):
+        for summary in as_shown(await done.summaries()):
             yield pb.ExportResponse(
                 summary=pb.ExportResponse.ExportedSummary(
                     info=summary_info(summary), text=summary.text, corrupt=not intact(summary)

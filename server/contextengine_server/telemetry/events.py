@@ -11,10 +11,14 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
 
 import msgspec
 
 GAP = "watch:gap"
+
+PAGE = 256
+"""Events that are looked at for one watcher at once: one that is slow holds no more of them."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -122,9 +126,9 @@ class Events:
                 number = event.number
                 if watched.wants(event):
                     yield event
-            if self._closed:
-                return
             if number == self._next - 1:
+                if self._closed:
+                    return
                 await self._wait()
 
     def close(self) -> None:
@@ -139,7 +143,7 @@ class Events:
         if not self._ring:
             return []
         skip = max(0, number + 1 - self._ring[0].number)
-        return [self._ring[index] for index in range(skip, len(self._ring))]
+        return list(islice(self._ring, skip, skip + PAGE))
 
     async def _wait(self) -> None:
         waiter = asyncio.get_running_loop().create_future()

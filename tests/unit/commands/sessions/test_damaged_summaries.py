@@ -75,7 +75,9 @@ async def test_a_bad_summary_is_a_label_and_is_made_again(rows: Rows, how: str) 
     [event] = server.events("session:corrupt_row")
     assert event.counts == {"rows": 1, "summaries": 1, "first": old.first_sequence}
     (seen,) = [
-        row for row in (await server.sessions.export.run(TENANT, S1)).summaries if not intact(row)
+        row
+        for row in await (await server.sessions.export.run(TENANT, S1)).summaries()
+        if not intact(row)
     ]
     assert seen.id == first
     inspected = await server.recall.inspect.run(TENANT, S1, first, "")
@@ -195,7 +197,8 @@ async def _served(bad: list[int], how: str, budget: int) -> None:
     await server.compact(budget)
     await server.talk(43, 2)
     assert not any("SOLD" in text for text in await server.shown(budget))
-    assert len((await server.sessions.export.run(TENANT, S1)).messages) == 88
+    done = await server.sessions.export.run(TENANT, S1)
+    assert len([row async for row in done.messages()]) == 88
     checks = {one.name: one for one in await server.engines.doctor.run(TENANT, S1, repair=True)}
     assert NAME not in checks or checks[NAME].status == OK
     assert not any(DAMAGED_SUMMARY in text for text in await server.shown(budget))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from contextengine_server.commands.sessions import export
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.errors import (
     InvalidField,
@@ -17,7 +20,7 @@ from tests.unit.commands.house import AGENT, S1, TENANT, Server
 
 async def rows(server: Server, ref: Ref = S1, **more: object) -> list[tuple[str, str]]:
     done = await server.sessions.export.run(TENANT, ref, **more)  # type: ignore[arg-type]
-    return [(at.session, row.host_id) for at, row in done.messages]
+    return [(at.session, row.host_id) async for at, row in done.messages()]
 
 
 async def test_the_rows_of_a_revision(server: Server) -> None:
@@ -43,12 +46,40 @@ async def test_what_a_session_goes_on_with_comes_first(server: Server) -> None:
 async def test_summaries_come_along(server: Server) -> None:
     await server.talk(1, 6)
     await server.compact(4_000)
-    made = (await server.sessions.export.run(TENANT, S1)).summaries
+    made = await (await server.sessions.export.run(TENANT, S1)).summaries()
     assert made
     await server.compact(undo_to_generation=0)
-    assert (await server.sessions.export.run(TENANT, S1)).summaries == []
+    assert await (await server.sessions.export.run(TENANT, S1)).summaries() == []
     retired = await server.sessions.export.run(TENANT, S1, include_retired=True)
-    assert [row.id for row in retired.summaries] == [row.id for row in made]
+    assert [row.id for row in await retired.summaries()] == [row.id for row in made]
+
+
+async def test_it_is_read_as_it_is_sent_and_stays_what_it_was(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that stops has no more of a session in memory than a page; what is written while it
+    is read is of another revision."""
+    monkeypatch.setattr(export, "PAGE_BYTES", 500)
+    names = [f"w{number}" for number in range(20)]
+    await server.ingest(*(f"{name} {'x' * 90}" for name in names))
+    pages: list[int] = []
+    read = server.store.messages
+
+    async def counted(*args: Any, **more: Any) -> Any:
+        found = await read(*args, **more)
+        pages.append(sum(len(row.body) for row in found))
+        return found
+
+    monkeypatch.setattr(server.store, "messages", counted)
+    found = (await server.sessions.export.run(TENANT, S1)).messages()
+    first = await anext(found)
+    assert len(pages) == 1
+    await server.context.reset_session.run(TENANT, S1, None, None)
+    pages.clear()
+    rest = [row async for row in found]
+    assert [row.host_id for _, row in (first, *rest)] == names
+    assert not any(row.retired_revision for _, row in rest)
+    assert max(pages) <= 500 + max(len(row.body) for _, row in rest)
 
 
 async def test_what_is_not_there(server: Server) -> None:
