@@ -792,14 +792,16 @@ func (*ExportResponse_Summary) isExportResponse_Kind() {}
 // What to erase.
 type DeleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session. Required, by its id.
+	// The session. Required, by its id, unless `everything_of` is set.
 	Session *SessionRef `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Makes the call safe to send twice. At most 256 bytes.
+	// Makes the call safe to send twice. At most 256 bytes. With `everything_of` it always is.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The revision that the caller believes is current. Absent: any.
 	ExpectedRevision *int64 `protobuf:"varint,3,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// True: also the sessions that continue it or were forked from it. False: they make it FAILED_PRECONDITION.
-	Cascade       bool `protobuf:"varint,4,opt,name=cascade,proto3" json:"cascade,omitempty"`
+	Cascade bool `protobuf:"varint,4,opt,name=cascade,proto3" json:"cascade,omitempty"`
+	// In place of a session: all of an agent or of the caller's tenant. Needs the role operator. Absent: the session.
+	EverythingOf  *DeleteRequest_Everything `protobuf:"bytes,5,opt,name=everything_of,json=everythingOf,proto3" json:"everything_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -862,6 +864,13 @@ func (x *DeleteRequest) GetCascade() bool {
 	return false
 }
 
+func (x *DeleteRequest) GetEverythingOf() *DeleteRequest_Everything {
+	if x != nil {
+		return x.EverythingOf
+	}
+	return nil
+}
+
 // What was erased.
 type DeleteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +881,11 @@ type DeleteResponse struct {
 	// Summaries erased.
 	SummaryCount int64 `protobuf:"varint,3,opt,name=summary_count,json=summaryCount,proto3" json:"summary_count,omitempty"`
 	// The ids of the sessions erased.
-	SessionIds    []string `protobuf:"bytes,4,rep,name=session_ids,json=sessionIds,proto3" json:"session_ids,omitempty"`
+	SessionIds []string `protobuf:"bytes,4,rep,name=session_ids,json=sessionIds,proto3" json:"session_ids,omitempty"`
+	// With `everything_of`: true where there is more to erase. Call again.
+	More bool `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	// With `everything_of`: rows erased that stood beside sessions.
+	OtherRowCount int64 `protobuf:"varint,6,opt,name=other_row_count,json=otherRowCount,proto3" json:"other_row_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -933,6 +946,20 @@ func (x *DeleteResponse) GetSessionIds() []string {
 		return x.SessionIds
 	}
 	return nil
+}
+
+func (x *DeleteResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *DeleteResponse) GetOtherRowCount() int64 {
+	if x != nil {
+		return x.OtherRowCount
+	}
+	return 0
 }
 
 // What to watch.
@@ -1369,6 +1396,74 @@ func (x *ExportResponse_ExportedSummary) GetCorrupt() bool {
 	return false
 }
 
+// All that is stored of an agent or a tenant: its sessions with everything derived from them, and then what stands
+// beside them: assignments, costs and spending, answers to request ids, what guards of summarizers remember. A call
+// erases a part of it and says whether there is more; asked again until there is none, at any time and by anyone,
+// it goes on where it was. Sessions that begin meanwhile stay.
+type DeleteRequest_Everything struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Required, and the caller's own: it is named so that nobody erases one by another's credentials.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Only this agent of it. Empty: all of the tenant.
+	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// The most sessions to erase in this call, which may erase fewer so as not to take long. 0: 100. Clamped to
+	// 1,000. Sessions that stand on one of them go with it.
+	MaxSessions   int32 `protobuf:"varint,3,opt,name=max_sessions,json=maxSessions,proto3" json:"max_sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRequest_Everything) Reset() {
+	*x = DeleteRequest_Everything{}
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRequest_Everything) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRequest_Everything) ProtoMessage() {}
+
+func (x *DeleteRequest_Everything) ProtoReflect() protoreflect.Message {
+	mi := &file_contextengine_v1_sessions_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRequest_Everything.ProtoReflect.Descriptor instead.
+func (*DeleteRequest_Everything) Descriptor() ([]byte, []int) {
+	return file_contextengine_v1_sessions_proto_rawDescGZIP(), []int{9, 0}
+}
+
+func (x *DeleteRequest_Everything) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *DeleteRequest_Everything) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *DeleteRequest_Everything) GetMaxSessions() int32 {
+	if x != nil {
+		return x.MaxSessions
+	}
+	return 0
+}
+
 var File_contextengine_v1_sessions_proto protoreflect.FileDescriptor
 
 const file_contextengine_v1_sessions_proto_rawDesc = "" +
@@ -1452,20 +1547,28 @@ const file_contextengine_v1_sessions_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x1d.contextengine.v1.SummaryInfoR\x04info\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
 	"\acorrupt\x18\x03 \x01(\bR\acorruptB\x06\n" +
-	"\x04kind\"\xc8\x01\n" +
+	"\x04kind\"\xfd\x02\n" +
 	"\rDeleteRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.contextengine.v1.SessionRefR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x120\n" +
 	"\x11expected_revision\x18\x03 \x01(\x03H\x00R\x10expectedRevision\x88\x01\x01\x12\x18\n" +
-	"\acascade\x18\x04 \x01(\bR\acascadeB\x14\n" +
-	"\x12_expected_revision\"\x95\x01\n" +
+	"\acascade\x18\x04 \x01(\bR\acascade\x12O\n" +
+	"\reverything_of\x18\x05 \x01(\v2*.contextengine.v1.DeleteRequest.EverythingR\feverythingOf\x1ab\n" +
+	"\n" +
+	"Everything\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
+	"\bagent_id\x18\x02 \x01(\tR\aagentId\x12!\n" +
+	"\fmax_sessions\x18\x03 \x01(\x05R\vmaxSessionsB\x14\n" +
+	"\x12_expected_revision\"\xd1\x01\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\x12#\n" +
 	"\rmessage_count\x18\x02 \x01(\x03R\fmessageCount\x12#\n" +
 	"\rsummary_count\x18\x03 \x01(\x03R\fsummaryCount\x12\x1f\n" +
 	"\vsession_ids\x18\x04 \x03(\tR\n" +
-	"sessionIds\"\x96\x01\n" +
+	"sessionIds\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\x12&\n" +
+	"\x0fother_row_count\x18\x06 \x01(\x03R\rotherRowCount\"\x96\x01\n" +
 	"\fWatchRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1511,7 +1614,7 @@ func file_contextengine_v1_sessions_proto_rawDescGZIP() []byte {
 	return file_contextengine_v1_sessions_proto_rawDescData
 }
 
-var file_contextengine_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_contextengine_v1_sessions_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_contextengine_v1_sessions_proto_goTypes = []any{
 	(*SessionInfo)(nil),                    // 0: contextengine.v1.SessionInfo
 	(*SessionsListRequest)(nil),            // 1: contextengine.v1.SessionsListRequest
@@ -1529,50 +1632,52 @@ var file_contextengine_v1_sessions_proto_goTypes = []any{
 	(*ImportRequest_Header)(nil),           // 13: contextengine.v1.ImportRequest.Header
 	(*ExportResponse_ExportedMessage)(nil), // 14: contextengine.v1.ExportResponse.ExportedMessage
 	(*ExportResponse_ExportedSummary)(nil), // 15: contextengine.v1.ExportResponse.ExportedSummary
-	nil,                                    // 16: contextengine.v1.WatchResponse.CountsEntry
-	nil,                                    // 17: contextengine.v1.WatchResponse.AttributesEntry
-	(*timestamppb.Timestamp)(nil),          // 18: google.protobuf.Timestamp
-	(*SessionRef)(nil),                     // 19: contextengine.v1.SessionRef
-	(*Message)(nil),                        // 20: contextengine.v1.Message
-	(*SummaryInfo)(nil),                    // 21: contextengine.v1.SummaryInfo
+	(*DeleteRequest_Everything)(nil),       // 16: contextengine.v1.DeleteRequest.Everything
+	nil,                                    // 17: contextengine.v1.WatchResponse.CountsEntry
+	nil,                                    // 18: contextengine.v1.WatchResponse.AttributesEntry
+	(*timestamppb.Timestamp)(nil),          // 19: google.protobuf.Timestamp
+	(*SessionRef)(nil),                     // 20: contextengine.v1.SessionRef
+	(*Message)(nil),                        // 21: contextengine.v1.Message
+	(*SummaryInfo)(nil),                    // 22: contextengine.v1.SummaryInfo
 }
 var file_contextengine_v1_sessions_proto_depIdxs = []int32{
-	18, // 0: contextengine.v1.SessionInfo.create_time:type_name -> google.protobuf.Timestamp
-	18, // 1: contextengine.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	19, // 2: contextengine.v1.SessionInfo.continues:type_name -> contextengine.v1.SessionRef
+	19, // 0: contextengine.v1.SessionInfo.create_time:type_name -> google.protobuf.Timestamp
+	19, // 1: contextengine.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	20, // 2: contextengine.v1.SessionInfo.continues:type_name -> contextengine.v1.SessionRef
 	0,  // 3: contextengine.v1.SessionsListResponse.sessions:type_name -> contextengine.v1.SessionInfo
-	19, // 4: contextengine.v1.SessionsGetRequest.session:type_name -> contextengine.v1.SessionRef
+	20, // 4: contextengine.v1.SessionsGetRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 5: contextengine.v1.SessionsGetResponse.session:type_name -> contextengine.v1.SessionInfo
 	13, // 6: contextengine.v1.ImportRequest.header:type_name -> contextengine.v1.ImportRequest.Header
-	20, // 7: contextengine.v1.ImportRequest.message:type_name -> contextengine.v1.Message
-	19, // 8: contextengine.v1.ExportRequest.session:type_name -> contextengine.v1.SessionRef
+	21, // 7: contextengine.v1.ImportRequest.message:type_name -> contextengine.v1.Message
+	20, // 8: contextengine.v1.ExportRequest.session:type_name -> contextengine.v1.SessionRef
 	0,  // 9: contextengine.v1.ExportResponse.session:type_name -> contextengine.v1.SessionInfo
 	14, // 10: contextengine.v1.ExportResponse.message:type_name -> contextengine.v1.ExportResponse.ExportedMessage
 	15, // 11: contextengine.v1.ExportResponse.summary:type_name -> contextengine.v1.ExportResponse.ExportedSummary
-	19, // 12: contextengine.v1.DeleteRequest.session:type_name -> contextengine.v1.SessionRef
-	18, // 13: contextengine.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 14: contextengine.v1.WatchResponse.counts:type_name -> contextengine.v1.WatchResponse.CountsEntry
-	17, // 15: contextengine.v1.WatchResponse.attributes:type_name -> contextengine.v1.WatchResponse.AttributesEntry
-	19, // 16: contextengine.v1.ImportRequest.Header.session:type_name -> contextengine.v1.SessionRef
-	20, // 17: contextengine.v1.ExportResponse.ExportedMessage.message:type_name -> contextengine.v1.Message
-	21, // 18: contextengine.v1.ExportResponse.ExportedSummary.info:type_name -> contextengine.v1.SummaryInfo
-	1,  // 19: contextengine.v1.Sessions.List:input_type -> contextengine.v1.SessionsListRequest
-	3,  // 20: contextengine.v1.Sessions.Get:input_type -> contextengine.v1.SessionsGetRequest
-	5,  // 21: contextengine.v1.Sessions.Import:input_type -> contextengine.v1.ImportRequest
-	7,  // 22: contextengine.v1.Sessions.Export:input_type -> contextengine.v1.ExportRequest
-	9,  // 23: contextengine.v1.Sessions.Delete:input_type -> contextengine.v1.DeleteRequest
-	11, // 24: contextengine.v1.Sessions.Watch:input_type -> contextengine.v1.WatchRequest
-	2,  // 25: contextengine.v1.Sessions.List:output_type -> contextengine.v1.SessionsListResponse
-	4,  // 26: contextengine.v1.Sessions.Get:output_type -> contextengine.v1.SessionsGetResponse
-	6,  // 27: contextengine.v1.Sessions.Import:output_type -> contextengine.v1.ImportResponse
-	8,  // 28: contextengine.v1.Sessions.Export:output_type -> contextengine.v1.ExportResponse
-	10, // 29: contextengine.v1.Sessions.Delete:output_type -> contextengine.v1.DeleteResponse
-	12, // 30: contextengine.v1.Sessions.Watch:output_type -> contextengine.v1.WatchResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	20, // 12: contextengine.v1.DeleteRequest.session:type_name -> contextengine.v1.SessionRef
+	16, // 13: contextengine.v1.DeleteRequest.everything_of:type_name -> contextengine.v1.DeleteRequest.Everything
+	19, // 14: contextengine.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 15: contextengine.v1.WatchResponse.counts:type_name -> contextengine.v1.WatchResponse.CountsEntry
+	18, // 16: contextengine.v1.WatchResponse.attributes:type_name -> contextengine.v1.WatchResponse.AttributesEntry
+	20, // 17: contextengine.v1.ImportRequest.Header.session:type_name -> contextengine.v1.SessionRef
+	21, // 18: contextengine.v1.ExportResponse.ExportedMessage.message:type_name -> contextengine.v1.Message
+	22, // 19: contextengine.v1.ExportResponse.ExportedSummary.info:type_name -> contextengine.v1.SummaryInfo
+	1,  // 20: contextengine.v1.Sessions.List:input_type -> contextengine.v1.SessionsListRequest
+	3,  // 21: contextengine.v1.Sessions.Get:input_type -> contextengine.v1.SessionsGetRequest
+	5,  // 22: contextengine.v1.Sessions.Import:input_type -> contextengine.v1.ImportRequest
+	7,  // 23: contextengine.v1.Sessions.Export:input_type -> contextengine.v1.ExportRequest
+	9,  // 24: contextengine.v1.Sessions.Delete:input_type -> contextengine.v1.DeleteRequest
+	11, // 25: contextengine.v1.Sessions.Watch:input_type -> contextengine.v1.WatchRequest
+	2,  // 26: contextengine.v1.Sessions.List:output_type -> contextengine.v1.SessionsListResponse
+	4,  // 27: contextengine.v1.Sessions.Get:output_type -> contextengine.v1.SessionsGetResponse
+	6,  // 28: contextengine.v1.Sessions.Import:output_type -> contextengine.v1.ImportResponse
+	8,  // 29: contextengine.v1.Sessions.Export:output_type -> contextengine.v1.ExportResponse
+	10, // 30: contextengine.v1.Sessions.Delete:output_type -> contextengine.v1.DeleteResponse
+	12, // 31: contextengine.v1.Sessions.Watch:output_type -> contextengine.v1.WatchResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_contextengine_v1_sessions_proto_init() }
@@ -1598,7 +1703,7 @@ func file_contextengine_v1_sessions_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contextengine_v1_sessions_proto_rawDesc), len(file_contextengine_v1_sessions_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,7 +44,8 @@ type SessionsClient interface {
 	// Answers a session's rows as they are stored, native forms included: first the session, then its messages in order,
 	// then its summaries.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
-	// Erases a session and everything derived from it. This cannot be undone.
+	// Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+	// of an agent or of the tenant.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Streams what happens to sessions, from now or from a resume position. What was missed is said by a gap event.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
@@ -154,7 +155,8 @@ type SessionsServer interface {
 	// Answers a session's rows as they are stored, native forms included: first the session, then its messages in order,
 	// then its summaries.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
-	// Erases a session and everything derived from it. This cannot be undone.
+	// Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+	// of an agent or of the tenant.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Streams what happens to sessions, from now or from a resume position. What was missed is said by a gap event.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error

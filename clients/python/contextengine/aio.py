@@ -237,9 +237,10 @@ class AsyncSessions(_Service):
         return self._connection.unary_stream(calls.EXPORT, session=session, **more)
 
     async def delete(
-        self, session: t.SessionRef, **more: Unpack[fields.Delete]
+        self, session: t.SessionRef | None = None, **more: Unpack[fields.Delete]
     ) -> t.DeleteResponse:
-        """Erases a session and everything derived from it. This cannot be undone."""
+        """Erases a session and everything derived from it, or for an operator, with `everything_of`
+        in its place, a part of an agent or tenant. This cannot be undone."""
         return await self._connection.unary(calls.DELETE, session=session, **more)
 
     def watch(self, **more: Unpack[fields.Watch]) -> AsyncStream[t.WatchResponse]:

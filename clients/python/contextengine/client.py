@@ -229,8 +229,11 @@ class Sessions(_Service):
         summaries."""
         return self._connection.unary_stream(calls.EXPORT, session=session, **more)
 
-    def delete(self, session: t.SessionRef, **more: Unpack[fields.Delete]) -> t.DeleteResponse:
-        """Erases a session and everything derived from it. This cannot be undone."""
+    def delete(
+        self, session: t.SessionRef | None = None, **more: Unpack[fields.Delete]
+    ) -> t.DeleteResponse:
+        """Erases a session and everything derived from it, or for an operator, with `everything_of`
+        in its place, a part of an agent or tenant. This cannot be undone."""
         return self._connection.unary(calls.DELETE, session=session, **more)
 
     def watch(self, **more: Unpack[fields.Watch]) -> Stream[t.WatchResponse]:

@@ -254,6 +254,7 @@ class Delete(Guarded, total=False):
     """Of DeleteRequest."""
 
     cascade: bool
+    everything_of: t.DeleteRequest.Everything
 
 
 class Resume(Call, total=False):

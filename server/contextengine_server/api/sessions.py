@@ -12,14 +12,18 @@ from contextengine_proto.v1 import message_pb2
 from contextengine_proto.v1 import sessions_pb2 as pb
 from contextengine_server.api.messages import ReadLimits, incoming_one, ref_of, request_id
 from contextengine_server.api.pipeline import audit
+from contextengine_server.api.pipeline.auth import authorize
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import not_negative, request_in
 from contextengine_server.commands.services import SessionsCommands
+from contextengine_server.commands.sessions.erase import DEFAULT_SESSIONS, MAX_SESSIONS
 from contextengine_server.commands.sessions.list import Listed, Place
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.context.scope import Scope
 from contextengine_server.errors import (
+    ContradictoryFields,
     InvalidField,
+    PermissionDenied,
     TooLarge,
 )
 from contextengine_server.session.state import SessionState
@@ -131,7 +135,9 @@ class SessionsService:
             )
 
     async def delete(self, request: pb.DeleteRequest, call: Call) -> pb.DeleteResponse:
-        """Erases a session and everything derived from it."""
+        """Erases a session and everything derived from it, or a part of an agent or tenant."""
+        if request.HasField("everything_of"):
+            return await self._erase(request, call)
         if not request.session.session_id:
             raise InvalidField(
                 "session.session_id",
@@ -153,6 +159,35 @@ class SessionsService:
             message_count=gone.messages,
             summary_count=gone.summaries,
             session_ids=gone.sessions,
+        )
+
+    async def _erase(self, request: pb.DeleteRequest, call: Call) -> pb.DeleteResponse:
+        authorize(call.caller, call.rpc.method)
+        asked, tenant = request.everything_of, call.caller.tenant
+        for field in ("session", "expected_revision"):
+            if request.HasField(field):
+                raise ContradictoryFields(
+                    [field, "everything_of"], "name a session, or everything of an agent or tenant"
+                )
+        request_id(request.request_id)
+        if not asked.tenant:
+            raise InvalidField("everything_of.tenant", "is required: name the tenant to erase")
+        if asked.tenant != tenant:
+            raise PermissionDenied(
+                "everything_of.tenant: these credentials are another tenant's; who erases one needs"
+                " credentials of its own"
+            )
+        agent = request_id(asked.agent_id, "everything_of.agent_id")
+        most = not_negative(asked.max_sessions, "everything_of.max_sessions") or DEFAULT_SESSIONS
+        gone = await self._commands.erase.run(tenant, agent, min(most, MAX_SESSIONS))
+        audit.erased(call, agent, len(gone.sessions), gone.rows, more=gone.more)
+        return pb.DeleteResponse(
+            deleted=bool(gone.sessions or gone.rows),
+            message_count=gone.messages,
+            summary_count=gone.summaries,
+            session_ids=gone.sessions,
+            more=gone.more,
+            other_row_count=gone.rows,
         )
 
     async def watch(self, request: pb.WatchRequest, call: Call) -> AsyncIterator[pb.WatchResponse]:

@@ -379,3 +379,22 @@ def serve_mcp(
             "`contextengine mcp` needs the package contextengine-mcp: pip install contextengine-mcp"
         ) from error
     raise typer.Exit(main(words or []))
+
+
+@app.command(epilog="Example: contextengine delete --tenant acme --agent airline --yes")
+@asks
+def delete(
+    where: Where,
+    tenant: Annotated[str, typer.Option(help="The tenant.")],
+    agent: Annotated[str, typer.Option(help="Only this agent.", show_default=False)] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Erase all that is stored of a tenant, or of one of its agents. This cannot be undone.
+
+    A running server wants an operator's token of that tenant. Cut off? Give it again."""
+    from contextengine_server.cli.store import erase
+
+    if not yes:
+        typer.confirm(f"Erase all of {agent or 'all agents'} of {tenant!r} for good?", abort=True)
+    run(erase(where, tenant, agent, json))

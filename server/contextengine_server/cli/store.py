@@ -1,4 +1,5 @@
-"""Commands that work on the store and not on a server: `backup`, `restore`, `vacuum`, `prune`."""
+"""Commands that work on the store and not on a server, `backup`, `restore`, `vacuum`, `prune`, and
+`delete`, which works on either."""
 
 from __future__ import annotations
 
@@ -8,15 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contextengine_server.cli.connection import Where, settings_of
+from contextengine_server.cli.connection import Where, answers, connected, settings_of
 from contextengine_server.cli.output import CommandFailed, print_json, print_table
 from contextengine_server.cli.serve import refusal
 
 if TYPE_CHECKING:
     from contextengine_server.commands.sessions.prune import Outdated
+    from contextengine_server.context.scope import Scope
     from contextengine_server.store.kinds import StoreKind
     from contextengine_server.store.protocols import Store
-    from contextengine_server.store.rows import SessionHead
+    from contextengine_server.store.rows import Deleted, SessionHead
 
 
 @asynccontextmanager
@@ -124,6 +126,64 @@ async def prune(where: Where, dry_run: bool, json: bool) -> None:
 
         done = await Prune(store, rules, now_ms, erase).run(dry_run=dry_run)
     _print_pruned(done, dry_run, json)
+
+
+async def erase(where: Where, tenant: str, agent: str, json: bool) -> None:
+    """Erases all of an agent or a tenant, by the server where one answers, else in the store, and
+    prints what went. Raises CommandFailed."""
+    settings = settings_of(where)
+    done = _Gone()
+    if where.address or (not where.store and await answers(settings.server.address)):
+        from contextengine.types import DeleteRequest
+
+        everything = DeleteRequest.Everything(tenant=tenant, agent_id=agent)
+        async with connected(where) as client:
+            while done.more:
+                reply = await client.sessions.delete(everything_of=everything)
+                done.add(
+                    len(reply.session_ids),
+                    reply.message_count,
+                    reply.summary_count,
+                    reply.other_row_count,
+                    reply.more,
+                )
+    else:
+        from contextengine_server.commands.sessions.erase import DEFAULT_SESSIONS, Erase
+
+        async with opened(settings.store.url, "name that server with --address") as store:
+
+            async def gone(scope: Scope) -> Deleted:
+                return await store.delete(
+                    scope, expected_revision=None, cascade=True, overwritten=False
+                )
+
+            work = Erase(store, gone)
+            while done.more:
+                part = await work.run(tenant, agent, DEFAULT_SESSIONS)
+                done.add(len(part.sessions), part.messages, part.summaries, part.rows, part.more)
+    if json:
+        print_json({"tenant": tenant, "agent": agent, **done.counts})
+        return
+    whose = f"agent {agent!r} of tenant {tenant!r}" if agent else f"tenant {tenant!r}"
+    counted = ", ".join(
+        f"{count:,} {name.replace('_', ' ')}" for name, count in done.counts.items()
+    )
+    print(f"erased {whose}: {counted}")
+
+
+class _Gone:
+    """What went so far, and whether there is more."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("sessions", "messages", "summaries", "other_rows"), 0)
+        self.more = True
+
+    def add(self, *counts: int) -> None:
+        """What a part took away: as many of each, and at last whether there is more."""
+        *counted, more = counts
+        for name, count in zip(self.counts, counted, strict=True):
+            self.counts[name] += count
+        self.more = bool(more)
 
 
 def _print_pruned(done: list[Outdated], dry_run: bool, json: bool) -> None:

@@ -13,6 +13,7 @@ from .recall.inspect import Inspect
 from .recall.search import Search
 from .recall.search_memory import SearchMemory
 from .sessions.delete import Delete
+from .sessions.erase import Erase
 from .sessions.export import Export
 from .sessions.get import GetSession
 from .sessions.import_ import Import
@@ -37,6 +38,7 @@ class SessionsCommands(msgspec.Struct, frozen=True):
     import_: Import
     export: Export
     delete: Delete
+    erase: Erase
     watch: Watch
 
 

@@ -42,6 +42,7 @@ class CachedHeads:
         self.changes = store.changes
         self.commit = store.commit
         self.delete = store.delete
+        self.forget = store.forget
         self.messages = store.messages
         self.messages_by_host_id = store.messages_by_host_id
         self.atom_from = store.atom_from

@@ -27,6 +27,7 @@ from contextengine_server.commands.recall.search import Search
 from contextengine_server.commands.recall.search_memory import SearchMemory
 from contextengine_server.commands.services import EnginesCommands, RecallCommands, SessionsCommands
 from contextengine_server.commands.sessions.delete import Delete
+from contextengine_server.commands.sessions.erase import Erase, erasing_all
 from contextengine_server.commands.sessions.export import Export
 from contextengine_server.commands.sessions.get import GetSession
 from contextengine_server.commands.sessions.import_ import Import
@@ -194,6 +195,7 @@ def sessions_commands(core: Core) -> SessionsCommands:
         Import(addresses, sessions, store, core.appender, core.lifecycle.remembers),
         Export(addresses, sessions, store),
         delete_command(core),
+        Erase(store, erasing_all(delete_command(core)), core.selection.forget),
         Watch(core.events),
     )
 

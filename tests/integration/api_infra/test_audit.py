@@ -15,6 +15,7 @@ from contextengine_proto.v1 import assemble_pb2, engines_pb2, engines_pb2_grpc
 from contextengine_server.api.pipeline.audit import Audit
 from contextengine_server.api.pipeline.auth import TokenGrant, hash_token
 from contextengine_server.api.pipeline.server import ServerOptions
+from contextengine_server.telemetry.logs import SECRET_KEYS, TEXT_KEYS
 from tests.integration.api_infra.house import failure, house
 from tests.integration.harness import ALICE, TOKENS, ref
 from tests.integration.harness import house as living
@@ -35,7 +36,11 @@ def bearer(token: str) -> tuple[tuple[str, str], ...]:
 
 
 def told(logs: list[Any], event: str) -> list[Any]:
-    return [entry for entry in logs if entry["event"] == event]
+    """The lines of an event, nothing of which the log withholds."""
+    found = [entry for entry in logs if entry["event"] == event]
+    for entry in found:
+        assert not entry.keys() & (SECRET_KEYS | TEXT_KEYS)
+    return found
 
 
 async def test_who_is_turned_away_is_told_with_the_tokens_name() -> None:
@@ -45,7 +50,7 @@ async def test_who_is_turned_away_is_told_with_the_tokens_name() -> None:
             await failure(engines.Assign(engines_pb2.AssignRequest(), metadata=bearer(WEAK)))
     [line] = told(logs, "credentials_refused")
     assert line["reason"] == "PERMISSION_DENIED"
-    assert line["token"] == "agent pool"
+    assert line["caller"] == "agent pool"
     assert line["rpc"] == "contextengine.v1.Engines/Assign"
     assert line["peer"].startswith("ipv4:127.0.0.1:")
     assert WEAK not in str(logs)
@@ -81,7 +86,7 @@ async def test_a_stranger_is_told_of_too() -> None:
             failed = await failure(h.engine.Assemble(REQUEST, metadata=bearer("a guess")))
             assert failed.code is grpc.StatusCode.UNAUTHENTICATED
     [line] = told(logs, "credentials_refused")
-    assert (line["reason"], line["token"]) == ("UNAUTHENTICATED", "")
+    assert (line["reason"], line["caller"]) == ("UNAUTHENTICATED", "")
     assert "a guess" not in str(logs)
 
 
@@ -92,7 +97,7 @@ async def test_what_operators_do_is_told() -> None:
             await engines.Assign(engines_pb2.AssignRequest(), metadata=bearer(SECRET))
             await h.engine.Assemble(REQUEST, metadata=bearer(SECRET))
     [line] = told(logs, "operator_call")
-    assert (line["rpc"], line["tenant"], line["token"]) == (
+    assert (line["rpc"], line["tenant"], line["caller"]) == (
         "contextengine.v1.Engines/Assign",
         "acme",
         "ops laptop",
@@ -112,5 +117,5 @@ async def test_what_is_deleted_is_told(tmp_path: Path) -> None:
                 await client.sessions.delete(t.SessionRef(agent_id="agent", session_id="s1"))
     [line] = told(logs, "deleted")
     assert (line["session"], line["sessions"]) == ("s1", 1)
-    assert (line["tenant"], line["token"]) == ("alice", "alice's own")
+    assert (line["tenant"], line["caller"]) == ("alice", "alice's own")
     assert "a secret word" not in str(logs)

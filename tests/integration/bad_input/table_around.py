@@ -101,6 +101,36 @@ CASES: dict[str, list[Case]] = {
         *refs_of("Sessions/Delete"),
         bad("a key alone", t.DeleteRequest(session=ref("", key="main")), "session.session_id"),
         long_id("request_id", t.DeleteRequest, session=S),
+        bad(
+            "everything of nobody",
+            t.DeleteRequest(everything_of=t.DeleteRequest.Everything()),
+            "everything_of.tenant",
+        ),
+        bad(
+            "everything of less than none",
+            t.DeleteRequest(
+                everything_of=t.DeleteRequest.Everything(tenant="default", max_sessions=-1)
+            ),
+            "everything_of.max_sessions",
+        ),
+        bad(
+            "everything of an agent whose name is too long",
+            t.DeleteRequest(
+                everything_of=t.DeleteRequest.Everything(tenant="default", agent_id="x" * 257)
+            ),
+            "everything_of.agent_id",
+        ),
+        Case(
+            "a session and everything",
+            [
+                t.DeleteRequest(
+                    session=S, everything_of=t.DeleteRequest.Everything(tenant="default")
+                )
+            ],
+            ["session", "everything_of"],
+            "INVALID_ARGUMENT",
+            "CONTRADICTORY_FIELDS",
+        ),
         Case(
             "another revision",
             [t.DeleteRequest(session=S, expected_revision=MAX)],

@@ -164,28 +164,43 @@ class ExportResponse(_message.Message):
     def __init__(self, session: _Optional[_Union[SessionInfo, _Mapping]] = ..., message: _Optional[_Union[ExportResponse.ExportedMessage, _Mapping]] = ..., summary: _Optional[_Union[ExportResponse.ExportedSummary, _Mapping]] = ...) -> None: ...
 
 class DeleteRequest(_message.Message):
-    __slots__ = ("session", "request_id", "expected_revision", "cascade")
+    __slots__ = ("session", "request_id", "expected_revision", "cascade", "everything_of")
+    class Everything(_message.Message):
+        __slots__ = ("tenant", "agent_id", "max_sessions")
+        TENANT_FIELD_NUMBER: _ClassVar[int]
+        AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+        MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+        tenant: str
+        agent_id: str
+        max_sessions: int
+        def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., max_sessions: _Optional[int] = ...) -> None: ...
     SESSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
     CASCADE_FIELD_NUMBER: _ClassVar[int]
+    EVERYTHING_OF_FIELD_NUMBER: _ClassVar[int]
     session: _message_pb2.SessionRef
     request_id: str
     expected_revision: int
     cascade: bool
-    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., request_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., cascade: _Optional[bool] = ...) -> None: ...
+    everything_of: DeleteRequest.Everything
+    def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., request_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., cascade: _Optional[bool] = ..., everything_of: _Optional[_Union[DeleteRequest.Everything, _Mapping]] = ...) -> None: ...
 
 class DeleteResponse(_message.Message):
-    __slots__ = ("deleted", "message_count", "summary_count", "session_ids")
+    __slots__ = ("deleted", "message_count", "summary_count", "session_ids", "more", "other_row_count")
     DELETED_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_COUNT_FIELD_NUMBER: _ClassVar[int]
     SESSION_IDS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
     deleted: bool
     message_count: int
     summary_count: int
     session_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, deleted: _Optional[bool] = ..., message_count: _Optional[int] = ..., summary_count: _Optional[int] = ..., session_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    more: bool
+    other_row_count: int
+    def __init__(self, deleted: _Optional[bool] = ..., message_count: _Optional[int] = ..., summary_count: _Optional[int] = ..., session_ids: _Optional[_Iterable[str]] = ..., more: _Optional[bool] = ..., other_row_count: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "resume_position", "name_prefixes")

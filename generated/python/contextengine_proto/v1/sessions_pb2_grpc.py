@@ -101,7 +101,8 @@ class SessionsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Erases a session and everything derived from it. This cannot be undone.
+        """Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+        of an agent or of the tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

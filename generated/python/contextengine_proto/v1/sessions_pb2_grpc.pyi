@@ -44,7 +44,9 @@ class SessionsStub:
     then its summaries.
     """
     Delete: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.DeleteRequest, _sessions_pb2.DeleteResponse]
-    """Erases a session and everything derived from it. This cannot be undone."""
+    """Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+    of an agent or of the tenant.
+    """
     Watch: _grpc.UnaryStreamMultiCallable[_sessions_pb2.WatchRequest, _sessions_pb2.WatchResponse]
     """Streams what happens to sessions, from now or from a resume position. What was missed is said by a gap event."""
 
@@ -64,7 +66,9 @@ class SessionsAsyncStub(SessionsStub):
     then its summaries.
     """
     Delete: _aio.UnaryUnaryMultiCallable[_sessions_pb2.DeleteRequest, _sessions_pb2.DeleteResponse]  # type: ignore[assignment]
-    """Erases a session and everything derived from it. This cannot be undone."""
+    """Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+    of an agent or of the tenant.
+    """
     Watch: _aio.UnaryStreamMultiCallable[_sessions_pb2.WatchRequest, _sessions_pb2.WatchResponse]  # type: ignore[assignment]
     """Streams what happens to sessions, from now or from a resume position. What was missed is said by a gap event."""
 
@@ -111,7 +115,9 @@ class SessionsServicer(metaclass=_abc_1.ABCMeta):
         request: _sessions_pb2.DeleteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_sessions_pb2.DeleteResponse, _abc.Awaitable[_sessions_pb2.DeleteResponse]]:
-        """Erases a session and everything derived from it. This cannot be undone."""
+        """Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+        of an agent or of the tenant.
+        """
 
     @_abc_1.abstractmethod
     def Watch(

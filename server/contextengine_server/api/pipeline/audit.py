@@ -1,5 +1,5 @@
 """Who was turned away, who did what only operators may, and who deleted: lines of the log, with the
-token's name and never its value."""
+token's name, as `caller`, and never its value: what a log calls `token` is withheld."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Audit:
             rpc=call.rpc.method,
             peer=call.peer,
             reason=error.reason,
-            token=call.caller.token,
+            caller=call.caller.token,
             untold=self._untold,
         )
         self._told, self._untold = now, 0
@@ -52,13 +52,19 @@ def deleted(call: Call, session: str, sessions: int) -> None:
     _did("deleted", call, session=session, sessions=sessions)
 
 
+def erased(call: Call, agent: str, sessions: int, rows: int, *, more: bool) -> None:
+    """A part of an agent, or with no name of a tenant, was erased: so many sessions, so many rows
+    beside them."""
+    _did("erased", call, agent=agent, sessions=sessions, rows=rows, more=more)
+
+
 def _did(what: str, call: Call, **more: object) -> None:
     caller = call.caller
     log.info(
         what,
         rpc=call.rpc.method,
         tenant=caller.tenant,
-        token=caller.token,
+        caller=caller.token,
         peer=call.peer,
         **more,
     )

@@ -34,10 +34,12 @@ class Delete(msgspec.Struct, frozen=True):
         expected_revision: int | None,
         cascade: bool,
         request: Request | None = None,
+        overwritten: bool = True,
     ) -> Deleted:
         """Erases a session; nothing is there to erase where it does not exist. The same request
         again answers the same and erases nothing, though there may be another session of the name
-        by now. Raises SessionHasDependents, RevisionMismatch."""
+        by now. `overwritten`: a moment is waited for what was erased to be overwritten on the disk.
+        Raises SessionHasDependents, RevisionMismatch."""
         scope = (await self.addresses.find(tenant, ref)).scope
         if await self.store.head(scope) is None:
             expected_revision = None
@@ -66,6 +68,7 @@ class Delete(msgspec.Struct, frozen=True):
                         expected_revision=expected_revision,
                         cascade=cascade,
                         answer=answer if request is not None else None,
+                        overwritten=overwritten,
                     )
                 except HasDependents as error:
                     raise SessionHasDependents(

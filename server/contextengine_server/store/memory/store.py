@@ -64,6 +64,7 @@ class MemoryStore(MemoryReads, MemoryDebts):
         expected_revision: int | None,
         cascade: bool,
         answer: Answering = None,
+        overwritten: bool = True,
     ) -> Deleted:
         """Erases a session with everything derived from it. Raises HasDependents,
         RevisionConflict."""
@@ -75,6 +76,10 @@ class MemoryStore(MemoryReads, MemoryDebts):
             of_agent.setdefault(reply.request_id, (reply, 0))
         self._erased([scope._replace(session=session) for session in deleted.sessions])
         return deleted
+
+    async def forget(self, tenant: str, agent: str = "") -> int:
+        """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""
+        return self._tables().forget(tenant, agent)
 
     def observe(self, observer: Observer) -> None:
         """From now on, tells of what was written."""

@@ -174,3 +174,30 @@ class Tables:
             if scope in (spawn.child, spawn.parent):
                 del self.spawns[place]
         return len(gone.messages), len(gone.summaries)
+
+    def forget(self, tenant: str, agent: str) -> int:
+        """Takes out what stands beside sessions of an agent, or of a tenant; answers how much."""
+
+        def meant(of: str, whose: str, session: str = "") -> bool:
+            if of != tenant:
+                return False
+            return not session and whose == agent if agent else not (whose and session)
+
+        gone = 0
+        for scope in [scope for scope in self.replies if meant(*scope)]:
+            gone += len(self.replies.pop(scope))
+        for chosen in [key for key in self.assignments if meant(*key)]:
+            del self.assignments[chosen]
+            gone += 1
+        for place, job in list(self.jobs.items()):
+            if meant(job.tenant, job.agent, job.session):
+                del self.jobs[place]
+                gone += 1
+        for spender in [key for key in self.spent if meant(*key)]:
+            gone += len(self.spent.pop(spender))
+        for model in [key for key in self.costs if meant(*key[:2])]:
+            del self.costs[model]
+            gone += 1
+        if not agent and self.guards.pop(tenant, None) is not None:
+            gone += 1
+        return gone

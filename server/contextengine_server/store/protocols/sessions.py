@@ -88,11 +88,19 @@ class Commits(Protocol):
         expected_revision: int | None,
         cascade: bool,
         answer: Answering = None,
+        overwritten: bool = True,
     ) -> Deleted:
         """Erases a session with everything derived from it, and with `cascade` all that stand on
         it, in one transaction. A session that is not there is erased already, unless a revision is
         expected. What `answer` makes of it is kept with the agent, where `reply` finds it without a
-        session's name. Raises HasDependents, RevisionConflict."""
+        session's name. `overwritten`: waits a moment for what was erased to be overwritten, which
+        goes on in the background else. Raises HasDependents, RevisionConflict."""
+
+    async def forget(self, tenant: str, agent: str = "") -> int:
+        """Erases what stands beside the sessions of an agent, or of a tenant and all its agents:
+        what operators chose for more than a session, costs and spending, answers kept with agents,
+        what guards remember of a tenant. Sessions and what is theirs stay. Answers how many rows
+        went, and waits a moment for all that was erased to be overwritten."""
 
     def observe(self, observer: Observer) -> None:
         """From now on, tells of what this store wrote. Never of what others wrote in the same

@@ -11,6 +11,8 @@ from .dialect import Dialect
 COUNTED = ("sessions", "messages", "summaries", "debts", "agent_facts")
 """What is counted for operators."""
 
+_AGENT = "tenant = :tenant AND agent = :agent"
+
 _OF_SESSIONS = (
     "requests",
     "debts",
@@ -22,6 +24,10 @@ _OF_SESSIONS = (
     "sessions",
 )
 
+
+_OF_AGENTS = ("spending", "costs")
+_OF_AGENTS_AND_SESSIONS = ("requests", "assignments", "lent_jobs")
+"""What stands beside sessions in these names none."""
 
 _SIZES = {
     "messages": ("LENGTH(body)", "LENGTH(content_hash)", "LENGTH(CAST(host_id AS BLOB))"),
@@ -75,6 +81,22 @@ class HeadStatements:
             *(f"DELETE FROM {table} WHERE {SESSION}" for table in _OF_SESSIONS),
             f"DELETE FROM spawns WHERE {PARENT}",
         )
+        self.forget_agent = (
+            *(f"DELETE FROM {table} WHERE {_AGENT}" for table in _OF_AGENTS),
+            *(
+                f"DELETE FROM {table} WHERE {_AGENT} AND session = ''"
+                for table in _OF_AGENTS_AND_SESSIONS
+            ),
+        )
+        self.forget_tenant = (
+            *(f"DELETE FROM {table} WHERE tenant = :tenant" for table in (*_OF_AGENTS, "guards")),
+            # What is chosen by pattern names sessions without an agent.
+            *(
+                f"DELETE FROM {table} WHERE tenant = :tenant AND (agent = '' OR session = '')"
+                for table in _OF_AGENTS_AND_SESSIONS
+            ),
+        )
+        """What stands beside sessions: of an agent, and of a tenant with all its agents."""
         self.count_all = {table: f"SELECT COUNT(*) FROM {table}" for table in COUNTED}
         self.count_tenant = {
             table: f"{query} WHERE tenant = :tenant" for table, query in self.count_all.items()

@@ -253,6 +253,7 @@ class SqliteStore(SqliteListings):
         expected_revision: int | None,
         cascade: bool,
         answer: Answering = None,
+        overwritten: bool = True,
     ) -> Deleted:
         """Erases a session with all derived from it. Raises HasDependents, RevisionConflict."""
 
@@ -266,6 +267,17 @@ class SqliteStore(SqliteListings):
             return deleted
 
         deleted = await self._write(delete, forget)
+        if overwritten:
+            await self._overwritten()
+        return deleted
+
+    async def forget(self, tenant: str, agent: str = "") -> int:
+        """Erases what stands beside the sessions of an agent, or of a tenant and all its agents."""
+        rows = await self._write(lambda db: writes.forget(db, tenant, agent))
+        await self._overwritten()
+        return rows
+
+    async def _overwritten(self) -> None:
         while await self.index.erase():
             pass  # in pieces, so that nobody else's write waits for all of them
         # A large index is done in the background, so that nobody waits for it.
@@ -273,7 +285,6 @@ class SqliteStore(SqliteListings):
             async with asyncio.timeout(_PURGE_S):
                 while await self._index.purge():
                     pass
-        return deleted
 
     # Messages and summaries
 

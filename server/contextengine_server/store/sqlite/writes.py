@@ -222,6 +222,15 @@ def erase(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
     return messages, summaries
 
 
+def forget(db: sqlite3.Connection, tenant: str, agent: str) -> int:
+    """Erases what stands beside sessions; answers how many rows went."""
+    statements = SQL.heads.forget_agent if agent else SQL.heads.forget_tenant
+    names = {"tenant": tenant, "agent": agent}
+    rows = sum(db.execute(statement, names).rowcount for statement in statements)
+    purge.ask(db)
+    return rows
+
+
 def remember(db: sqlite3.Connection, scope: Scope, answer: StoredReply) -> None:
     db.execute(
         SQL.replies.remember,

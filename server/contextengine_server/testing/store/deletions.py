@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contextengine_server.context.scope import Scope
+from contextengine_server.store.charges import Charge
 from contextengine_server.store.errors import HasDependents, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Assignment, Deleted, StoredReply
@@ -130,3 +131,61 @@ class DeletionCases(StoreCase):
         )
         assert sorted(deleted.sessions) == ["a", "b"]
         assert (await store.counts())["sessions"] == 0
+
+    async def test_what_stands_beside_sessions_goes_by_agent_and_by_tenant(
+        self, store: Store
+    ) -> None:
+        """Of the agent or tenant that is named, and of nobody else; sessions stay."""
+        charge = Charge(1_000_000, 7, "p", "m", 1, 2, 3, 4, 5, 6, 1)
+        scopes = [
+            Scope(tenant, agent, "s1") for tenant in ("acme", "beta") for agent in ("main", "other")
+        ]
+
+        async def stand_beside(scope: Scope) -> None:
+            tenant, agent, _ = scope
+            gone = scope._replace(session="gone")
+            await Pen(store, gone).write(count=1)
+            await store.delete(
+                gone,
+                expected_revision=None,
+                cascade=False,
+                answer=lambda deleted: StoredReply("d1", b"", b""),
+                overwritten=False,
+            )
+            await store.assign(Assignment(tenant, agent, "", "dag"))
+            await store.assign(Assignment(tenant, agent, "s1", "dag"))
+
+        async def beside(scope: Scope) -> dict[str, int]:
+            tenant, agent, _ = scope
+            chosen = [one for one in await store.assignments(tenant) if one.agent == agent]
+            return {
+                "own choice": sum(1 for one in chosen if one.session),
+                "choices": sum(1 for one in chosen if not one.session),
+                "answers": int(await store.reply(scope._replace(session=""), "d1") is not None),
+                "spent": len(await store.ledger.spent(tenant, agent)),
+                "costs": sum(1 for one in await store.ledger.costs(tenant) if one.agent == agent),
+            }
+
+        full = {"own choice": 1, "choices": 1, "answers": 1, "spent": 1, "costs": 1}
+        left = {"own choice": 1, "choices": 0, "answers": 0, "spent": 0, "costs": 0}
+        for scope in scopes:
+            await Pen(store, scope).write(count=1, charge=charge)
+            await stand_beside(scope)
+        for tenant in ("acme", "beta"):
+            await store.assign(Assignment(tenant, "", "", "dag"))
+            await store.guards.change(tenant, lambda state: (b"remembered", None))
+
+        assert await store.forget("acme", "main") == 4
+        assert [await beside(scope) for scope in scopes] == [left, full, full, full]
+        assert await store.guards.state("acme") == b"remembered"
+        assert Assignment("acme", "", "", "dag") in await store.assignments("acme")
+
+        assert await store.forget("acme") == 6
+        assert [await beside(scope) for scope in scopes] == [left, left, full, full]
+        assert await store.guards.state("acme") == b""
+        assert Assignment("acme", "", "", "dag") not in await store.assignments("acme")
+        assert await store.forget("acme") == 0
+
+        assert await store.guards.state("beta") == b"remembered"
+        for scope in scopes:
+            assert len(await store.messages(scope)) == 1

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file contextengine/v1/sessions.proto.
  */
 export const file_contextengine_v1_sessions: GenFile = /*@__PURE__*/
-  fileDesc("Ch9jb250ZXh0ZW5naW5lL3YxL3Nlc3Npb25zLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIs4DCgtTZXNzaW9uSW5mbxIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhMKC3Nlc3Npb25fa2V5GAMgASgJEhcKD2N1cnJlbnRfZm9yX2tleRgEIAEoCBIQCghyZXZpc2lvbhgFIAEoAxIVCg1tZXNzYWdlX2NvdW50GAYgASgDEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSFgoObWVzc2FnZV90b2tlbnMYCCABKAMSFQoNc3VtbWFyeV9jb3VudBgJIAEoAxINCgVlbmRlZBgKIAEoCBIvCgtjcmVhdGVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBW1vZGVsGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEi8KCWNvbnRpbnVlcxgPIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhITCgtpbmNhcm5hdGlvbhgQIAEoCRIQCghlbmNvZGluZxgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgDImMKE1Nlc3Npb25zTGlzdFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSEwoLc2Vzc2lvbl9rZXkYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiYAoUU2Vzc2lvbnNMaXN0UmVzcG9uc2USLwoIc2Vzc2lvbnMYASADKAsyHS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25JbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJDChJTZXNzaW9uc0dldFJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZiJFChNTZXNzaW9uc0dldFJlc3BvbnNlEi4KB3Nlc3Npb24YASABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25JbmZvItkBCg1JbXBvcnRSZXF1ZXN0EjgKBmhlYWRlchgBIAEoCzImLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVxdWVzdC5IZWFkZXJIABIsCgdtZXNzYWdlGAIgASgLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlSAAaWAoGSGVhZGVyEi0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSDQoFbW9kZWwYAiABKAkSEAoIcHJvdmlkZXIYAyABKAlCBgoEa2luZCJ1Cg5JbXBvcnRSZXNwb25zZRISCgpzZXNzaW9uX2lkGAEgASgJEhQKDHN0b3JlZF9jb3VudBgCIAEoAxIXCg9kdXBsaWNhdGVfY291bnQYAyABKAMSDgoGdG9rZW5zGAQgASgDEhAKCHJldmlzaW9uGAUgASgDIqIBCg1FeHBvcnRSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSGwoOYXNfb2ZfcmV2aXNpb24YAiABKANIAIgBARIXCg9pbmNsdWRlX3JldGlyZWQYAyABKAgSGQoRYXRfbGVhc3RfcmV2aXNpb24YBCABKANCEQoPX2FzX29mX3JldmlzaW9uIo4ECg5FeHBvcnRSZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMh0uY29udGV4dGVuZ2luZS52MS5TZXNzaW9uSW5mb0gAEkMKB21lc3NhZ2UYAiABKAsyMC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlLkV4cG9ydGVkTWVzc2FnZUgAEkMKB3N1bW1hcnkYAyABKAsyMC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlLkV4cG9ydGVkU3VtbWFyeUgAGtgBCg9FeHBvcnRlZE1lc3NhZ2USEAoIc2VxdWVuY2UYASABKAMSKgoHbWVzc2FnZRgCIAEoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIOCgZ0b2tlbnMYAyABKAMSFAoMY29udGVudF9oYXNoGAQgASgMEhgKEGNyZWF0ZWRfcmV2aXNpb24YBSABKAMSGAoQcmV0aXJlZF9yZXZpc2lvbhgGIAEoAxIcChRzdG9yZWRfaW5fc2Vzc2lvbl9pZBgHIAEoCRIPCgdjb3JydXB0GAggASgIGl0KD0V4cG9ydGVkU3VtbWFyeRIrCgRpbmZvGAEgASgLMh0uY29udGV4dGVuZ2luZS52MS5TdW1tYXJ5SW5mbxIMCgR0ZXh0GAIgASgJEg8KB2NvcnJ1cHQYAyABKAhCBgoEa2luZCKZAQoNRGVsZXRlUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhIKCnJlcXVlc3RfaWQYAiABKAkSHgoRZXhwZWN0ZWRfcmV2aXNpb24YAyABKANIAIgBARIPCgdjYXNjYWRlGAQgASgIQhQKEl9leHBlY3RlZF9yZXZpc2lvbiJkCg5EZWxldGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhUKDW1lc3NhZ2VfY291bnQYAiABKAMSFQoNc3VtbWFyeV9jb3VudBgDIAEoAxITCgtzZXNzaW9uX2lkcxgEIAMoCSJkCgxXYXRjaFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIXCg9yZXN1bWVfcG9zaXRpb24YAyABKAkSFQoNbmFtZV9wcmVmaXhlcxgEIAMoCSL1AgoNV2F0Y2hSZXNwb25zZRIQCghwb3NpdGlvbhgBIAEoCRIMCgRuYW1lGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFnZW50X2lkGAQgASgJEhIKCnNlc3Npb25faWQYBSABKAkSEAoIcmV2aXNpb24YBiABKAMSOwoGY291bnRzGAcgAygLMisuY29udGV4dGVuZ2luZS52MS5XYXRjaFJlc3BvbnNlLkNvdW50c0VudHJ5EkMKCmF0dHJpYnV0ZXMYCCADKAsyLy5jb250ZXh0ZW5naW5lLnYxLldhdGNoUmVzcG9uc2UuQXR0cmlidXRlc0VudHJ5Gi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQXR0cmlidXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEy7AMKCFNlc3Npb25zElUKBExpc3QSJS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25zTGlzdFJlcXVlc3QaJi5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25zTGlzdFJlc3BvbnNlElIKA0dldBIkLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvbnNHZXRSZXF1ZXN0GiUuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uc0dldFJlc3BvbnNlEk0KBkltcG9ydBIfLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVzcG9uc2UoARJNCgZFeHBvcnQSHy5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlMAESSwoGRGVsZXRlEh8uY29udGV4dGVuZ2luZS52MS5EZWxldGVSZXF1ZXN0GiAuY29udGV4dGVuZ2luZS52MS5EZWxldGVSZXNwb25zZRJKCgVXYXRjaBIeLmNvbnRleHRlbmdpbmUudjEuV2F0Y2hSZXF1ZXN0Gh8uY29udGV4dGVuZ2luZS52MS5XYXRjaFJlc3BvbnNlMAFCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
+  fileDesc("Ch9jb250ZXh0ZW5naW5lL3YxL3Nlc3Npb25zLnByb3RvEhBjb250ZXh0ZW5naW5lLnYxIs4DCgtTZXNzaW9uSW5mbxIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhMKC3Nlc3Npb25fa2V5GAMgASgJEhcKD2N1cnJlbnRfZm9yX2tleRgEIAEoCBIQCghyZXZpc2lvbhgFIAEoAxIVCg1tZXNzYWdlX2NvdW50GAYgASgDEhUKDWxhc3Rfc2VxdWVuY2UYByABKAMSFgoObWVzc2FnZV90b2tlbnMYCCABKAMSFQoNc3VtbWFyeV9jb3VudBgJIAEoAxINCgVlbmRlZBgKIAEoCBIvCgtjcmVhdGVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBW1vZGVsGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEi8KCWNvbnRpbnVlcxgPIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZhITCgtpbmNhcm5hdGlvbhgQIAEoCRIQCghlbmNvZGluZxgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgDImMKE1Nlc3Npb25zTGlzdFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSEwoLc2Vzc2lvbl9rZXkYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiYAoUU2Vzc2lvbnNMaXN0UmVzcG9uc2USLwoIc2Vzc2lvbnMYASADKAsyHS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25JbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJDChJTZXNzaW9uc0dldFJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvblJlZiJFChNTZXNzaW9uc0dldFJlc3BvbnNlEi4KB3Nlc3Npb24YASABKAsyHS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25JbmZvItkBCg1JbXBvcnRSZXF1ZXN0EjgKBmhlYWRlchgBIAEoCzImLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVxdWVzdC5IZWFkZXJIABIsCgdtZXNzYWdlGAIgASgLMhkuY29udGV4dGVuZ2luZS52MS5NZXNzYWdlSAAaWAoGSGVhZGVyEi0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSDQoFbW9kZWwYAiABKAkSEAoIcHJvdmlkZXIYAyABKAlCBgoEa2luZCJ1Cg5JbXBvcnRSZXNwb25zZRISCgpzZXNzaW9uX2lkGAEgASgJEhQKDHN0b3JlZF9jb3VudBgCIAEoAxIXCg9kdXBsaWNhdGVfY291bnQYAyABKAMSDgoGdG9rZW5zGAQgASgDEhAKCHJldmlzaW9uGAUgASgDIqIBCg1FeHBvcnRSZXF1ZXN0Ei0KB3Nlc3Npb24YASABKAsyHC5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25SZWYSGwoOYXNfb2ZfcmV2aXNpb24YAiABKANIAIgBARIXCg9pbmNsdWRlX3JldGlyZWQYAyABKAgSGQoRYXRfbGVhc3RfcmV2aXNpb24YBCABKANCEQoPX2FzX29mX3JldmlzaW9uIo4ECg5FeHBvcnRSZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMh0uY29udGV4dGVuZ2luZS52MS5TZXNzaW9uSW5mb0gAEkMKB21lc3NhZ2UYAiABKAsyMC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlLkV4cG9ydGVkTWVzc2FnZUgAEkMKB3N1bW1hcnkYAyABKAsyMC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlLkV4cG9ydGVkU3VtbWFyeUgAGtgBCg9FeHBvcnRlZE1lc3NhZ2USEAoIc2VxdWVuY2UYASABKAMSKgoHbWVzc2FnZRgCIAEoCzIZLmNvbnRleHRlbmdpbmUudjEuTWVzc2FnZRIOCgZ0b2tlbnMYAyABKAMSFAoMY29udGVudF9oYXNoGAQgASgMEhgKEGNyZWF0ZWRfcmV2aXNpb24YBSABKAMSGAoQcmV0aXJlZF9yZXZpc2lvbhgGIAEoAxIcChRzdG9yZWRfaW5fc2Vzc2lvbl9pZBgHIAEoCRIPCgdjb3JydXB0GAggASgIGl0KD0V4cG9ydGVkU3VtbWFyeRIrCgRpbmZvGAEgASgLMh0uY29udGV4dGVuZ2luZS52MS5TdW1tYXJ5SW5mbxIMCgR0ZXh0GAIgASgJEg8KB2NvcnJ1cHQYAyABKAhCBgoEa2luZCKiAgoNRGVsZXRlUmVxdWVzdBItCgdzZXNzaW9uGAEgASgLMhwuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uUmVmEhIKCnJlcXVlc3RfaWQYAiABKAkSHgoRZXhwZWN0ZWRfcmV2aXNpb24YAyABKANIAIgBARIPCgdjYXNjYWRlGAQgASgIEkEKDWV2ZXJ5dGhpbmdfb2YYBSABKAsyKi5jb250ZXh0ZW5naW5lLnYxLkRlbGV0ZVJlcXVlc3QuRXZlcnl0aGluZxpECgpFdmVyeXRoaW5nEg4KBnRlbmFudBgBIAEoCRIQCghhZ2VudF9pZBgCIAEoCRIUCgxtYXhfc2Vzc2lvbnMYAyABKAVCFAoSX2V4cGVjdGVkX3JldmlzaW9uIosBCg5EZWxldGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhUKDW1lc3NhZ2VfY291bnQYAiABKAMSFQoNc3VtbWFyeV9jb3VudBgDIAEoAxITCgtzZXNzaW9uX2lkcxgEIAMoCRIMCgRtb3JlGAUgASgIEhcKD290aGVyX3Jvd19jb3VudBgGIAEoAyJkCgxXYXRjaFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIXCg9yZXN1bWVfcG9zaXRpb24YAyABKAkSFQoNbmFtZV9wcmVmaXhlcxgEIAMoCSL1AgoNV2F0Y2hSZXNwb25zZRIQCghwb3NpdGlvbhgBIAEoCRIMCgRuYW1lGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFnZW50X2lkGAQgASgJEhIKCnNlc3Npb25faWQYBSABKAkSEAoIcmV2aXNpb24YBiABKAMSOwoGY291bnRzGAcgAygLMisuY29udGV4dGVuZ2luZS52MS5XYXRjaFJlc3BvbnNlLkNvdW50c0VudHJ5EkMKCmF0dHJpYnV0ZXMYCCADKAsyLy5jb250ZXh0ZW5naW5lLnYxLldhdGNoUmVzcG9uc2UuQXR0cmlidXRlc0VudHJ5Gi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQXR0cmlidXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEy7AMKCFNlc3Npb25zElUKBExpc3QSJS5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25zTGlzdFJlcXVlc3QaJi5jb250ZXh0ZW5naW5lLnYxLlNlc3Npb25zTGlzdFJlc3BvbnNlElIKA0dldBIkLmNvbnRleHRlbmdpbmUudjEuU2Vzc2lvbnNHZXRSZXF1ZXN0GiUuY29udGV4dGVuZ2luZS52MS5TZXNzaW9uc0dldFJlc3BvbnNlEk0KBkltcG9ydBIfLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVxdWVzdBogLmNvbnRleHRlbmdpbmUudjEuSW1wb3J0UmVzcG9uc2UoARJNCgZFeHBvcnQSHy5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlcXVlc3QaIC5jb250ZXh0ZW5naW5lLnYxLkV4cG9ydFJlc3BvbnNlMAESSwoGRGVsZXRlEh8uY29udGV4dGVuZ2luZS52MS5EZWxldGVSZXF1ZXN0GiAuY29udGV4dGVuZ2luZS52MS5EZWxldGVSZXNwb25zZRJKCgVXYXRjaBIeLmNvbnRleHRlbmdpbmUudjEuV2F0Y2hSZXF1ZXN0Gh8uY29udGV4dGVuZ2luZS52MS5XYXRjaFJlc3BvbnNlMAFCawoUZGV2LmNvbnRleHRlbmdpbmUudjFQAVpRZ2l0aHViLmNvbS9jb250ZXh0ZW5naW5lL2NvbnRleHRlbmdpbmUvY2xpZW50cy9nby9jb250ZXh0ZW5naW5ldjE7Y29udGV4dGVuZ2luZXYxYgZwcm90bzM", [file_contextengine_v1_message, file_google_protobuf_timestamp]);
 
 /**
  * A session in a list.
@@ -593,14 +593,14 @@ export const ExportResponse_ExportedSummarySchema: GenMessage<ExportResponse_Exp
  */
 export type DeleteRequest = Message<"contextengine.v1.DeleteRequest"> & {
   /**
-   * The session. Required, by its id.
+   * The session. Required, by its id, unless `everything_of` is set.
    *
    * @generated from field: contextengine.v1.SessionRef session = 1;
    */
   session?: SessionRef | undefined;
 
   /**
-   * Makes the call safe to send twice. At most 256 bytes.
+   * Makes the call safe to send twice. At most 256 bytes. With `everything_of` it always is.
    *
    * @generated from field: string request_id = 2;
    */
@@ -619,6 +619,13 @@ export type DeleteRequest = Message<"contextengine.v1.DeleteRequest"> & {
    * @generated from field: bool cascade = 4;
    */
   cascade: boolean;
+
+  /**
+   * In place of a session: all of an agent or of the caller's tenant. Needs the role operator. Absent: the session.
+   *
+   * @generated from field: contextengine.v1.DeleteRequest.Everything everything_of = 5;
+   */
+  everythingOf?: DeleteRequest_Everything | undefined;
 };
 
 /**
@@ -627,6 +634,45 @@ export type DeleteRequest = Message<"contextengine.v1.DeleteRequest"> & {
  */
 export const DeleteRequestSchema: GenMessage<DeleteRequest> = /*@__PURE__*/
   messageDesc(file_contextengine_v1_sessions, 9);
+
+/**
+ * All that is stored of an agent or a tenant: its sessions with everything derived from them, and then what stands
+ * beside them: assignments, costs and spending, answers to request ids, what guards of summarizers remember. A call
+ * erases a part of it and says whether there is more; asked again until there is none, at any time and by anyone,
+ * it goes on where it was. Sessions that begin meanwhile stay.
+ *
+ * @generated from message contextengine.v1.DeleteRequest.Everything
+ */
+export type DeleteRequest_Everything = Message<"contextengine.v1.DeleteRequest.Everything"> & {
+  /**
+   * The tenant. Required, and the caller's own: it is named so that nobody erases one by another's credentials.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * Only this agent of it. Empty: all of the tenant.
+   *
+   * @generated from field: string agent_id = 2;
+   */
+  agentId: string;
+
+  /**
+   * The most sessions to erase in this call, which may erase fewer so as not to take long. 0: 100. Clamped to
+   * 1,000. Sessions that stand on one of them go with it.
+   *
+   * @generated from field: int32 max_sessions = 3;
+   */
+  maxSessions: number;
+};
+
+/**
+ * Describes the message contextengine.v1.DeleteRequest.Everything.
+ * Use `create(DeleteRequest_EverythingSchema)` to create a new message.
+ */
+export const DeleteRequest_EverythingSchema: GenMessage<DeleteRequest_Everything> = /*@__PURE__*/
+  messageDesc(file_contextengine_v1_sessions, 9, 0);
 
 /**
  * What was erased.
@@ -661,6 +707,20 @@ export type DeleteResponse = Message<"contextengine.v1.DeleteResponse"> & {
    * @generated from field: repeated string session_ids = 4;
    */
   sessionIds: string[];
+
+  /**
+   * With `everything_of`: true where there is more to erase. Call again.
+   *
+   * @generated from field: bool more = 5;
+   */
+  more: boolean;
+
+  /**
+   * With `everything_of`: rows erased that stood beside sessions.
+   *
+   * @generated from field: int64 other_row_count = 6;
+   */
+  otherRowCount: bigint;
 };
 
 /**
@@ -842,7 +902,8 @@ export const Sessions: GenService<{
     output: typeof ExportResponseSchema;
   },
   /**
-   * Erases a session and everything derived from it. This cannot be undone.
+   * Erases a session and everything derived from it. This cannot be undone. For operators: in place of a session, all
+   * of an agent or of the tenant.
    *
    * @generated from rpc contextengine.v1.Sessions.Delete
    */
