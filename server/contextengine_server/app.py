@@ -24,6 +24,7 @@ from contextengine_server.config.policy import MILLISECOND
 from contextengine_server.config.settings import Settings
 from contextengine_server.engines.catalogue import FALLBACK
 from contextengine_server.engines.registry import Registry
+from contextengine_server.health.certificates import certificate_checks
 from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.readiness import ReadinessProbe
@@ -176,7 +177,7 @@ async def running(
         sweepers += retention_sweepers(settings, core, full)
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
-        examine = ServerChecks(settings, registry, core.selection, store)
+        examine = ServerChecks(settings, registry, core.selection, store, certificate_checks)
         errands = Errands(harnesses, store.model_leases, clock_ms)
         services = services_of(core, archive, guards, examine, models.names, errands, projector)
         server = Server(

@@ -42,7 +42,7 @@ class EnginesService:
         return pb.EnginesListResponse(
             engines=[
                 *(_engine(status, call.caller) for status in found.engines),
-                *map(_refused, found.refused),
+                *(_refused(refused, call.caller) for refused in found.refused),
             ],
             default_engine_id=self._commands.list.selection.default,
         )
@@ -161,16 +161,23 @@ def _engine(status: EngineStatus, caller: Caller) -> pb.Engine:
     if status.engine is not None:
         said.info.CopyFrom(replies.engine_info(status.engine))
     else:
-        said.info.id, said.unavailable_reason = status.registration.id, status.unavailable
+        said.info.id = status.registration.id
+        said.unavailable_reason = _reason(status.unavailable, caller)
     if status.failure is not None:
         said.failure.CopyFrom(replies.failure(status.failure, caller))
     said.session_count = status.sessions
     return said
 
 
-def _refused(refused: Refused) -> pb.Engine:
+def _reason(why: str, caller: Caller) -> str:
+    """Why an engine cannot serve, which may name files of the host: for operators."""
+    return why if caller.role is CallerRole.OPERATOR else "its operator can see why"
+
+
+def _refused(refused: Refused, caller: Caller) -> pb.Engine:
     """An engine that is installed and cannot be chosen."""
-    said = pb.Engine(owner=refused.owner, available=False, unavailable_reason=str(refused.why))
+    said = pb.Engine(owner=refused.owner, available=False)
+    said.unavailable_reason = _reason(str(refused.why), caller)
     said.info.id = refused.id
     return said
 

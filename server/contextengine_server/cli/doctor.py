@@ -125,11 +125,13 @@ async def offline_checks(settings: Settings) -> list[Check]:
 def _settled(settings: Settings) -> list[Check]:
     """What follows from the settings alone."""
     from contextengine_server.app import registry_of
+    from contextengine_server.health.certificates import certificate_checks
     from contextengine_server.health.checks import engine_checks, settings_checks
 
     return [
         *settings_checks(settings),
         *_tls_checks(settings),
+        *certificate_checks(settings),
         *engine_checks(registry_of(settings), settings.engine.default),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -234,6 +234,31 @@ def _holder(row: Assignment) -> str:
     return f"agent {row.agent}{within}" if row.agent else f"tenant {row.tenant}"
 
 
+_TOLD = frozenset({"engine.default", "engine.assignment", "tokens.ranks"})
+"""What a runtime may read of these where they are well: the words of what is wrong may name files
+of the host."""
+
+_WITHHELD = "what was found is for operators"
+
+
+def for_runtimes(checks: Sequence[Check]) -> list[Check]:
+    """Checks as callers without the role operator may read them: how each is, and what was found
+    only where that says nothing of the host, its files, its settings and others' sessions."""
+    return [
+        check
+        if check.name.startswith("session.")
+        or check.name == "engine.failures"
+        or (check.name in _TOLD and check.status == OK)
+        else Check(
+            check.name,
+            check.status,
+            _WITHHELD,
+            "" if check.status == OK else "Ask an operator to run `contextengine doctor`.",
+        )
+        for check in checks
+    ]
+
+
 class Examine(Protocol):
     """All checks of the server."""
 
@@ -248,15 +273,19 @@ class ServerChecks(msgspec.Struct, frozen=True):
     registry: Registry
     selection: Selection
     store: Store
+    more: Callable[[Settings], Sequence[Check]] = lambda settings: ()
+    """What else follows from the settings."""
 
     async def __call__(self, tenant: str, *, operator: bool) -> list[Check]:
         """See Examine."""
         failures = self.selection.failures.of_tenant(tenant)
         default = self.settings.engine.default
-        return [
+        checks = [
             *settings_checks(self.settings),
+            *self.more(self.settings),
             *await rank_checks(self.settings),
             *await store_checks(self.store),
             *engine_checks(self.registry, default, failures, operator=operator),
             *assignment_checks(self.registry, await self.store.assignments(tenant)),
         ]
+        return checks if operator else for_runtimes(checks)

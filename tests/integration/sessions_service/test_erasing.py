@@ -16,10 +16,6 @@ from structlog.testing import capture_logs
 from contextengine import AsyncClient, ContextEngineError
 from contextengine import types as t
 from contextengine.messages import assistant, user
-from contextengine_server.commands.sessions.erase import Erase
-from contextengine_server.store.memory import MemoryStore
-from contextengine_server.store.rows import Deleted
-from contextengine_server.testing.store.rows import Pen
 from tests.integration.harness import (
     ALICE,
     BOB,
@@ -193,31 +189,3 @@ async def test_an_erasure_is_told_without_what_was_said(lived: House) -> None:
         "rpc": "contextengine.v1.Sessions/Delete",
     }
     assert SECRET not in str(logs)
-
-
-async def test_a_part_that_takes_long_ends_and_says_that_there_is_more() -> None:
-    """Others' writes have their turn, and no call runs into its deadline."""
-    store = MemoryStore()
-    await store.open()
-    for number in range(5):
-        await Pen(store, ref_scope(number)).write(count=1)
-    time_s = 0.0
-
-    async def slowly(scope: Any) -> Deleted:
-        nonlocal time_s
-        time_s += 3.0
-        return await store.delete(scope, expected_revision=None, cascade=True)
-
-    work = Erase(store, slowly, now=lambda: time_s)
-    parts = [await work.run("acme", "", 100) for _ in range(3)]
-    assert [(len(part.sessions), part.more) for part in parts] == [
-        (2, True),
-        (2, True),
-        (1, False),
-    ]
-
-
-def ref_scope(number: int) -> Any:
-    from contextengine_server.context.scope import Scope
-
-    return Scope("acme", "main", f"s{number}")

@@ -28,7 +28,9 @@ class Certificates:
 
     def __init__(self, files: TlsFiles) -> None:
         self._asks = files.client_authority is not None
-        self._now = _read(files)
+        self.ends_s = 0.0
+        """When the server's own expires, in seconds since 1970."""
+        self._now = self._taken(files)
         self._served = self._now
 
     def credentials(self) -> grpc.ServerCredentials:
@@ -44,7 +46,15 @@ class Certificates:
                 "server.tls.client_ca_file: to ask clients for certificates, or no longer, needs a"
                 " restart"
             )
-        self._now = _read(files)
+        self._now = self._taken(files)
+
+    def _taken(self, files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+        from cryptography import x509  # late: takes long, and only who has certificates needs it
+
+        read = _read(files)
+        [first, *_] = x509.load_pem_x509_certificates(files.certificate.read_bytes())
+        self.ends_s = first.not_valid_after_utc.timestamp()
+        return read
 
     def _changed(self) -> grpc.ServerCertificateConfiguration | None:
         """What was read since the last connection began; None: nothing. Called by threads of

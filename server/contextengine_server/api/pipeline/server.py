@@ -142,6 +142,12 @@ class Server:
             "Calls in flight",
             unit="{call}",
         )
+        metrics.gauge(
+            "contextengine.tls.certificate.end",
+            lambda: self._certificates.ends_s if self._certificates is not None else 0.0,
+            "When the certificate that is shown expires, since 1970; 0: the server has none",
+            unit="s",
+        )
         self._pipeline = pipeline = Pipeline(
             admission=self._admission,
             authenticator=self._authenticator,
