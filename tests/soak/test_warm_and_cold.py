@@ -11,6 +11,8 @@ import random
 import time
 from collections.abc import Sequence
 
+import pytest
+
 from contextengine_proto.v1 import message_pb2 as pb
 from tests.properties.lives import CALL_IDS, ENGINES, ROLES, WHATS, Event, Happening, Part, Said
 from tests.properties.test_warm_and_cold import as_anywhere
@@ -57,6 +59,7 @@ def life_of(chance: random.Random) -> list[Event]:
     return life
 
 
+@pytest.mark.timeout(0)
 def test_memory_and_store_show_in_nothing() -> None:
     begun = seed = int(os.environ.get("CONTEXTENGINE_SOAK_SEED", time.time_ns()))
     until = time.monotonic() + float(os.environ.get("CONTEXTENGINE_SOAK_SECONDS", "60"))
