@@ -28,6 +28,7 @@ from contextengine_server.health.certificates import certificate_checks
 from contextengine_server.health.checks import ServerChecks
 from contextengine_server.health.memory import MemoryGuard, give_back_large_blocks
 from contextengine_server.health.readiness import ReadinessProbe
+from contextengine_server.health.scrub import Scrub
 from contextengine_server.plugins.stores import kind_of
 from contextengine_server.plugins.targets import installed_targets
 from contextengine_server.recall.archive import Archive
@@ -175,9 +176,11 @@ async def running(
         if idle_ms is not None:
             sweepers.append(IdleSweeper(core.sessions, store, core.lifecycle, idle_ms))
         sweepers += retention_sweepers(settings, core, full)
+        scrub = _scrub(settings, core, metrics)
+        sweepers += [] if scrub is None else [scrub]
         archive = Archive(store, indexer, inherits, redact, counter.count_text_async)
 
-        examine = ServerChecks(settings, registry, core.selection, store, certificate_checks)
+        examine = ServerChecks(settings, registry, core.selection, store, certificate_checks, scrub)
         errands = Errands(harnesses, store.model_leases, clock_ms)
         services = services_of(core, archive, guards, examine, models.names, errands, projector)
         server = Server(
@@ -299,6 +302,12 @@ def _tracer(settings: Settings, stack: contextlib.AsyncExitStack) -> Tracer:
     )
     stack.push_async_callback(asyncio.to_thread, end)
     return tracer
+
+
+def _scrub(settings: Settings, core: Core, metrics: Metrics) -> Scrub | None:
+    """What reads everything that is stored, where that is wanted."""
+    rate = settings.store.scrub_rate
+    return Scrub(core.store, rate, core.events, metrics) if rate else None
 
 
 def _idle_ms(settings: Settings) -> int | None:

@@ -41,10 +41,11 @@ async def diagnose(
     clear_failures: bool,
     backup: Path | None,
     json: bool,
+    deep: bool = False,
 ) -> bool:
     """Prints the checks; whether none is an error. `repair`: mends what can be mended in the
     session; with `backup`, damaged messages and summaries of all sessions from that file.
-    `clear_failures`: strikes off the failures of engines."""
+    `clear_failures`: strikes off the failures of engines. `deep`: reads the whole store as well."""
     if backup is not None:
         if not repair:
             raise CommandFailed("--backup needs --repair: nothing is changed without it", 2)
@@ -57,6 +58,10 @@ async def diagnose(
         raise CommandFailed("--repair needs --session: name the session to mend", 2)
     asked = Asked(session, agent, repair, clear_failures)
     source, checks = await _checks(where, asked)
+    if deep:
+        from contextengine_server.cli.deep import deep_checks
+
+        checks = [*checks, *await deep_checks(where)]
     print_checks(checks, source, json)
     return healthy(checks)
 

@@ -132,6 +132,7 @@ def doctor(
             show_default=False,
         ),
     ] = None,
+    deep: Annotated[bool, typer.Option(help="Also read a copy of the whole store.")] = False,
     json: Json = False,
 ) -> None:
     """Check settings, store, token ranks, port, TLS and engines, and say what to do about what is
@@ -142,7 +143,7 @@ def doctor(
     """
     from contextengine_server.cli.doctor import diagnose
 
-    if not run(diagnose(where, session, agent, repair, clear_failures, backup, json)):
+    if not run(diagnose(where, session, agent, repair, clear_failures, backup, json, deep)):
         raise typer.Exit(1)
 
 

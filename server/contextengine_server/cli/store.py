@@ -50,10 +50,16 @@ async def opened(url: str, advice: str) -> AsyncIterator[Store]:
 async def back_up(where: Where, target: Path, json: bool) -> None:
     """Copies the store of the settings into a file, and prints what the copy holds. Raises
     CommandFailed."""
-    kind, url = _of_settings(where, "backup")
+    place, done = await copied(where, "backup", target)
+    _print_copied(f"{place} is copied to {target}", done, json)
+
+
+async def copied(where: Where, command: str, target: Path) -> tuple[str, dict[str, int]]:
+    """Copies the store of the settings into a file; where the store is, and what the copy holds.
+    Raises CommandFailed, also where the store is damaged."""
+    kind, url = _of_settings(where, command)
     with _refused():
-        done = await kind.back_up(url, target)
-    _print_copied(f"{kind.place(url)} is copied to {target}", done, json)
+        return kind.place(url), await kind.back_up(url, target)
 
 
 async def restore(where: Where, backup: Path, replace: bool, json: bool) -> None:

@@ -60,6 +60,15 @@ class StoreSettings(Group):
             " packages."
         ),
     )
+    scrub_rate: Whole = Field(
+        100,
+        ge=0,
+        description=(
+            "How many stored messages a second are read in the background and held against their"
+            " hashes, round after round, so that damage is seen before what is damaged is asked"
+            " for; 0: none."
+        ),
+    )
 
     @field_validator("url")
     @classmethod

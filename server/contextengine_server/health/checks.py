@@ -266,6 +266,13 @@ class Examine(Protocol):
         """What a tenant may know; `operator`: with what is for operators."""
 
 
+class Scrubbing(Protocol):
+    """What reads everything that is stored."""
+
+    def found(self) -> Check:
+        """What it found so far."""
+
+
 class ServerChecks(msgspec.Struct, frozen=True):
     """All checks of a server, as `Examine` asks for them."""
 
@@ -275,6 +282,7 @@ class ServerChecks(msgspec.Struct, frozen=True):
     store: Store
     more: Callable[[Settings], Sequence[Check]] = lambda settings: ()
     """What else follows from the settings."""
+    scrub: Scrubbing | None = None
 
     async def __call__(self, tenant: str, *, operator: bool) -> list[Check]:
         """See Examine."""
@@ -285,6 +293,8 @@ class ServerChecks(msgspec.Struct, frozen=True):
             *self.more(self.settings),
             *await rank_checks(self.settings),
             *await store_checks(self.store),
+            # It names sessions of all tenants.
+            *([self.scrub.found()] if operator and self.scrub is not None else []),
             *engine_checks(self.registry, default, failures, operator=operator),
             *assignment_checks(self.registry, await self.store.assignments(tenant)),
         ]
