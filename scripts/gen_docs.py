@@ -76,7 +76,8 @@ real server.
 Histograms have buckets: of durations from 50 µs to a minute, of tokens from 64 to a million.
 `contextengine_build_info` has the version as a label; `process_*` and `python_*` are what every
 Python service shows to Prometheus. The gauges of background jobs, guards and the store are looked
-up every five seconds.
+up every five seconds. How late the event loop comes to what is due is looked at twenty times a
+second; what holds it for more than 20 ms of processor time is named by its rpc or task.
 
 | in Prometheus | over OTLP | kind | unit | labels | meaning |
 | --- | --- | --- | --- | --- | --- |

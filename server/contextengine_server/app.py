@@ -199,6 +199,7 @@ async def running(
             server.on_drain(type(sweeper).__name__, sweeper.stop)
         for engine_id, dispose in _disposals(registry):
             server.on_drain(engine_id, dispose)
+        metric_readers.beat(metrics, stack)
         await metric_readers.sample(settings, core, metrics, stack)
         scraped = metric_readers.scrape(settings, metrics, stack)
         port = await server.start()

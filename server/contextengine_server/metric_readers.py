@@ -14,6 +14,7 @@ from contextengine_server.config.settings import Settings
 from contextengine_server.health.gauges import Sampler
 from contextengine_server.session.policies import policy_of
 from contextengine_server.telemetry.logs import get_logger
+from contextengine_server.telemetry.loop_watch import LoopWatch
 from contextengine_server.telemetry.metrics import Metrics
 from contextengine_server.wiring.core import Core
 
@@ -37,6 +38,13 @@ def watch(core: Core, projected: ProjectionCache, metrics: Metrics) -> None:
         "Bytes of messages in the forms of projections, about",
         unit="By",
     )
+
+
+def beat(metrics: Metrics, stack: contextlib.AsyncExitStack) -> None:
+    """Watches whether the loop comes round."""
+    watch = LoopWatch(metrics)
+    watch.start()
+    stack.callback(watch.stop)
 
 
 async def sample(

@@ -27,6 +27,7 @@ BELOW: dict[str, set[str]] = {
     "projection": {"context.message"},
     "errors": set(),
     "fairness": set(),
+    "slices": {"context.work"},
     "store": {"context.scope", "fairness"},
     "memory": {"context", "store", "summarize", "telemetry", "errors", "recall"},
     "engines": {"context", "errors", "config.schema", "memory.extraction"},
@@ -35,29 +36,29 @@ BELOW: dict[str, set[str]] = {
     "recall": {"context", "wire", "store", "tokens", "errors", GENERATED},
     "session": {
         "memory", "config.policy", "config.schema", "context", "wire", "store", "tokens", "engines",
-        "summarize", "recall", "telemetry", "errors", "usage", "fairness", GENERATED,
+        "summarize", "recall", "telemetry", "errors", "usage", "fairness", "slices", GENERATED,
     },
     "compaction": {
         "memory", "context", "wire", "store", "tokens", "engines", "summarize", "session",
         "telemetry",
-        "errors", "fairness", GENERATED,
+        "errors", "fairness", "slices", GENERATED,
     },
     "runtime": {"store", "summarize", "telemetry"},
     "commands": {
         "memory", "context", "wire", "store", "tokens", "summarize", "engines", "recall", "session",
-        "compaction", "health", "config.policy", "fairness",
+        "compaction", "health", "config.policy", "fairness", "slices",
         "telemetry", "errors", GENERATED,
     },
     # Looks at every room and is looked at by none but those above.
     "health": {
         "compaction", "config", "context", "engines", "errors", "recall", "runtime", "session",
-        "store", "summarize", "telemetry", "tokens", "wire", GENERATED,
+        "store", "summarize", "telemetry", "tokens", "wire", "slices", GENERATED,
     },
     "api": {
         "memory", "config.policy", "context", "wire", "store", "tokens", "summarize", "engines",
         "recall", "session",
         "compaction", "commands", "runtime", "health", "telemetry", "errors",
-        "projection", "fairness", GENERATED,
+        "projection", "fairness", "slices", GENERATED,
     },
     # Settings are made of what rooms say of their own: the options of engines, the rules of
     # budgets.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextengine_proto.v1 import compaction_pb2 as pb
-from contextengine_server.api.messages import ReadLimits, incoming, read_in, ref_of, request_id
+from contextengine_server.api.messages import ReadLimits, read_many, ref_of, request_id
 from contextengine_server.api.pipeline.call import Call
 from contextengine_server.api.requests import budget_spec, optional_tokens, request_in
 from contextengine_server.commands.compaction.compact import CompactCall, CompactDone
@@ -77,7 +77,7 @@ class CompactionCalls:
         if not request.HasField("live"):
             return None
         listed = request.live.messages
-        messages = await read_in(call, incoming, self.limits, listed, "live.messages")
+        messages = await read_many(call, self.limits, listed, "live.messages")
         return LiveList(messages, request.live.store_new)
 
 

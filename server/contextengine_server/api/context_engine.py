@@ -17,9 +17,9 @@ from contextengine_server.api.compaction import CompactionCalls
 from contextengine_server.api.lifecycle import LifecycleCalls
 from contextengine_server.api.messages import (
     ReadLimits,
-    incoming,
     incoming_one,
     read_in,
+    read_many,
     ref_of,
     request_id,
     stored_message,
@@ -55,6 +55,7 @@ from contextengine_server.session.assembly.assembly import AssembleCall, Assembl
 from contextengine_server.session.assembly.whereabouts import NOTHING_SAID
 from contextengine_server.session.receipt import Disposition, request_of
 from contextengine_server.session.state import SessionState
+from contextengine_server.slices import in_slices
 from contextengine_server.telemetry.tracing import Trace
 
 
@@ -74,7 +75,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 ["continues", "spawn_token"],
                 "a child begins as it was prepared: give one of the two",
             )
-        history = await read_in(call, incoming, self.limits, request.history, "history")
+        history = await read_many(call, self.limits, request.history, "history")
         said = Introduction(
             host=host_facts(request.host) if request.HasField("host") else None,
             model=request_id(request.model, "model"),
@@ -122,7 +123,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
         """Stores messages, all or none."""
         if not request.messages:
             raise InvalidField("messages", "is empty: give at least one message")
-        messages = await read_in(call, incoming, self.limits, request.messages, "messages")
+        messages = await read_many(call, self.limits, request.messages, "messages")
         asked = request_of(request_id(request.request_id), "IngestBatch", messages)
         done = await self.commands.ingest.run(
             call.caller.tenant, ref_of(request.session), messages, asked
@@ -177,8 +178,8 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             ),
             objective=objective_in(request.objective) if request.objective else "",
             measured=optional_tokens(request, "current_token_count"),
-            ingest=await read_in(call, incoming, limits, brought, "ingest") if brought else (),
-            live=(await read_in(call, incoming, limits, listed, "live.messages") if live else None),
+            ingest=await read_many(call, limits, brought, "ingest") if brought else (),
+            live=(await read_many(call, limits, listed, "live.messages") if live else None),
             store_new=request.live.store_new,
             request_id=request_id(request.request_id),
             budget=budget_spec(request.budget, tools),
@@ -217,7 +218,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
                 f"is {before}, but `messages` has only {len(request.messages)}: give the whole"
                 " list",
             )
-        new = await read_in(call, incoming, self.limits, request.messages, "messages", before)
+        new = await read_many(call, self.limits, request.messages, "messages", before)
         measured = optional_tokens(request, "current_token_count")
         report = None
         if request.HasField("usage"):
@@ -322,7 +323,6 @@ class AssembleWriter(msgspec.Struct, frozen=True):
                 assembly,
                 request.known_context_hash,
                 request.known_epoch,
-                explained=request.explain,
             )
             if span.sampled:
                 outcome = assemble_pb2.AssembleResponse.Outcome.Name(assembly.outcome)
@@ -332,6 +332,10 @@ class AssembleWriter(msgspec.Struct, frozen=True):
                 span.set("contextengine.reply.tokens", assembly.tokens)
                 span.set("contextengine.reply.reused_tokens", reused)
         return reply, reused
+
+    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
+        """The reply with the decisions about every message."""
+        return reply + await in_slices(replies.explained(assembly))
 
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection."""

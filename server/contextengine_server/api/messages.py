@@ -10,9 +10,11 @@ import msgspec
 
 from contextengine_proto.v1 import message_pb2
 from contextengine_server.api.pipeline.call import Call
+from contextengine_server.context.work import Work, at_once
 from contextengine_server.errors import InvalidField, TooLarge
 from contextengine_server.session.address import Ref
 from contextengine_server.session.receipt import Stored
+from contextengine_server.slices import in_slices
 from contextengine_server.wire.message import Incoming, read
 
 T = TypeVar("T")
@@ -41,11 +43,30 @@ async def read_in(call: Call, read: Callable[..., T], *args: object) -> T:
     return await asyncio.to_thread(read, *args) if len(call.raw) > LARGE_BYTES else read(*args)
 
 
+async def read_many(
+    call: Call,
+    limits: ReadLimits,
+    messages: Sequence[message_pb2.Message],
+    field: str,
+    first: int = 0,
+) -> list[Incoming]:
+    """`incoming` of the call's request, in slices, or in a thread where the request is large."""
+    if len(call.raw) > LARGE_BYTES:
+        return await asyncio.to_thread(incoming, limits, messages, field, first)
+    return await in_slices(_reading(limits, messages, field, first))
+
+
 def incoming(
     limits: ReadLimits, messages: Sequence[message_pb2.Message], field: str, first: int = 0
 ) -> list[Incoming]:
     """The messages from index `first` on, read. Raises InvalidField and TooLarge, naming the
     message."""
+    return at_once(_reading(limits, messages, field, first))
+
+
+def _reading(
+    limits: ReadLimits, messages: Sequence[message_pb2.Message], field: str, first: int
+) -> Work[list[Incoming]]:
     messages = messages[first:]
     limit = limits.max_batch_messages
     if len(messages) > limit:
@@ -54,10 +75,11 @@ def incoming(
             " in several calls",
             metadata={"limit": str(limit), "size": str(len(messages)), "field": field},
         )
-    return [
-        incoming_one(limits, message, f"{field}[{index}]")
-        for index, message in enumerate(messages, first)
-    ]
+    found: list[Incoming] = []
+    for index, message in enumerate(messages, first):
+        found.append(incoming_one(limits, message, f"{field}[{index}]"))
+        yield
+    return found
 
 
 def incoming_one(limits: ReadLimits, message: message_pb2.Message, field: str) -> Incoming:

@@ -13,6 +13,7 @@ from contextengine_server.context import epoch as epochs
 from contextengine_server.context.budget import ModelTokens, ReferenceTokens, in_model
 from contextengine_server.context.message import Form, Role
 from contextengine_server.context.plan import Beside, Reshaped, Summarized, spared_by
+from contextengine_server.context.work import Work, batches
 from contextengine_server.engines.contract import Engine
 from contextengine_server.engines.host_capabilities import host_compacts, host_limits
 from contextengine_server.session.assembly.assembly import OVER_BUDGET, Assembly
@@ -96,8 +97,6 @@ def encode(
     assembly: Assembly,
     known_hash: bytes,
     known_epoch: str,
-    *,
-    explained: bool,
 ) -> tuple[bytes, int]:
     """The reply, encoded: the fields, then the frames of the items that the caller does not hold.
     With it, the tokens that the caller holds."""
@@ -139,13 +138,21 @@ def encode(
     )
     if assembly.outcome == OVER_BUDGET:
         reply.biggest.extend(biggest(assembly))
-    if explained:
-        decisions = explain(assembly)
-        reply.decisions.extend(decision(item) for item in decisions)
-        count(reply.metrics, decisions)
     # One join: a reply of 100 KB is copied once, and what it is copied to need not be paged in
     # twice.
     return b"".join((reply.SerializeToString(), *joined.after(reused))), reply.cache.reused_tokens
+
+
+def explained(assembly: Assembly) -> Work[bytes]:
+    """What follows an encoded reply where the assembly is to be explained: protobuf reads parts of
+    one message behind each other as the whole of it."""
+    decisions = yield from explain(assembly)
+    parts: list[bytes] = []
+    for some in batches(decisions):
+        parts.append(out.AssembleResponse(decisions=map(decision, some)).SerializeToString())
+        yield
+    counts = yield from count(decisions)
+    return b"".join((*parts, out.AssembleResponse(metrics=counts).SerializeToString()))
 
 
 def projection_mode(assembly: Assembly) -> out.ContextProjection.Mode:
@@ -242,15 +249,26 @@ def metrics(assembly: Assembly) -> out.AssembleMetrics:
     )
 
 
-def count(said: out.AssembleMetrics, decisions: Sequence[Decision]) -> None:
+def count(decisions: Sequence[Decision]) -> Work[out.AssembleMetrics]:
     """Counts that the decisions tell."""
-    said.messages_evicted = sum(1 for item in decisions if item.kind is Kind.EVICTED)
-    said.synthetic_results = sum(item.synthetic_count for item in decisions)
     newest = decisions[-1].entry.traits if decisions else None
-    if newest is not None and newest.role == Role.ASSISTANT:
-        before = {asked for item in decisions[:-1] for asked in item.entry.traits.asked}
-        said.reread_count = sum(1 for asked in newest.asked if asked in before)
-    said.session_tool_results = sum(len(item.entry.traits.results) for item in decisions)
+    answered = newest is not None and newest.role == Role.ASSISTANT
+    evicted = synthetic = results = 0
+    before: set[bytes] = set()
+    for item in decisions:
+        traits = item.entry.traits
+        evicted += item.kind is Kind.EVICTED
+        synthetic += item.synthetic_count
+        results += len(traits.results)
+        if answered and traits is not newest:
+            before.update(traits.asked)
+        yield
+    return out.AssembleMetrics(
+        messages_evicted=evicted,
+        synthetic_results=synthetic,
+        session_tool_results=results,
+        reread_count=sum(asked in before for asked in newest.asked) if newest and answered else 0,
+    )
 
 
 def decision(item: Decision) -> out.Decision:

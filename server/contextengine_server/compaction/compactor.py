@@ -260,7 +260,7 @@ class Compactor(msgspec.Struct, frozen=True):
         if not goes_by_attempts(engine):
             return
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             now_ms = self.sessions.clock_ms()
             return PreparedChange(after_summary(engine, state, summary, now_ms), head)
 

@@ -62,7 +62,7 @@ class HostSummaries(msgspec.Struct, frozen=True):
         await self.sessions.fresh(session, None)
         made: list[SummaryRow] = []
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             made.clear()
             pass_ = prepare(session.view, _inward(session.view, first, last))
             summary = SummaryResult(text, 0, "host")

@@ -122,7 +122,9 @@ class MemoryJob(msgspec.Struct, frozen=True):
         if not told.ok:
             raise NotKept
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+        async def edit(
+            session: Session, head: SessionHead, state: SessionState
+        ) -> PreparedChange | None:
             ended = session.head is not None and session.head.ended
             owed = [one for one in state.owed if one != before]
             after = replace(told.noted(state), owed=(*owed, *left))

@@ -34,12 +34,13 @@ from contextengine_server.context.eviction import EvictionHistory
 from contextengine_server.context.lawful import snapshot_of
 from contextengine_server.context.laws.progress import shrinks
 from contextengine_server.context.view import View
+from contextengine_server.context.work import Work
 from contextengine_server.engines.contract import Engine, NothingToDo
 from contextengine_server.errors import FieldViolation, RowNotFound
 from contextengine_server.session.address import Address
 from contextengine_server.session.rehydration.decision import rehydrated
 from contextengine_server.session.rows import summary_of
-from contextengine_server.session.session import Session
+from contextengine_server.session.session import Session, survey
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.window import with_oldest
 from contextengine_server.store.errors import DuplicateRequest, RevisionConflict
@@ -69,14 +70,17 @@ class Proposal(msgspec.Struct):
     """Empty: there is nothing to propose."""
     expires_ms: int = 0
 
-    def ahead(self, session: Session) -> Session:
+    def ahead(self, session: Session) -> Work[Session]:
         """The session as it would be, with what would come back behind the summaries, apart from
         what is in memory of it."""
         state = rehydrated(session, self._rows(), session.state)
         ahead = Session(session.scope, session.encoding)
         made = [summary_of(row, session.encoding.shaper) for row in self._rows()]
         summaries = [*session.live_summaries, *made]
-        ahead.place(session.head, state, self.view, summaries, session.reach, session.encoding)
+        known = yield from survey(self.view)
+        ahead.place(
+            session.head, state, self.view, summaries, session.reach, session.encoding, known
+        )
         return ahead
 
     def _rows(self) -> list[SummaryRow]:

@@ -47,7 +47,9 @@ class Undo(msgspec.Struct, frozen=True):
             )
         await self.sessions.fresh(session, None)
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+        async def edit(
+            session: Session, head: SessionHead, state: SessionState
+        ) -> PreparedChange | None:
             known = session.require()
             if known.generation == generation:
                 return None

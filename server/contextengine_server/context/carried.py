@@ -51,7 +51,7 @@ class Pause(msgspec.Struct, frozen=True):
     """The revision that stored the message."""
 
 
-class FoldState(msgspec.Struct, frozen=True):
+class FoldState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What must be known of all messages before, to fold the next one: of a view, of an extension
     of it, and of a session that is stored. Lists in it are never changed in place."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Reply
+from .view import View
 
 
 class NeedsHistory(Exception):
@@ -64,3 +66,51 @@ class Extension:
     def late(self) -> bool:
         """True where a late result changed what was shown before."""
         return bool(self.shifts)
+
+
+def apply(view: View, change: Extension) -> None:
+    """Brings an extension into the view, after its commit."""
+    for step, delta in change.moves:
+        for atom in view.atoms[max(0, step + 1 - view.base) :]:
+            atom.start += delta
+    for at, delta in change.shifts:
+        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
+        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
+    for step, atom in change.replaced.items():
+        view.atoms[step - view.base] = atom  # no atom before the window is reached
+    view.atoms.extend(change.added)
+    large, answers = set[int](), set[int]()
+    for atom in (*change.replaced.values(), *change.added):
+        for slot in atom.slots:
+            if slot.bounded is not None:
+                large.add(atom.step)
+            if slot.answers is not None:
+                answers.add(atom.step)
+    view.large, view.answers = _with(view.large, large), _with(view.answers, answers)
+    if change.observed:
+        view.observations.take(change.observed)
+    if change.replied:
+        view.replies.take(change.replied)
+    view.users += change.users
+    view.pauses += change.pauses
+    view.total = change.total
+    view.fold = change.fold
+    if change.pinned:
+        view.pinned = sorted({*view.pinned, *change.pinned})
+    if change.entries:
+        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
+        view.message_count += len(change.entries)
+
+
+def _with(steps: list[int], more: set[int]) -> list[int]:
+    """Rising steps and more of them, which mostly stand behind those that are there: to fold a
+    history batch by batch does not sort it once a batch."""
+    new = sorted(step for step in more if not _among(steps, step))
+    if not new:
+        return steps
+    return [*steps, *new] if not steps or new[0] > steps[-1] else sorted([*steps, *new])
+
+
+def _among(steps: list[int], step: int) -> bool:
+    at = bisect_left(steps, step)
+    return at < len(steps) and steps[at] == step

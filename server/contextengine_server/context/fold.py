@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .atom import Atom
-from .extension import EntryFacts, Extension, NeedsHistory
-from .folder import Folder, apply, extend
+from .extension import EntryFacts, Extension, NeedsHistory, apply
+from .folder import Folder, extend, extending
 from .message import Entry, Shaper, Slot
 from .view import View
 
@@ -34,6 +34,7 @@ __all__ = [
     "apply",
     "extend",
     "extended",
+    "extending",
     "interpose",
     "seal",
 ]

@@ -142,12 +142,12 @@ def settled_room(view: View, room: int) -> int:
     keeps, and what is kept free for the largest user message and the largest step."""
     rest = _beside_leading(view, room)
     rest -= min(view.user_peak, rest // USER_SHARE)
-    return max(0, rest - min(view.step_peak, int(rest * STEP_SHARE)))
+    return max(0, rest - min(view.fold.step_peak, int(rest * STEP_SHARE)))
 
 
 def _room_before_peak(view: View, room: int) -> int:
     """The same for what was there before the largest step: that step may have left it less."""
-    return max(0, _beside_leading(view, room) - view.user_peak - view.step_peak)
+    return max(0, _beside_leading(view, room) - view.user_peak - view.fold.step_peak)
 
 
 def _beside_leading(view: View, room: int) -> int:

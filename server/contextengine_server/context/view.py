@@ -20,6 +20,7 @@ from .eviction import CommitSnapshot, EvictionHistory
 from .message import NOBODY, Addressee, Entry, Slot
 from .observations import Observations, Reply, ReplyHistory
 from .scope import Scope
+from .work import Work, at_once
 
 
 class Summary(msgspec.Struct, frozen=True, eq=False):
@@ -164,19 +165,9 @@ class View:
         return self.fold.user_peak
 
     @property
-    def step_peak(self) -> int:
-        """See FoldState.step_peak."""
-        return self.fold.step_peak
-
-    @property
     def late_mark(self) -> int:
         """See FoldState.late_mark."""
         return self.fold.late_mark
-
-    @property
-    def scattered(self) -> int:
-        """See FoldState.scattered."""
-        return self.fold.scattered
 
     @property
     def abandoned(self) -> dict[str, list[int]]:
@@ -233,8 +224,15 @@ class View:
     def entries(self) -> list[Entry]:
         """Every message in the window, shown or not, once and by sequence. One whose results answer
         calls of several atoms stands in each of them."""
-        held = {entry.sequence: entry for atom in self.atoms for entry in atom.entries}
-        held.update((entry.sequence, entry) for atom in self.atoms for entry, _ in atom.dropped)
+        return at_once(self.gathered())
+
+    def gathered(self) -> Work[list[Entry]]:
+        """What `entries` answers."""
+        held: dict[int, Entry] = {}
+        for atom in self.atoms:
+            for entry in (*atom.entries, *(dropped for dropped, _ in atom.dropped)):
+                held[entry.sequence] = entry
+            yield
         return [held[sequence] for sequence in sorted(held)]
 
     def place(self, summary: Summary) -> None:

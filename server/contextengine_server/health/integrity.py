@@ -21,6 +21,8 @@ from msgspec.structs import replace
 
 from contextengine_server.compaction.summary_quality import ours_now, quoting, stand_ins
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.view import View
+from contextengine_server.context.work import Work, batches
 from contextengine_server.errors import CorruptRow, LostRace
 from contextengine_server.recall.audit import stale_passages
 from contextengine_server.session.address import Address, not_found
@@ -30,6 +32,7 @@ from contextengine_server.session.rows import facts_by_sequence
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import MAX_TRIES, Sessions
 from contextengine_server.session.state import SessionState, facts_of
+from contextengine_server.slices import in_slices
 from contextengine_server.store.agent_facts import FoundInSession
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Facts, MessageRow, SessionHead, SummaryRow
@@ -160,7 +163,7 @@ class Integrity(msgspec.Struct, frozen=True):
         """Mends what a look found. The session is locked."""
         truth, kinds = look.truth, {issue.kind for issue in look.report.issues if issue.mendable}
 
-        def edit(session: Session, new: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, new: SessionHead, state: SessionState) -> PreparedChange:
             if truth is None:
                 new = replace(new, summary_count=new.summary_count - len(look.orphans))
                 return PreparedChange(state, new, retire_summaries=look.orphans, reload=True)
@@ -243,23 +246,30 @@ class Integrity(msgspec.Struct, frozen=True):
         except CorruptRow:
             return None
         rows = await lineage_rows(self.store, head)
-        if any(entry.damaged for entry in view.entries()):
+        if any(entry.damaged for entry in await in_slices(view.gathered())):
             # Of a gap it is not known what it called and answered, and so neither what others are
             # to it nor what the view comes to.
             return _Truth(len(rows), head.message_tokens, len(summaries), [], state)
-        stored = {
-            row.sequence: Facts(row.sequence, row.step, row.start, row.late_of)
-            for scope, row in rows
-            if scope == head.scope
-        }
-        facts = [
-            one
-            for sequence, one in facts_by_sequence(view).items()
-            if sequence in stored and stored[sequence] != one
-        ]
+        facts = await in_slices(_other_facts(head.scope, rows, view))
         if facts:
             state = structs.replace(state, view=facts_of(view, state.view))
         return _Truth(len(rows), view.total, len(summaries), facts, state)
+
+
+def _other_facts(
+    scope: Scope, rows: Sequence[tuple[Scope, MessageRow]], view: View
+) -> Work[list[Facts]]:
+    """The facts of the session's own messages that their rows do not have so."""
+    now = yield from facts_by_sequence(view)
+    other: list[Facts] = []
+    for some in batches(rows):
+        for origin, row in some:
+            one = now.get(row.sequence)
+            if origin == scope and one is not None:
+                known = Facts(row.sequence, row.step, row.start, row.late_of)
+                other += [one] if one != known else []
+        yield
+    return other
 
 
 def _strays(count: int) -> Iterator[Issue]:

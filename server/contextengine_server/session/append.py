@@ -11,10 +11,11 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.fold import EntryFacts, Extension, NeedsHistory, apply, extend
+from contextengine_server.context.fold import EntryFacts, Extension, NeedsHistory, apply, extending
 from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
-from contextengine_server.errors import FieldViolation, MessageConflict, TooLarge
+from contextengine_server.context.work import Work
+from contextengine_server.errors import TooLarge
 from contextengine_server.session.address import Address
 from contextengine_server.session.change import Rewind
 from contextengine_server.session.receipt import (
@@ -22,13 +23,16 @@ from contextengine_server.session.receipt import (
     Request,
     Stored,
     Written,
+    conflict,
     kept,
+    over_cap,
     repeated,
 )
 from contextengine_server.session.session import ENTRY_OVERHEAD, SESSION_OVERHEAD, Session
 from contextengine_server.session.sessions import SessionCache, Sessions, count_messages
 from contextengine_server.session.state import SessionState, ViewFacts, encode_state
 from contextengine_server.session.usage.rereads import tell_rereads
+from contextengine_server.slices import in_slices
 from contextengine_server.store.charges import Charge
 from contextengine_server.store.errors import DuplicateHostIds, DuplicateRequest, RevisionConflict
 from contextengine_server.store.protocols import Store
@@ -106,7 +110,9 @@ class Appender(msgspec.Struct, frozen=True):
             # Whoever made the session since they were counted may count in another encoding.
             await count_messages(session.encoding, incoming)
             try:
-                plan = self._plan(session, incoming, field_name, places, refuse_conflicts)
+                plan = await in_slices(
+                    self._plan(session, incoming, field_name, places, refuse_conflicts)
+                )
                 if not plan.entries and edit is None and not address.bind:
                     known = (
                         await self.store.reply(session.scope, request.id)
@@ -140,7 +146,7 @@ class Appender(msgspec.Struct, frozen=True):
         field_name: str,
         places: Sequence[int],
         refuse_conflicts: bool,
-    ) -> _Plan:
+    ) -> Work[_Plan]:
         stored: list[Stored] = []
         entries: list[Entry] = []
         fresh: dict[str, Entry] = {}
@@ -157,7 +163,7 @@ class Appender(msgspec.Struct, frozen=True):
             if known is not None:
                 same = known[1] == message.hash
                 if not same and refuse_conflicts:
-                    raise _conflict(field_name, index, message, known[1])
+                    raise conflict(field_name, index, message, known[1])
                 disposition = Disposition.DUPLICATE if same else Disposition.CONFLICT
                 place, kept_hash, tokens = known
                 sent = b"" if same else message.hash
@@ -186,11 +192,13 @@ class Appender(msgspec.Struct, frozen=True):
                 metadata={"limit": str(limit)},
             )
         if entries and session.scope.tenant in self.full:
-            raise _over_cap(*self.full[session.scope.tenant])
+            raise over_cap(*self.full[session.scope.tenant])
         return _Plan(
             stored,
             entries,
-            extend(session.view, entries, session.encoding.shaper) if entries else None,
+            (yield from extending(session.view, entries, session.encoding.shaper))
+            if entries
+            else None,
         )
 
     async def _commit(
@@ -371,27 +379,3 @@ def _shifted(
             start = None if fact.start is None else fact.start + by
             moved.append(structs.replace(fact, start=start))
     return moved
-
-
-def _conflict(
-    field_name: str, index: int, message: Incoming, stored_hash: bytes
-) -> MessageConflict:
-    return MessageConflict(
-        f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under"
-        " a new id",
-        violations=[FieldViolation(f"{field_name}[{index}].id", "is stored with other content")],
-        metadata={
-            "index": str(index),
-            "id": message.id,
-            "stored_hash": stored_hash.hex(),
-            "sent_hash": message.hash.hex(),
-        },
-    )
-
-
-def _over_cap(used: int, cap: int) -> TooLarge:
-    return TooLarge(
-        f"the tenant's sessions take {used:,} bytes of the disk, at most {cap:,} are allowed:"
-        " delete sessions, or ask the operator for more (retention.caps)",
-        metadata={"field": "retention.caps", "limit": str(cap), "used": str(used)},
-    )

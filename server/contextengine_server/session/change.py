@@ -3,13 +3,14 @@ again and tried again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import orjson
 from msgspec.structs import replace
 
 from contextengine_server.context.view import View
+from contextengine_server.context.work import Work
 from contextengine_server.errors import FieldViolation, RevisionMismatch
 from contextengine_server.session.address import Address
 from contextengine_server.session.load import inherits
@@ -75,7 +76,7 @@ class Editor(msgspec.Struct, frozen=True):
         self,
         session: Session,
         address: Address,
-        edit: Callable[[Session, SessionHead, SessionState], PreparedChange | None],
+        edit: Callable[[Session, SessionHead, SessionState], Awaitable[PreparedChange | None]],
         *,
         request: Request | None = None,
         expected_revision: int | None = None,
@@ -99,7 +100,7 @@ class Editor(msgspec.Struct, frozen=True):
                 )
             created = session.head is None
             head = self.sessions.next_head(session, address)
-            draft = edit(session, head, session.state)
+            draft = await edit(session, head, session.state)
             if draft is None:
                 return Changed(session.revision)
             new = replace(draft.head, state=draft.state.encode())
@@ -183,10 +184,10 @@ class Rewind(msgspec.Struct, frozen=True):
         )
 
 
-def rewound(session: Session, after: int) -> Rewind:
+def rewound(session: Session, after: int) -> Work[Rewind]:
     """What a rewind to behind a sequence leaves. The session's view is whole. What stays is folded
     again, since a late result may have gone with the rest."""
-    kept, facts = refold(session.view, after, session.encoding.shaper)
+    kept, facts = yield from refold(session.view, after, session.encoding.shaper)
     newest = kept.atoms[-1] if kept.atoms else None
     opened = newest is not None and not newest.closed and (newest.pending or newest.growing)
     # A rewind may open the newest step again, although a summary covered it when it was over. Law 2

@@ -25,6 +25,7 @@ from contextengine_server.session.receipt import Request
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
 from contextengine_server.session.state import Rehydration, SessionState, ViewFacts
+from contextengine_server.slices import in_slices
 from contextengine_server.store.rows import Debt, SessionHead
 from contextengine_server.summarize.guards.attempts import Attempts
 from contextengine_server.telemetry.events import Events
@@ -72,7 +73,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
     ) -> Changed:
         """Empties the view; rows stay. `told`: what memory was given of it."""
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             count = session.view.message_count
             state, debt = self._settled(head, state, told)
             state = structs.replace(
@@ -135,8 +136,8 @@ class Lifecycle(msgspec.Struct, frozen=True):
             )
         await self.sessions.fresh(session, None)
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
-            left = rewound(session, after)
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+            left = await in_slices(rewound(session, after))
             return PreparedChange(
                 left.state(state, head.revision),
                 left.head(session, head),
@@ -168,7 +169,9 @@ class Lifecycle(msgspec.Struct, frozen=True):
         """The conversation is over for now; a later write opens it again. `told`: what memory was
         given of it."""
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+        async def edit(
+            session: Session, head: SessionHead, state: SessionState
+        ) -> PreparedChange | None:
             after, debt = self._settled(head, state, told)
             ended = session.head is not None and session.head.ended
             if ended and after == state:
@@ -208,7 +211,7 @@ class Lifecycle(msgspec.Struct, frozen=True):
         """The harness's native thread was compacted: a binding to it is void, which the epoch
         says."""
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             count = state.native_compactions + 1
             return PreparedChange(structs.replace(state, native_compactions=count), head)
 

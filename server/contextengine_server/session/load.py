@@ -17,6 +17,7 @@ from contextengine_server.context.fold import NeedsHistory, apply, extend
 from contextengine_server.context.message import MIN_CAP_CHARS
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View, top_level
+from contextengine_server.context.work import Work, batches
 from contextengine_server.session.rows import stored_summaries
 from contextengine_server.session.state import SessionState
 from contextengine_server.session.window import (
@@ -26,6 +27,7 @@ from contextengine_server.session.window import (
     shown_in,
     single,
 )
+from contextengine_server.slices import in_slices
 from contextengine_server.store.lineage import parent_of
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import MessageRow, SessionHead, SummaryRow
@@ -91,7 +93,7 @@ async def _load(
         first = await _window_start(store, head, state.view.scattered, reach)
     if first is None:
         rows = await _all_rows(store, head)
-        _fold(view, rows, shaper)
+        await _fold(view, rows, shaper)
     else:
         rows = await store.messages(head.scope, first.sequence)
         assert first.step is not None
@@ -101,7 +103,7 @@ async def _load(
         view.fold = FoldState(leading_open=first.step < facts.leading)
         try:
             # A late result that is shown before the window is left out.
-            _fold(view, shown_in(view, rows, first.sequence), shaper)
+            await _fold(view, shown_in(view, rows, first.sequence), shaper)
             view.fold = facts
             await _anchor(store, head, state, view, first.sequence, shaper)
             assert reach is not None
@@ -204,14 +206,19 @@ async def lineage_summaries(
     return [*inherited, *await store.summaries(head.scope, as_of=as_of)]
 
 
-def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
+async def _fold(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> None:
     """Folds stored messages. The spans of summaries are as they were stored, all late results
     counted: the fold, which moves spans with every late result, must not move them again."""
     summaries, view.summaries = view.summaries, []
     covered, view.covered = view.covered, []
-    if rows:
-        apply(view, extend(view, [stored(row) for row in rows], shaper))
+    await in_slices(_folding(view, rows, shaper))
     view.summaries, view.covered = summaries, covered
+
+
+def _folding(view: View, rows: Sequence[MessageRow], shaper: WireShaper) -> Work[None]:
+    for some in batches(rows):
+        apply(view, extend(view, [stored(row) for row in some], shaper))
+        yield
 
 
 async def _window_start(

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import msgspec
 import orjson
 
-from contextengine_server.errors import FieldViolation, RequestIdReused
+from contextengine_server.errors import FieldViolation, MessageConflict, RequestIdReused, TooLarge
 from contextengine_server.store.rows import StoredReply
 from contextengine_server.wire.message import Incoming
 
@@ -107,3 +107,27 @@ def repeated(known: StoredReply, request: Request) -> Written:
         for index, host_id, sequence, how, digest, tokens, other in raw["stored"]
     ]
     return Written(stored, raw["revision"], repeated=True)
+
+
+def conflict(field_name: str, index: int, message: Incoming, stored_hash: bytes) -> MessageConflict:
+    """A message whose id is stored with other content."""
+    return MessageConflict(
+        f"{field_name}[{index}]: id {message.id!r} is stored with other content: send an edit under"
+        " a new id",
+        violations=[FieldViolation(f"{field_name}[{index}].id", "is stored with other content")],
+        metadata={
+            "index": str(index),
+            "id": message.id,
+            "stored_hash": stored_hash.hex(),
+            "sent_hash": message.hash.hex(),
+        },
+    )
+
+
+def over_cap(used: int, cap: int) -> TooLarge:
+    """A tenant that takes more of the disk than it may."""
+    return TooLarge(
+        f"the tenant's sessions take {used:,} bytes of the disk, at most {cap:,} are allowed:"
+        " delete sessions, or ask the operator for more (retention.caps)",
+        metadata={"field": "retention.caps", "limit": str(cap), "used": str(used)},
+    )

@@ -12,6 +12,7 @@ from contextengine_server.context.fold import apply, extend
 from contextengine_server.context.message import Slot
 from contextengine_server.context.summary_text import SummaryFacts, is_id, render, verify
 from contextengine_server.context.view import Summary, View
+from contextengine_server.context.work import Work, batches
 from contextengine_server.errors import CorruptRow
 from contextengine_server.store.rows import Facts, SummaryRow
 from contextengine_server.tokens import MESSAGE_TOKENS
@@ -116,21 +117,23 @@ class _Shown:
         return self._slot
 
 
-def refold(view: View, after: int, shaper: WireShaper) -> tuple[View, list[Facts]]:
+def refold(view: View, after: int, shaper: WireShaper) -> Work[tuple[View, list[Facts]]]:
     """The view with nothing behind a sequence, folded again, and the facts of stored messages that
     differ by it. The view given is whole."""
-    kept = [entry for entry in view.entries() if entry.sequence <= after]
     again = View(scope=view.scope, incarnation=view.incarnation, reset_mark=view.reset_mark)
     again.summaries = [s for s in view.summaries if s.last_sequence <= after]
     again.leaves = [leaf for leaf in view.leaves if leaf[1] <= after]
-    if kept:
-        apply(again, extend(again, kept, shaper))
+    entries = yield from view.gathered()
+    for some in batches([entry for entry in entries if entry.sequence <= after]):
+        apply(again, extend(again, some, shaper))
+        yield
     again.covered = [one for one in view.covered if one.last <= after]
-    before, now = facts_by_sequence(view), facts_by_sequence(again)
+    before = yield from facts_by_sequence(view)
+    now = yield from facts_by_sequence(again)
     return again, [facts for sequence, facts in now.items() if before.get(sequence) != facts]
 
 
-def facts_by_sequence(view: View) -> dict[int, Facts]:
+def facts_by_sequence(view: View) -> Work[dict[int, Facts]]:
     """The facts of every message that a whole view shows."""
     facts: dict[int, Facts] = {}
     for atom in view.atoms:
@@ -142,4 +145,5 @@ def facts_by_sequence(view: View) -> dict[int, Facts]:
                 atom.start if entry.sequence == atom.first else None,
                 late.get(entry.sequence),
             )
+        yield
     return facts

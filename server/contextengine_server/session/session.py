@@ -8,11 +8,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from contextengine_server.context.message import NOBODY, Addressee, Entry, Form, Slot
 from contextengine_server.context.prefix import PrefixCache
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.summary_text import OPENING, is_sealed
 from contextengine_server.context.view import Summary, View
+from contextengine_server.context.work import Work
 from contextengine_server.store.rows import MessageRow, SessionHead
 from contextengine_server.tokens import profile
 from contextengine_server.wire.message import Incoming
@@ -59,6 +62,34 @@ def reader_of(model: str, provider: str) -> Addressee:
     """A model as the reader of what is shown."""
     provider = provider or profile(model).provider
     return Addressee(model, provider, model_name(model), provider in REASONING_OPTIONAL)
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What must be known of everything that a view holds."""
+
+    ids: dict[str, tuple[int, bytes, int]] = {}
+    """Host ids: (sequence, hash, tokens)."""
+    size: int = 0
+    """How many bytes the session takes with it, about."""
+    damaged: Sequence[int] = ()
+    """The sequences of messages that are not what their hashes name, of the window."""
+
+
+def survey(view: View) -> Work[Survey]:
+    """Looks at everything that a view holds."""
+    ids: dict[str, tuple[int, bytes, int]] = {}
+    size, damaged = SESSION_OVERHEAD, set[int]()
+    for summary in view.summaries:
+        size += 2 * len(summary.slot.frame)
+    for atom in (*view.anchors.values(), *view.atoms):
+        for entry in (*atom.entries, *(dropped for dropped, _ in atom.dropped)):
+            size += ENTRY_OVERHEAD + 2 * len(entry.body)
+            if entry.id:
+                ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
+            if entry.damaged and atom.step >= view.base:
+                damaged.add(entry.sequence)
+        yield
+    return Survey(ids, size, sorted(damaged))
 
 
 class Session:
@@ -142,8 +173,9 @@ class Session:
         summaries: list[Summary],
         reach: int | None,
         encoding: Encoding,
+        survey: Survey,
     ) -> None:
-        """Takes over what was read."""
+        """Takes over what was read; `survey`: of the view."""
         self.live_summaries, self.encoding = summaries, encoding
         self.head, self.state, self.view, self.reach = head, state, view, reach
         view.reader = reader_of(head.model, head.provider) if head is not None else NOBODY
@@ -151,13 +183,7 @@ class Session:
         self.pending = None
         self.readings, self.reminders, self.objective = {}, None, None
         view.channel = state.channel
-        self.ids = {
-            entry.id: (entry.sequence, entry.hash, entry.tokens)
-            for atom in (*view.anchors.values(), *view.atoms)
-            for entry in (*atom.entries, *(dropped for dropped, _ in atom.dropped))
-            if entry.id
-        }
-        self.measure()
+        self.ids = survey.ids
 
     def own_items(self) -> dict[str | bytes, Slot]:
         """Our items in this session that stand for messages (summaries, late results as notes), by
@@ -206,22 +232,6 @@ class Session:
                 self.ids[entry.id] = (entry.sequence, entry.hash, entry.tokens)
         self.view.revision, self.view.incarnation = head.revision, head.incarnation
         self.view.channel = state.channel
-
-    def measure(self) -> None:
-        """Works out how many bytes the session takes, about."""
-        frames = sum(
-            len(s.frame)
-            for atom in (*self.view.anchors.values(), *self.view.atoms)
-            for s in atom.slots
-        )
-        summaries = sum(len(s.slot.frame) * 2 for s in self.view.summaries)
-        self.size = (
-            SESSION_OVERHEAD
-            + 2 * frames
-            + ENTRY_OVERHEAD * len(self.view.atoms)
-            + summaries
-            + self.prefixes.size
-        )
 
     def holds(self, reach: int | None) -> bool:
         """True where the window is long enough."""

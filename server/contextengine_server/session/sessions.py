@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
@@ -17,11 +17,11 @@ import structlog
 from msgspec.structs import replace
 
 from contextengine_server.context.fold import apply, extend
-from contextengine_server.context.message import Entry
 from contextengine_server.context.scope import Scope
 from contextengine_server.context.view import Summary, View
 from contextengine_server.errors import DeadlinePassed, LostRace, StoreDown
 from contextengine_server.fairness.place import PLACE
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import StoreUnavailable
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import Commit, SessionHead
@@ -34,7 +34,7 @@ from contextengine_server.wire.message import Incoming
 from .address import Address
 from .encoding import Encoding, Encodings
 from .load import load
-from .session import Session
+from .session import Session, Survey, survey
 from .spans import loaded
 from .state import SessionState
 
@@ -272,7 +272,8 @@ class Sessions(msgspec.Struct, frozen=True):
             if head is None:
                 encoding = self.encodings.default
                 state = SessionState(encoding=encoding.name)
-                session.place(None, state, View(scope=session.scope), [], None, encoding)
+                empty = View(scope=session.scope)
+                session.place(None, state, empty, [], None, encoding, Survey())
                 self.cache.grown(session, 0)
                 return
             state = SessionState.decode(head.state)
@@ -280,18 +281,17 @@ class Sessions(msgspec.Struct, frozen=True):
             if reach is not None and session.reach is not None:
                 reach = max(reach, session.reach) if session.head is not None else reach
             view, summaries = await load(self.store, head, state, encoding.shaper, reach)
+            found = await in_slices(survey(view))
             now = await self.store.head(session.scope)
             if (
                 now is not None
                 and now.revision == head.revision
                 and now.incarnation == head.incarnation
             ):
-                before, session.size = session.size, 0
                 reached = None if view.base == 0 else reach
-                session.place(head, state, view, summaries, reached, encoding)
-                size, session.size = session.size, before
-                self.cache.grown(session, size)
-                self._tell_damage(head, view.entries(), summaries)
+                session.place(head, state, view, summaries, reached, encoding, found)
+                self.cache.grown(session, found.size)
+                self._tell_damage(head, found.damaged, summaries)
                 return
             head = now
         raise LostRace(
@@ -320,18 +320,17 @@ class Sessions(msgspec.Struct, frozen=True):
         if state.view.reopened > known.revision or head.parent_session:
             return False
         entries = [stored(row) for row in changes.messages]
-        self._tell_damage(head, entries)
+        self._tell_damage(head, [entry.sequence for entry in entries if entry.damaged])
         if entries:
             apply(session.view, extend(session.view, entries, session.encoding.shaper))
         session.advance(changes.head, state, entries)
         return session.view.total == changes.head.message_tokens
 
     def _tell_damage(
-        self, head: SessionHead, entries: Iterable[Entry], summaries: Iterable[Summary] = ()
+        self, head: SessionHead, damaged: Sequence[int], summaries: Sequence[Summary] = ()
     ) -> None:
-        """Says that rows which were just read are not what their hashes name."""
-        damaged = [entry.sequence for entry in entries if entry.damaged]
-        summaries = list(summaries)
+        """Says that rows which were just read are not what their hashes name: messages of these
+        sequences, and some of the summaries."""
         remade = {summary.remakes for summary in summaries}
         bad = [one for one in summaries if one.damaged and one.id not in remade]
         if damaged or bad:

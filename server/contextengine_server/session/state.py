@@ -40,7 +40,7 @@ class ViewFacts(FoldState, frozen=True):
     """The host id of the newest message that has one; empty: none has, as far as is known."""
 
 
-class ModelFacts(msgspec.Struct, frozen=True):
+class ModelFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The model that the session runs on, and what its provider taught. Windows are in the model's
     tokens."""
 
@@ -63,7 +63,7 @@ class ModelFacts(msgspec.Struct, frozen=True):
         return replace(self, factor=self.learned)
 
 
-class UsageFacts(msgspec.Struct, frozen=True):
+class UsageFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was billed. Sums over all reports, and the last report."""
 
     input_tokens: int = 0
@@ -110,7 +110,7 @@ class Reading(msgspec.Struct, frozen=True):
     """What showing it again costs, about."""
 
 
-class Rehydration(msgspec.Struct, frozen=True):
+class Rehydration(msgspec.Struct, frozen=True, omit_defaults=True):
     """What comes back behind the summaries, as the newest compaction's commit decided it."""
 
     step: int = -1
@@ -131,7 +131,7 @@ class Rehydration(msgspec.Struct, frozen=True):
         return replace(self, reads=reads, step=min(self.step, steps))
 
 
-class SessionState(msgspec.Struct, frozen=True):
+class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything of a session's head that only the session's own rooms read."""
 
     encoding: str = "o200k_base"

@@ -184,7 +184,7 @@ def refuse_scattered(view: View, atom: Atom) -> None:
     atoms. So an atom with calls or results that is no newer than such a message may also show one
     of its results, and only a fold of the whole history tells.
     """
-    if atom.first <= view.scattered and (
+    if atom.first <= view.fold.scattered and (
         atom.calls or any(entry.traits.results for entry in atom.entries)
     ):
         raise NeedsHistory(atom.first)

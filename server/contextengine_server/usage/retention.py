@@ -23,7 +23,7 @@ FLAT_TURNS = 5
 """Turns in a row without growth after which the prefix does not earn its price."""
 
 
-class CacheHistory(msgspec.Struct, frozen=True):
+class CacheHistory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the reports of a session told of its provider's cache."""
 
     turns: int = 0

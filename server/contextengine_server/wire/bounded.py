@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from contextengine_proto.v1 import message_pb2 as pb
-from contextengine_server.context.encoded_runs import may_hold_runs, without_runs
 from contextengine_server.context.message import Entry, Role, Slot, Traits
+from contextengine_server.wire.encoded_runs import may_hold_runs, without_runs
 
 MIN_MARKED_BYTES = 512
 """What is encoded in less holds nothing that `mark_runs` would mark."""

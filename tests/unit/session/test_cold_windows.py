@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.commands.lifecycle.record_host_change import Rewound
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.context.work import at_once
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.explanation import explain
 from tests.unit.commands.conftest import Serve
@@ -96,7 +97,10 @@ async def _same(
         for tokens in (budget, *budgets):
             await same_as_cold(warm, cold, tokens)
         told = [
-            [(one.entry.sequence, one.kind, one.rule, one.tokens) for one in explain(assembly)]
+            [
+                (one.entry.sequence, one.kind, one.rule, one.tokens)
+                for one in at_once(explain(assembly))
+            ]
             for assembly in (
                 await warm.assemble(budget, whole=True),
                 await cold.assemble(budget, whole=True),

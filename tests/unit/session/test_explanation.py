@@ -18,6 +18,7 @@ from contextengine_server.context.plan import (
     segment_slots,
 )
 from contextengine_server.context.view import View
+from contextengine_server.context.work import at_once
 from contextengine_server.engines.dag import DagEngine, DagOptions
 from contextengine_server.engines.registration import Registration
 from contextengine_server.session.assembly.explanation import Decision, Kind, explain
@@ -40,7 +41,7 @@ from tests.unit.commands.house import (
 async def explained(server: Server, tokens: int = 100_000, **more: Any) -> dict[int, Decision]:
     """The decisions by sequence. They partition the session, and name the items as they are."""
     assembly = await server.assemble(tokens, whole=True, **more)
-    decisions = explain(assembly)
+    decisions = at_once(explain(assembly))
     sequences = [decision.entry.sequence for decision in decisions]
     assert sequences == list(range(1, (await server.head()).last_sequence + 1))
     slots = [

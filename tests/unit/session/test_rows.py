@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.eviction import CommitSnapshot
+from contextengine_server.context.work import at_once
 from contextengine_server.errors import CorruptRow
 from contextengine_server.session import rows
 from contextengine_server.session.encoding import Encoding
@@ -112,7 +113,7 @@ async def test_every_stored_fact_is_what_a_whole_view_says(server: Server) -> No
     }
     async with server.core.sessions.open(scope(), None) as session:
         await server.core.sessions.reload(session, await server.head(), None)
-        facts = facts_by_sequence(session.view)
+        facts = at_once(facts_by_sequence(session.view))
         assert facts == {at: one for at, one in stored.items() if one.step is not None}
         assert stored[7].late_of == 2
         assert [at for at, one in facts.items() if one.start is not None] == [1, 2, 4, 6, 9]

@@ -25,7 +25,6 @@ from contextengine_server.errors import (
     TooLarge,
 )
 from contextengine_server.session.address import Addresses, Ref, not_found
-from contextengine_server.session.append import _over_cap
 from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.assembly.budget import (
     BudgetDefaults,
@@ -35,6 +34,7 @@ from contextengine_server.session.assembly.budget import (
 )
 from contextengine_server.session.assembly.prompt import not_stored
 from contextengine_server.session.assembly.treatment import Treatment
+from contextengine_server.session.receipt import over_cap
 from contextengine_server.session.state import SessionState
 from tests.unit.commands.house import AGENT, S1, TENANT, Server, scope, spoken
 from tests.unit.commands.subagents.test_prepare_subagent_spawn import CHILD, prepare
@@ -87,7 +87,7 @@ def test_a_prompt_that_is_not_stored() -> None:
 
 
 def test_a_tenant_that_takes_more_of_the_disk_than_it_may() -> None:
-    error = _over_cap(12_345_678, 1_000_000)
+    error = over_cap(12_345_678, 1_000_000)
     assert isinstance(error, TooLarge)
     assert str(error) == (
         "the tenant's sessions take 12,345,678 bytes of the disk, at most 1,000,000 are allowed:"

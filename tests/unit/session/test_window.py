@@ -8,6 +8,7 @@ import pytest
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.view import View
+from contextengine_server.context.work import at_once
 from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.encoding import Encoding
 from contextengine_server.session.window import anchor_of, hold_newest, single, with_oldest
@@ -147,4 +148,4 @@ async def test_to_explain_reads_all_of_it_also_behind_what_came_along(
     server.core.cache.drop(scope())
     whole = await server.assemble(1_500, whole=True, ingest=incoming(user("more", "more")))
     last = (await server.head()).last_sequence
-    assert [one.entry.sequence for one in explain(whole)] == list(range(1, last + 1))
+    assert [one.entry.sequence for one in at_once(explain(whole))] == list(range(1, last + 1))

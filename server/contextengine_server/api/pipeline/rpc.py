@@ -207,6 +207,7 @@ class Pipeline:
     async def _enter(self, call: Call) -> None:
         """Knows who calls, admits the call, and waits for its turn to be worked on."""
         rpc = call.rpc
+        call.task.set_name(rpc.method)  # whoever looks what holds the loop sees it
         if self._tracer.on:
             call.trace = self._tracer.begin(rpc.method, call.metadata, call.context.peer)
             if call.trace.sampled:

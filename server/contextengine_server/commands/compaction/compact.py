@@ -41,6 +41,7 @@ from contextengine_server.session.receipt import Request, checked
 from contextengine_server.session.selection import Selection
 from contextengine_server.session.session import Session
 from contextengine_server.session.sessions import Sessions
+from contextengine_server.slices import in_slices
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import StoredReply
 from contextengine_server.telemetry.tracing import Trace, under
@@ -285,7 +286,7 @@ class Compact(msgspec.Struct, frozen=True):
                 describe(span, proposal.done)
         new = NewList()
         with self.compactor.asking(session.scope, engine):
-            ahead = proposal.ahead(session)
+            ahead = await in_slices(proposal.ahead(session))
             if call.live is not None:
                 new = await self.lists.shown(ahead, engine, call.live, wanted.available)
             elif call.return_list:

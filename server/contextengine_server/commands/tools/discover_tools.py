@@ -41,7 +41,7 @@ class DiscoverTools(msgspec.Struct, frozen=True):
             session.require()
             found = await self.deferral.discover(session, given, arguments)
 
-            def edit(
+            async def edit(
                 session: Session, head: SessionHead, state: SessionState
             ) -> PreparedChange | None:
                 after = with_discovered(state, found.names)

@@ -32,6 +32,10 @@ class ReplyWriter(Protocol):
         """The reply, and how many of its tokens the caller holds. Waits for nothing: a commit of
         the session would change the view under the reply."""
 
+    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
+        """The reply with a decision about every message. The view is as it was assembled when this
+        begins, and may be gone on with meanwhile."""
+
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         """The reply with its projection."""
 
@@ -69,6 +73,8 @@ class Assemble(msgspec.Struct, frozen=True):
             announce(self.events, self.meters, assembly)
         view = assembly.view
         stands_on = view.incarnation, view.revision
+        if call.whole:
+            reply = await writer.explained(reply, assembly)
         if writer.projects:
             reply = await writer.beside(reply, assembly)
         owed = True

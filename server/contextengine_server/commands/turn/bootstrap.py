@@ -25,9 +25,10 @@ from contextengine_server.session.model import set_model
 from contextengine_server.session.receipt import Disposition, Request, Stored
 from contextengine_server.session.rehydration.workspace import WorkspaceFile
 from contextengine_server.session.selection import Selection
-from contextengine_server.session.session import Session
+from contextengine_server.session.session import Session, survey
 from contextengine_server.session.sessions import MAX_TRIES, Sessions, count_messages
 from contextengine_server.session.state import SessionState
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import ParentGone, RevisionConflict
 from contextengine_server.store.protocols import Store
 from contextengine_server.store.rows import SessionHead
@@ -164,7 +165,9 @@ class Bootstrap(msgspec.Struct, frozen=True):
         history: Sequence[Incoming],
         request: Request | None,
     ) -> Sequence[Stored]:
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange | None:
+        async def edit(
+            session: Session, head: SessionHead, state: SessionState
+        ) -> PreparedChange | None:
             head, state = said.edit(head, state)
             begins = None
             if parent is not None:
@@ -226,10 +229,9 @@ class Bootstrap(msgspec.Struct, frozen=True):
         encoding = await self.sessions.encodings.of(state.encoding)
         view, summaries = await load(self.store, head, state, encoding.shaper, None)
         ahead = Session(session.scope, encoding)
-        ahead.place(
-            replace(head, revision=head.revision - 1), state, view, summaries, None, encoding
-        )
-        ahead.size = 0
+        before = replace(head, revision=head.revision - 1)
+        found = await in_slices(survey(view))
+        ahead.place(before, state, view, summaries, None, encoding, found)
         written = await self.appender.append(
             ahead,
             address,

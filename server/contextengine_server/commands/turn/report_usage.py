@@ -34,7 +34,7 @@ class ReportUsage(Struct, frozen=True):
     async def run(self, tenant: str, ref: Ref, report: Report, request: Request | None) -> Reported:
         """Adds a report to the session's usage. Raises SessionNotFound."""
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             charge = self.billing.charge(session.head, report)
             noted = self.billing.noting(head, state, report, charge)
             return PreparedChange(noted, head, charge=charge)

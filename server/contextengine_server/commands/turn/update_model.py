@@ -43,7 +43,7 @@ class UpdateModel(Struct, frozen=True):
     ) -> ModelUpdated:
         """Sets the model of a session, which is made where there is none."""
 
-        def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
+        async def edit(session: Session, head: SessionHead, state: SessionState) -> PreparedChange:
             before, known = head, state.model
             head, state = set_model(
                 head, state, wanted.model, wanted.provider, wanted.window, wanted.max_output

@@ -62,7 +62,7 @@ def due(view: View, available: int, measured: int | None, options: PipelineOptio
     """True above the threshold once the cooldown is over, or where something has no room; and where
     there is something to take."""
     used = max(used_of(view, available, options), measured or 0)
-    room = available - min(view.step_peak, available // NEXT_STEP)
+    room = available - min(view.fold.step_peak, available // NEXT_STEP)
     evicted = _left_out(view, available, options)
     crowded = used > room or evicted > 0
     if not crowded and (used <= THRESHOLD * available or _cooling(view, options)):

@@ -3,6 +3,7 @@ the input exactly."""
 
 from __future__ import annotations
 
+from dataclasses import replace as changed
 from enum import IntEnum
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from contextengine_server.context.atom import Atom
 from contextengine_server.context.message import Entry, Form, Slot
 from contextengine_server.context.plan import Beside, Keep, Reshaped, Summarized
+from contextengine_server.context.view import View
+from contextengine_server.context.work import Work
 from contextengine_server.session.assembly.assembly import Assembly
 
 
@@ -41,10 +44,12 @@ class Decision(msgspec.Struct, frozen=True):
     form: Form = Form.VERBATIM
 
 
-def explain(assembly: Assembly) -> list[Decision]:
-    """The decisions, in order of sequence. The assembly's view is whole."""
-    shown, summaries = _shown(assembly)
+def explain(assembly: Assembly) -> Work[list[Decision]]:
+    """The decisions, in order of sequence. The assembly's view is whole, and may be gone on with
+    meanwhile: what is explained is as it was at the first step."""
     view, plan = assembly.view, assembly.plan
+    view = changed(view, atoms=list(view.atoms), anchors=dict(view.anchors))
+    shown, summaries = yield from _shown(assembly, view)
     decided: dict[int, Decision] = {}
 
     def decide(decision: Decision) -> None:
@@ -62,7 +67,7 @@ def explain(assembly: Assembly) -> list[Decision]:
         for entry in atom.entries:
             here = shown.get(entry.sequence)
             if here is not None:
-                decide(_kept(assembly, atom, entry, *here))
+                decide(_kept(assembly, view, atom, entry, *here))
                 continue
             covering = view.covering(atom.step)
             if covering is None:
@@ -73,12 +78,13 @@ def explain(assembly: Assembly) -> list[Decision]:
             else:
                 rule = f"its summary {covering.id} was evicted"
                 decide(Decision(entry, Kind.EVICTED, rule, summary_id=covering.id))
+        yield
     return [decided[sequence] for sequence in sorted(decided)]
 
 
 def _shown(
-    assembly: Assembly,
-) -> tuple[dict[int, tuple[int, Slot, str]], dict[str, Summarized]]:
+    assembly: Assembly, view: View
+) -> Work[tuple[dict[int, tuple[int, Slot, str]], dict[str, Summarized]]]:
     """The messages shown, by sequence, with their place in the list and the engine's reason; and
     the summaries shown, by id."""
     shown: dict[int, tuple[int, Slot, str]] = {}
@@ -94,7 +100,8 @@ def _shown(
             continue
         other = segment.slots if isinstance(segment, Reshaped) else {}
         for step in range(segment.first, segment.last + 1):
-            for slot in assembly.view.atom(step).slots:
+            yield
+            for slot in view.atom(step).slots:
                 if not slot.synthetic:
                     said = isinstance(segment, Keep) or slot.sequence in other
                     why = segment.reason if said else ""
@@ -107,11 +114,16 @@ _KINDS = {Form.PLACEHOLDER: Kind.MASKED, Form.HEAD_TAIL: Kind.BOUNDED}
 
 
 def _kept(
-    assembly: Assembly, atom: Atom, entry: Entry, index: int, slot: Slot, why: str
+    assembly: Assembly,
+    view: View,
+    atom: Atom,
+    entry: Entry,
+    index: int,
+    slot: Slot,
+    why: str,
 ) -> Decision:
     """The decision about a message that is shown; `why`: what the engine says of it, which stands
     where no law asks for it."""
-    view = assembly.view
     kind, rule = _KINDS.get(slot.form, Kind.KEPT), why or "within the budget"
     if kind is Kind.KEPT:
         if atom.leading:

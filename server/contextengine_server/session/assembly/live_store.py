@@ -15,13 +15,15 @@ import msgspec
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.message import Entry
+from contextengine_server.context.work import Work
 from contextengine_server.session.address import Address
 from contextengine_server.session.append import Appender, Edit
 from contextengine_server.session.assembly.alignment import ListAlignment
 from contextengine_server.session.change import Rewind, rewind_floor, rewound
 from contextengine_server.session.receipt import Request, Stored
-from contextengine_server.session.session import Session
+from contextengine_server.session.session import Session, survey
 from contextengine_server.session.sessions import Sessions
+from contextengine_server.slices import in_slices
 from contextengine_server.store.errors import RevisionConflict
 from contextengine_server.telemetry.events import Events
 from contextengine_server.wire.message import Incoming, read
@@ -91,8 +93,8 @@ class LiveStore(msgspec.Struct, frozen=True):
         if session.head is not aligned_with:
             before = aligned_with.revision if aligned_with is not None else 0
             raise RevisionConflict(session.scope, before, session.revision)
-        head, left = session.require(), rewound(session, after)
-        ahead = _as_rewound(session, left)
+        head, left = session.require(), await in_slices(rewound(session, after))
+        ahead = await in_slices(_as_rewound(session, left))
         written = await self.appender.append(
             ahead,
             address,
@@ -117,7 +119,7 @@ class LiveStore(msgspec.Struct, frozen=True):
         return written.stored
 
 
-def _as_rewound(session: Session, left: Rewind) -> Session:
+def _as_rewound(session: Session, left: Rewind) -> Work[Session]:
     """The session as it will be once its later rows are retired."""
     head = session.require()
     ahead = Session(session.scope, session.encoding)
@@ -130,8 +132,8 @@ def _as_rewound(session: Session, left: Rewind) -> Session:
         [summary for summary in session.live_summaries if summary.id not in left.summaries],
         None,
         session.encoding,
+        (yield from survey(view)),
     )
-    ahead.size = 0
     return ahead
 
 

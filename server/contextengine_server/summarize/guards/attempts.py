@@ -36,7 +36,7 @@ TOLERANCE, TOLERANCE_SHARE = 4_096, 0.05
 fitted, until an estimate alone says that it no longer does."""
 
 
-class Attempts(msgspec.Struct, frozen=True):
+class Attempts(msgspec.Struct, frozen=True, omit_defaults=True):
     """How it went. Tokens are those of messages in the reference encoding."""
 
     cooldown_ms: int = 0

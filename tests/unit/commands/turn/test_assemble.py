@@ -31,6 +31,9 @@ class Writer:
         self.made.append(assembly)
         return "|".join(texts_of(assembly)).encode(), 1
 
+    async def explained(self, reply: bytes, assembly: Assembly) -> bytes:
+        raise NotImplementedError
+
     async def beside(self, reply: bytes, assembly: Assembly) -> bytes:
         return reply + b"."
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from contextengine_server.context.budget import cell
 from contextengine_server.context.epoch import Cause, cause
 from contextengine_server.context.plan import Keep, Plan, Summarized
+from contextengine_server.context.work import at_once
 from contextengine_server.engines import dag
 from contextengine_server.engines.contract import Tools
 from contextengine_server.engines.dag import DagEngine, DagOptions
@@ -38,7 +39,7 @@ class Toolless(DagEngine):
 
 
 def evicted(made: Assembly) -> bool:
-    return any(decision.kind is Kind.EVICTED for decision in explain(made))
+    return any(decision.kind is Kind.EVICTED for decision in at_once(explain(made)))
 
 
 async def test_it_says_so_and_names_the_tool_that_finds_it(server: Server) -> None:
@@ -148,7 +149,7 @@ async def test_room_for_the_words_moves_nothing_back(server: Server) -> None:
     for turn in range(1, 25):
         await server.talk(turn, 1)
         made = await server.assemble(4_100)
-        out = {one.entry.sequence for one in explain(made) if one.kind is Kind.EVICTED}
+        out = {one.entry.sequence for one in at_once(explain(made)) if one.kind is Kind.EVICTED}
         assert gone <= out
         gone = out
     assert gone

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextengine_proto.v1 import assemble_pb2, message_pb2
+from contextengine_proto.v1 import message_pb2
 from contextengine_server.api.replies import count, metrics
 from contextengine_server.context.message import Form
 from contextengine_server.context.plan import Reshaped, spared_by
+from contextengine_server.context.work import at_once
 from contextengine_server.session.assembly.assembly import AssembleCall
 from contextengine_server.session.assembly.budget import BudgetSpec
 from contextengine_server.session.assembly.explanation import explain
@@ -133,13 +134,11 @@ async def test_calls_that_were_made_before_are_told_as_they_come(serve: Serve) -
     assert rereads() == [(1, "probe")]
     assert server.core.meters.changes["reread"].value == 1
     made = await server.assemble(100_000, whole=True)
-    said = assemble_pb2.AssembleMetrics()
-    count(said, explain(made))
+    said = at_once(count(at_once(explain(made))))
     assert said.reread_count == 1
     await say(server, result("c4", "x"))
     made = await server.assemble(100_000, whole=True)
-    said = assemble_pb2.AssembleMetrics()
-    count(said, explain(made))
+    said = at_once(count(at_once(explain(made))))
     assert said.reread_count == 0  # the newest message is no longer the model's
     assert rereads() == [(1, "probe")]
     # A process that starts anew knows the calls that it reads.

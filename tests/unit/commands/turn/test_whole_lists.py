@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from contextengine_proto.v1 import message_pb2 as pb
 from contextengine_server.context.view import View
+from contextengine_server.context.work import at_once
 from contextengine_server.plugins.engines import installed_engines
 from contextengine_server.session.assembly.assembly import Assembly
 from contextengine_server.session.assembly.explanation import Kind, explain
@@ -199,7 +200,7 @@ def account(made: Assembly, sent: list[pb.Message]) -> None:
     """Every message of the list is among the decisions, in order, as it was said."""
     decided = {
         decision.entry.sequence: decision
-        for decision in explain(made)
+        for decision in at_once(explain(made))
         if decision.kind is not Kind.DROPPED
     }
     atoms = [*made.view.atoms]

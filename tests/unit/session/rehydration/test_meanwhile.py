@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from contextengine_server.api import replies
 from contextengine_server.commands.turn import assembly_events
 from contextengine_server.commands.turn.bootstrap import Introduction
+from contextengine_server.context.work import at_once
 from contextengine_server.session.address import Ref
 from contextengine_server.session.assembly.explanation import explain
 from contextengine_server.session.state import Reading, SessionState
@@ -151,7 +152,7 @@ async def test_the_list_is_explained_and_told(rows: Rows) -> None:
     server = await compacted(rows, worked(reading("a.py", "alpha " * 1_200)))
     made = await server.assemble(BUDGET, whole=True)
     said = kinds(made)
-    for decision in explain(made):
+    for decision in at_once(explain(made)):
         if decision.item_index is not None:
             assert said[decision.item_index] == "message"
             shown = item_of(made.joined.after(0)[decision.item_index])

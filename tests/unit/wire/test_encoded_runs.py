@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextengine_server.context.encoded_runs import (
+from contextengine_server.wire.encoded_runs import (
     MIN_RUN_CHARS,
     MIN_URI_CHARS,
     may_hold_runs,
