@@ -12,7 +12,6 @@ from .atom import Atom
 from .carried import FoldState, Pause
 from .message import Entry
 from .observations import Observation, Reply
-from .view import View
 
 
 class NeedsHistory(Exception):
@@ -68,41 +67,7 @@ class Extension:
         return bool(self.shifts)
 
 
-def apply(view: View, change: Extension) -> None:
-    """Brings an extension into the view, after its commit."""
-    for step, delta in change.moves:
-        for atom in view.atoms[max(0, step + 1 - view.base) :]:
-            atom.start += delta
-    for at, delta in change.shifts:
-        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
-        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
-    for step, atom in change.replaced.items():
-        view.atoms[step - view.base] = atom  # no atom before the window is reached
-    view.atoms.extend(change.added)
-    large, answers = set[int](), set[int]()
-    for atom in (*change.replaced.values(), *change.added):
-        for slot in atom.slots:
-            if slot.bounded is not None:
-                large.add(atom.step)
-            if slot.answers is not None:
-                answers.add(atom.step)
-    view.large, view.answers = _with(view.large, large), _with(view.answers, answers)
-    if change.observed:
-        view.observations.take(change.observed)
-    if change.replied:
-        view.replies.take(change.replied)
-    view.users += change.users
-    view.pauses += change.pauses
-    view.total = change.total
-    view.fold = change.fold
-    if change.pinned:
-        view.pinned = sorted({*view.pinned, *change.pinned})
-    if change.entries:
-        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
-        view.message_count += len(change.entries)
-
-
-def _with(steps: list[int], more: set[int]) -> list[int]:
+def with_steps(steps: list[int], more: set[int]) -> list[int]:
     """Rising steps and more of them, which mostly stand behind those that are there: to fold a
     history batch by batch does not sort it once a batch."""
     new = sorted(step for step in more if not _among(steps, step))

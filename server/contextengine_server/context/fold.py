@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .atom import Atom
-from .extension import EntryFacts, Extension, NeedsHistory, apply
-from .folder import Folder, extend, extending
+from .extension import EntryFacts, Extension, NeedsHistory
+from .folder import Folder, apply, extend
 from .message import Entry, Shaper, Slot
 from .view import View
+from .work import AT_ONCE, Work
 
 __all__ = [
     "EntryFacts",
@@ -38,6 +39,16 @@ __all__ = [
     "interpose",
     "seal",
 ]
+
+
+def extending(view: View, entries: Sequence[Entry], shaper: Shaper) -> Work[Extension]:
+    """What `extend` answers, of many."""
+    folder = Folder(view, shaper)
+    for at, entry in enumerate(entries, 1):
+        folder.add(entry)
+        if not at % AT_ONCE:
+            yield
+    return folder.finish(entries)
 
 
 def interpose(view: View, slot: Slot, sequence: int, shaper: Shaper) -> Extension:

@@ -8,29 +8,56 @@ from msgspec.structs import replace
 
 from .atom import Atom, AtomCall
 from .carried import LEAST_PAUSE_MS, FoldState, Pause, Reign, shifted
-from .extension import EntryFacts, Extension, NeedsHistory
+from .extension import EntryFacts, Extension, NeedsHistory, with_steps
 from .message import Entry, Form, Role, Shaper, Traits
 from .observations import observed, replied
 from .view import View
-from .work import AT_ONCE, Work, at_once
 
 
 def extend(view: View, entries: Sequence[Entry], shaper: Shaper) -> Extension:
-    """What these messages, in order, would do to the view. The view stays as it is.
-
-    Raises NeedsHistory where a late result belongs to an atom that the window does not hold.
-    """
-    return at_once(extending(view, entries, shaper))
-
-
-def extending(view: View, entries: Sequence[Entry], shaper: Shaper) -> Work[Extension]:
-    """What `extend` answers."""
+    """What these messages, in order, would do to the view, which stays as it is. Raises
+    NeedsHistory where a late result belongs to an atom that the window does not hold."""
     folder = Folder(view, shaper)
-    for at, entry in enumerate(entries, 1):
+    for entry in entries:
         folder.add(entry)
-        if not at % AT_ONCE:
-            yield
     return folder.finish(entries)
+
+
+def apply(view: View, change: Extension) -> None:
+    """Brings an extension into the view, after its commit."""
+    for step, delta in change.moves:
+        for atom in view.atoms[max(0, step + 1 - view.base) :]:
+            atom.start += delta
+    for at, delta in change.shifts:
+        view.summaries = [s.shifted(delta) if s.first_sequence > at else s for s in view.summaries]
+        view.covered = [c.shifted(delta) if c.last > at else c for c in view.covered]
+    for step, atom in change.replaced.items():
+        view.atoms[step - view.base] = atom  # no atom before the window is reached
+    view.atoms.extend(change.added)
+    large, answers = set[int](), set[int]()
+    for atom in (*change.replaced.values(), *change.added):
+        for slot in atom.slots:
+            if slot.bounded is not None:
+                large.add(atom.step)
+            if slot.answers is not None:
+                answers.add(atom.step)
+    if large:
+        view.large = with_steps(view.large, large)
+    if answers:
+        view.answers = with_steps(view.answers, answers)
+    if change.observed:
+        view.observations.take(change.observed)
+    if change.replied:
+        view.replies.take(change.replied)
+    view.users += change.users
+    view.pauses += change.pauses
+    view.total = change.total
+    view.fold = change.fold
+    if change.pinned:
+        view.pinned = sorted({*view.pinned, *change.pinned})
+    if change.entries:
+        view.last_sequence = max(view.last_sequence, change.entries[-1].sequence)
+        view.message_count += len(change.entries)
 
 
 class Folder:

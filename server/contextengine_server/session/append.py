@@ -11,10 +11,17 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from contextengine_server.context.atom import Atom
-from contextengine_server.context.fold import EntryFacts, Extension, NeedsHistory, apply, extending
+from contextengine_server.context.fold import (
+    EntryFacts,
+    Extension,
+    NeedsHistory,
+    apply,
+    extend,
+    extending,
+)
 from contextengine_server.context.message import Entry
 from contextengine_server.context.view import View
-from contextengine_server.context.work import Work
+from contextengine_server.context.work import AT_ONCE
 from contextengine_server.errors import TooLarge
 from contextengine_server.session.address import Address
 from contextengine_server.session.change import Rewind
@@ -57,7 +64,6 @@ class _Plan(msgspec.Struct, frozen=True):
 
     stored: list[Stored]
     entries: list[Entry]
-    change: Extension | None
 
 
 class Appender(msgspec.Struct, frozen=True):
@@ -110,9 +116,7 @@ class Appender(msgspec.Struct, frozen=True):
             # Whoever made the session since they were counted may count in another encoding.
             await count_messages(session.encoding, incoming)
             try:
-                plan = await in_slices(
-                    self._plan(session, incoming, field_name, places, refuse_conflicts)
-                )
+                plan = self._plan(session, incoming, field_name, places, refuse_conflicts)
                 if not plan.entries and edit is None and not address.bind:
                     known = (
                         await self.store.reply(session.scope, request.id)
@@ -146,7 +150,7 @@ class Appender(msgspec.Struct, frozen=True):
         field_name: str,
         places: Sequence[int],
         refuse_conflicts: bool,
-    ) -> Work[_Plan]:
+    ) -> _Plan:
         stored: list[Stored] = []
         entries: list[Entry] = []
         fresh: dict[str, Entry] = {}
@@ -193,13 +197,7 @@ class Appender(msgspec.Struct, frozen=True):
             )
         if entries and session.scope.tenant in self.full:
             raise over_cap(*self.full[session.scope.tenant])
-        return _Plan(
-            stored,
-            entries,
-            (yield from extending(session.view, entries, session.encoding.shaper))
-            if entries
-            else None,
-        )
+        return _Plan(stored, entries)
 
     async def _commit(
         self,
@@ -213,7 +211,13 @@ class Appender(msgspec.Struct, frozen=True):
         rewind: Rewind | None,
         charge: Charge | None,
     ) -> Written:
-        change, entries, state, before = plan.change, plan.entries, session.state, session.head
+        entries, view, shaper = plan.entries, session.view, session.encoding.shaper
+        change = None
+        if len(entries) > AT_ONCE:
+            change = await in_slices(extending(view, entries, shaper))
+        elif entries:
+            change = extend(view, entries, shaper)
+        state, before = session.state, session.head
         expected = over if over is not None else before.revision if before is not None else 0
         messages: list[MessageRow] = []
         moved: dict[str, Any] = {}

@@ -115,7 +115,11 @@ class Lifecycle(msgspec.Struct, frozen=True):
 
     async def repeated(self, session: Session, address: Address, request: Request) -> Changed:
         """What a change was answered that is known already. Raises RequestIdReused."""
-        return await self.editor.change(session, address, lambda *_: None, request=request)
+
+        async def nothing(session: Session, head: SessionHead, state: SessionState) -> None:
+            return None
+
+        return await self.editor.change(session, address, nothing, request=request)
 
     async def rewind(
         self, session: Session, address: Address, request: Request, after: int
