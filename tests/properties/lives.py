@@ -17,6 +17,7 @@ from contextengine_server.commands.subagents.prepare_subagent_spawn import Spawn
 from contextengine_server.commands.turn.bootstrap import Introduction
 from contextengine_server.commands.turn.update_model import Model
 from contextengine_server.context.scope import Scope
+from contextengine_server.context.work import at_once
 from contextengine_server.errors import DomainError, EngineFailed
 from contextengine_server.session.address import Ref
 from contextengine_server.wire.message import read
@@ -209,9 +210,10 @@ class Player:
         budget, known = BUDGETS[first % len(BUDGETS)], self.held if second % 2 else (b"", "")
         explained = second == 7
         assembly = await self.server.assemble(budget, self.refs[-1], whole=explained)
-        reply, _ = replies.encode(assembly, *known, explained=explained)
+        reply, _ = replies.encode(assembly, *known)
+        reply += at_once(replies.explained(assembly)) if explained else b""
         self.held = assembly.joined.context_hash, assembly.epoch
-        whole, _ = replies.encode(assembly, b"", "", explained=False)
+        whole, _ = replies.encode(assembly, b"", "")
         self.listed = [item.message for item in AssembleResponse.FromString(whole).items]
         return reply
 
@@ -223,7 +225,7 @@ class Player:
         assembly = await self.server.assemble(
             BUDGETS[second % len(BUDGETS)], self.refs[-1], live=live, store_new=second % 2 == 0
         )
-        return replies.encode(assembly, b"", "", explained=False)[0]
+        return replies.encode(assembly, b"", "")[0]
 
 
 def _told(done: CompactDone) -> object:

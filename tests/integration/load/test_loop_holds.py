@@ -66,29 +66,12 @@ async def examined(house: House, session: t.SessionRef) -> None:
     await house.client.engines.doctor(session=session, timeout=PATIENCE_S)
 
 
-async def written_again(house: House, session: t.SessionRef) -> None:
-    """A harness's own list that differs near its end: what stands behind takes another's place."""
-    info = await house.client.sessions.get(session, timeout=PATIENCE_S)
-    text = t.Part(text=t.TextPart(text="Something else."))
-    live = [
-        said(info.session.last_sequence - 2),
-        t.Message(id=f"n{info.session.revision}", role=t.ROLE_USER, parts=[text]),
-    ]
-    await house.client.assemble(
-        session,
-        live=t.LiveList(messages=live, store_new=True),
-        budget=budget(20_000),
-        timeout=PATIENCE_S,
-    )
-
-
 @pytest.mark.parametrize(
     ("ask", "rpc"),
     [
         (explained, "Assemble"),
         (rewound, "RecordHostChange"),
         (examined, "Doctor"),
-        (written_again, "Assemble"),
     ],
 )
 async def test_a_long_session_holds_the_loop_no_longer(house: House, ask: Ask, rpc: str) -> None:
