@@ -125,7 +125,7 @@ async def test_a_compaction_and_what_waits_are_seen(
         for number in range(30):
             message = user(f"m{number}", f"the order {number} is late " * 40)
             await running.stub.Ingest(t.IngestRequest(session=ref("s"), message=message))
-        done = await running.client.compact(ref("s"), force=True, budget=budget(2_000))
+        done = await running.client.compact(ref("s"), force=True, budget=budget(20_000))
         assert done.summaries
         open_guard = GuardState(Breaker(failures=5, opened_ms=2**52), Spend(((2**52, 250_000),)))
         await store.guards.change("alice", lambda before: (open_guard.encode().encode(), None))
