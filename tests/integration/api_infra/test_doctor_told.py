@@ -33,7 +33,8 @@ async def test_a_runtime_reads_how_all_is_and_nothing_of_the_host(tmp_path: Path
     assert str(tmp_path) in str(whole), "an operator reads where the store is"
     assert (told.ok, [(c.name, c.status) for c in told.checks]) == (
         whole.ok,
-        [(c.name, c.status) for c in whole.checks],
+        # What was found damaged may be another tenant's.
+        [(c.name, c.status) for c in whole.checks if c.name != "scrub"],
     )
     for never in (str(tmp_path), "bytes", "3 tokens", "bobs-own", "bob", "127.0.0.1"):
         assert never not in str(told)

@@ -150,7 +150,7 @@ async def test_no_label_names_a_tenant_an_agent_or_a_session(tmp_path: Path) -> 
     assert not values & {"alice", "bob", "an-agent", "a-session", "a-message"}
     assert {name for sample in seen.samples for name in sample.labels} <= {
         *("rpc_system_name", "rpc_method", "rpc_response_status_code", "le", "outcome", "reason",
-        "state", "window", "kind"),
+        "state", "window", "kind", "task", "budget"),
         *("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model",
         "gen_ai_token_type", "error_type"),
         *("version", "generation", "implementation", "major", "minor", "patchlevel"),

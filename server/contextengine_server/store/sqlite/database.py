@@ -31,7 +31,20 @@ checkpoint)."""
 _held: set[Path | tuple[int, int]] = set()
 """Locked by this process, by lock file and by device and inode: the operating system's lock does
 not keep a process out of its own files."""
+_locked: set[int] = set()
+"""The descriptors by which databases themselves are locked."""
 _guard = threading.Lock()
+
+
+def _leave_to_the_parent() -> None:
+    """In a process that was forked: lets go of the locks that came along, which else would hold for
+    as long as it lives, its parent gone or not."""
+    for fd in _locked:
+        os.close(fd)
+    _locked.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 class FileLock:
@@ -45,7 +58,7 @@ class FileLock:
     `lockf` for the file beside and not `flock`: a forked worker process that outlives a killed
     server must not keep the database locked. On the database it must be `flock`: SQLite has its own
     locks there, of the other kind, which on Linux know nothing of this one; elsewhere they may, and
-    it is not taken.
+    it is not taken. What is forked closes that one first.
     """
 
     def __init__(self, database: Path) -> None:
@@ -91,6 +104,7 @@ class FileLock:
                 return
             self._file = fd, identity
             _held.add(identity)
+            _locked.add(fd)
 
     def _take(self, database: Path) -> int:
         try:
@@ -120,6 +134,7 @@ class FileLock:
                 fd, identity = self._file
                 self._file = None
                 _held.discard(identity)
+                _locked.discard(fd)
                 os.close(fd)
             _held.discard(self._path)
             os.close(self._fd)
