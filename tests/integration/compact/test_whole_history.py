@@ -91,9 +91,9 @@ async def test_a_budget_that_grows_by_little_reads_nothing_again(
         await reload(*arguments)
 
     monkeypatch.setattr(Sessions, "reload", counted)
-    await ask(shared, session, budget=budget(2_000))
+    await ask(shared, session, budget=budget(8_000))
     assert read
     read.clear()
     for more in range(1, 60):
-        await ask(shared, session, budget=budget(2_000 + more))
+        await ask(shared, session, budget=budget(8_000 + more))
     assert read == []

@@ -169,7 +169,11 @@ async def test_what_is_noted_of_a_shorter_fork_is_what_a_session_of_these_messag
 async def _facts(family: Family, session: t.SessionRef) -> ViewFacts:
     head = await family.house.app.store.head(Scope("default", "agent", session.session_id))
     assert head is not None
-    return replace(SessionState.decode(head.state).view, reopened=0)
+    facts = SessionState.decode(head.state).view
+    rows = await family.house.rows(session)
+    assert facts.last_id == (rows[-1].message.id if rows else "")
+    # Ids are made anew for each session: each names its own newest message.
+    return replace(facts, reopened=0, last_id="")
 
 
 async def test_a_fork_in_the_middle_of_a_step_stands_on_lawful_ground(family: Family) -> None:
