@@ -165,8 +165,8 @@ class MemoryGuard(Sweeper):
             if self.pressed:
                 self.pressed = False
                 log.warning("memory_enough_again", taken=taken, limit=self.limit)
-            for one, capacity in self._caches.items():
-                one.capacity = capacity
+                for one, capacity in self._caches.items():
+                    one.capacity = capacity
             return
         if taken > self.limit and not self.pressed:
             self.pressed = True
