@@ -202,7 +202,8 @@ async def test_a_drain_cancels_and_loses_nothing_that_was_committed(alone: House
     status = await settled(alone, ref())
     assert (await alone.export(ref())).summaries[0] == committed[0]
     assert status.generation > 1
-    assert status.view_tokens <= 0.75 * (tokens // 2)
+    # What is owed is done as without a drain: down to the share at which compaction begins.
+    assert status.view_tokens <= 0.95 * (tokens // 2)
     assert ids_of(await alone.rows(ref())) == ids_of(talk(40))
 
 
