@@ -252,7 +252,7 @@ async def test_no_event_carries_text(house: House) -> None:
 async def test_a_drain_ends_the_stream_and_says_so(house: House) -> None:
     async with watching(house) as seen:
         ending = asyncio.create_task(seen.until_session("never"))
-        await house.app.server.drain(0.5)
+        await house.app.server.drain(PATIENCE_S)
         with pytest.raises(ContextEngineError) as caught:
             await ending
     assert (caught.value.code.name, caught.value.reason) == ("UNAVAILABLE", "DRAINING")
