@@ -6,12 +6,16 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
     from rich.console import Console
+
+Advance = Callable[[str, int], None]
+"""Told by long work: a session, and messages of it that were done."""
 
 PIPED_WIDTH = 240
 """Columns where the output goes to a file or a pipe: wide enough that no cell of ours is folded."""
@@ -127,3 +131,23 @@ _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 def _style(cell: object) -> str:
     return _STYLES.get(cell, "") if isinstance(cell, str) else ""
+
+
+@contextmanager
+def progress(work: str) -> Iterator[Advance]:
+    """A bar on the terminal while something long goes on; nothing where nobody looks on. The
+    function yielded counts messages of the session that it names."""
+    if not sys.stderr.isatty():
+        yield lambda session, messages: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} messages"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(work, total=None)
+        yield lambda session, messages: bar.update(task, description=session, advance=messages)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,12 @@ from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.imports.files import read_sessions
 from contextengine_server.cli.items import print_assembly, print_decisions
 from contextengine_server.cli.output import (
+    Advance,
     CommandFailed,
-    console,
     plain,
     print_json,
     print_table,
+    progress,
     size,
 )
 
@@ -153,7 +153,7 @@ async def replay_file(where: Where, file: Path, plan: ReplayPlan, json: bool) ->
     """Replays the sessions of a file and prints a table for each, then the totals."""
     done: list[Replayed] = []
     async with connected(where, Missing.CREATE) as client:
-        with _progress() as advance:
+        with progress("replaying") as advance:
             for transcript in read_sessions(file):
                 if plan.sessions is not None and len(done) >= plan.sessions:
                     break
@@ -177,7 +177,7 @@ async def replay(
     client: AsyncClient,
     transcript: Transcript,
     plan: ReplayPlan,
-    advance: Callable[[str, int], None],
+    advance: Advance,
 ) -> Replayed:
     """Replays one session."""
     from contextengine import SessionRef, new_id, with_ids
@@ -312,25 +312,3 @@ def _cause(number: int) -> str:
     if not number:
         return ""
     return EpochCause.Name(number).removeprefix("EPOCH_CAUSE_").lower().replace("_", " ")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int], None]]:
-    """A bar on the terminal; nothing where nobody looks on. The function yielded counts messages of
-    a session."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield lambda session, messages: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} messages"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=None)
-        yield lambda session, messages: bar.update(task, description=session, advance=messages)

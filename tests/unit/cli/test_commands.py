@@ -32,8 +32,7 @@ def commands(group: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[t
         yield (*path, command.name or command.callback.__name__.replace("_", "-"))
     for inner in group.registered_groups:
         assert inner.typer_instance is not None
-        assert inner.name is not None
-        yield from commands(inner.typer_instance, (*path, inner.name))
+        yield from commands(inner.typer_instance, (*path, inner.name) if inner.name else path)
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
@@ -44,6 +43,19 @@ def test_help_teaches_with_an_example(words: tuple[str, ...]) -> None:
         f"Example: {'openssl' if words[0] == 'token' else 'contextengine ' + ' '.join(words)}"
         in shown.output
     )
+
+
+def test_the_commands_of_hosts_pass_their_words_on() -> None:
+    pytest.importorskip("contextengine_mcp")
+    shown = CliRunner().invoke(app, ["mcp", "--", "--help"])
+    assert shown.exit_code == 0
+    assert "usage: contextengine-mcp" in shown.output
+
+
+def test_no_tenant_is_not_a_tenant() -> None:
+    refused = CliRunner().invoke(app, ["delete", "--tenant", "", "--yes"])
+    assert refused.exit_code == 2
+    assert "--tenant" in refused.output
 
 
 @pytest.mark.parametrize("name", ASKING)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +10,11 @@ from typing import TYPE_CHECKING
 from contextengine_server.cli.connection import Missing, Where, connected
 from contextengine_server.cli.imports.files import read_sessions, session_files
 from contextengine_server.cli.imports.session import ImportedTranscript, remarks, store
-from contextengine_server.cli.output import CommandFailed, complain, console, print_json
+from contextengine_server.cli.output import Advance, CommandFailed, complain, print_json, progress
 
 if TYPE_CHECKING:
     from contextengine import AsyncClient
     from contextengine.formats import Transcript
-
-Advance = Callable[[str, int], None]
-"""Told of each session that begins and of each message that was sent."""
 
 
 async def import_files(
@@ -33,7 +28,7 @@ async def import_files(
     done: list[ImportedTranscript] = []
     failures: list[str] = []
     async with connected(where, Missing.CREATE) as client:
-        with _progress(len(files)) as advance:
+        with progress(f"importing {_count(len(files), 'file')}") as advance:
             for file in files:
                 stored: list[ImportedTranscript] = []
                 try:
@@ -114,25 +109,6 @@ def _so_far(done: Sequence[ImportedTranscript]) -> str:
         f"{before} before it {'is' if len(done) == 1 else 'are'} imported, of this one nothing"
         " is: mend the file and run the same command again."
     )
-
-
-@contextmanager
-def _progress(files: int) -> Iterator[Advance]:
-    """A bar on the terminal; nothing where nobody looks on."""
-    if not sys.stderr.isatty():
-        yield lambda session, messages: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} messages"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"importing {_count(files, 'file')}", total=None)
-        yield lambda session, messages: bar.update(task, description=session, advance=messages)
 
 
 def _count(number: int, what: str) -> str:

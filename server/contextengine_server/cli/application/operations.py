@@ -1,4 +1,4 @@
-"""The commands that operators type: serve, doctor, engines, config, token, version."""
+"""The commands for a server and its store."""
 
 from __future__ import annotations
 
@@ -7,52 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
+from contextengine_server.cli.application.arguments import ConfigFile, Json, Set
 from contextengine_server.cli.connection import Where, asks, run
 
-engines_app = typer.Typer(help="Look at engines, and choose one.", no_args_is_help=True)
-config_app = typer.Typer(
-    help="Look at settings, check them, take over another host's.", no_args_is_help=True
+operations_app = typer.Typer()
+
+
+@operations_app.command(
+    epilog="Example: contextengine serve --address 127.0.0.1:50051 --store var/contextengine.db"
 )
-token_app = typer.Typer(help="Bearer tokens.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        help=(
-            "The settings file. Default: CONTEXTENGINE_CONFIG, else ./contextengine.yaml if there"
-            " is one."
-        ),
-        show_default=False,
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Any setting by its path, such as engine.default=legacy. Can be given again.",
-        show_default=False,
-    ),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands that stand by themselves."""
-    app.command(
-        epilog="Example: contextengine serve --address 127.0.0.1:50051 --store var/contextengine.db"
-    )(serve)
-    app.command(epilog="Example: contextengine doctor --json")(asks(doctor))
-    app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")(health)
-    app.command(epilog="Example: contextengine vacuum --store var/contextengine.db")(asks(vacuum))
-    app.command(epilog="Example: contextengine prune --dry-run --store var/contextengine.db")(
-        asks(prune)
-    )
-    app.command(epilog="Example: contextengine backup /backups/monday.db")(asks(backup))
-    app.command(epilog="Example: contextengine restore /backups/monday.db --replace")(asks(restore))
-    app.command(epilog="Example: contextengine version")(version)
-
-
 def serve(
     config: ConfigFile = None,
     address: Annotated[
@@ -106,6 +69,8 @@ def serve(
     serve(config, flags | parse_settings(set_ or []))
 
 
+@operations_app.command(epilog="Example: contextengine doctor --json")
+@asks
 def doctor(
     where: Where,
     session: Annotated[
@@ -147,6 +112,8 @@ def doctor(
         raise typer.Exit(1)
 
 
+@operations_app.command(epilog="Example: contextengine vacuum --store var/contextengine.db")
+@asks
 def vacuum(where: Where) -> None:
     """Give the space of deleted sessions back to the disk, and overwrite all that is left of them.
 
@@ -158,6 +125,10 @@ def vacuum(where: Where) -> None:
     run(work(where))
 
 
+@operations_app.command(
+    epilog="Example: contextengine prune --dry-run --store var/contextengine.db"
+)
+@asks
 def prune(
     where: Where,
     dry_run: Annotated[
@@ -174,6 +145,8 @@ def prune(
     run(work(where, dry_run, json))
 
 
+@operations_app.command(epilog="Example: contextengine backup /backups/monday.db")
+@asks
 def backup(
     where: Where,
     target: Annotated[Path, typer.Argument(help="The file to write. It must not exist.")],
@@ -189,6 +162,8 @@ def backup(
     run(back_up(where, target, json))
 
 
+@operations_app.command(epilog="Example: contextengine restore /backups/monday.db --replace")
+@asks
 def restore(
     where: Where,
     backup: Annotated[Path, typer.Argument(help="A file that `backup` wrote. It stays as it is.")],
@@ -210,6 +185,7 @@ def restore(
     run(work(where, backup, replace, json))
 
 
+@operations_app.command(epilog="Example: contextengine health --address 127.0.0.1:50051")
 def health(
     address: Annotated[
         str,
@@ -247,150 +223,10 @@ def health(
         raise typer.Exit(1)
 
 
+@operations_app.command(epilog="Example: contextengine version")
 def version() -> None:
     """Print the versions of the server and of what it stands on."""
     from contextengine_server.cli.output import print_facts
     from contextengine_server.cli.settings import versions
 
     print_facts(versions())
-
-
-@engines_app.command("list", epilog="Example: contextengine engines list")
-@asks
-def list_engines(where: Where, json: Json = False) -> None:
-    """List the engines, the default first."""
-    from contextengine_server.cli.engines import list_engines
-
-    run(list_engines(where, json))
-
-
-@engines_app.command("show", epilog="Example: contextengine engines show dag")
-@asks
-def show_engine(
-    where: Where,
-    engine: Annotated[
-        str,
-        typer.Argument(help="The engine's id. Default: the one that serves.", show_default=False),
-    ] = "",
-    agent: Annotated[str, typer.Option(help="The agent whose session it is.")] = "default",
-    session: Annotated[
-        str, typer.Option(help="The engine and options of this session.", show_default=False)
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Print an engine with its options."""
-    from contextengine_server.cli.engines import show_engine
-
-    run(show_engine(where, engine, agent, session, json))
-
-
-@engines_app.command(
-    "use",
-    epilog="Example: contextengine engines use dag --agent airline --option freshTailTurns=12",
-)
-@asks
-def use_engine(
-    where: Where,
-    engine: Annotated[
-        str,
-        typer.Argument(
-            help="The engine's id. Leave out with --clear or --option.", show_default=False
-        ),
-    ] = "",
-    agent: Annotated[
-        str, typer.Option(help="For this agent. Default: for the whole tenant.", show_default=False)
-    ] = "",
-    session: Annotated[
-        str, typer.Option(help="For this session of the agent.", show_default=False)
-    ] = "",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="An option of the engine. Can be given again.",
-            show_default=False,
-        ),
-    ] = None,
-    match: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=GLOB",
-            help=(
-                "For sessions by pattern: agent, session, key or model and a glob, min_window or"
-                " max_window and tokens. Can be given again; all must match."
-            ),
-            show_default=False,
-        ),
-    ] = None,
-    clear: Annotated[
-        bool, typer.Option("--clear", help="Take back what was chosen for this scope.")
-    ] = False,
-) -> None:
-    """Choose an engine, or options of it, for the tenant, an agent, a session, or sessions by
-    pattern. Operators only.
-
-    It serves from the next call on, on the same history.
-    """
-    from contextengine_server.cli.engines import use_engine
-
-    run(use_engine(where, engine, agent, session, option or [], match or [], clear))
-
-
-@config_app.command(
-    "import",
-    epilog="Example: contextengine config import ~/.openclaw/openclaw.json -o contextengine.yaml",
-)
-def import_config(
-    file: Annotated[
-        Path,
-        typer.Argument(help="The other host's file.", exists=True, dir_okay=False, readable=True),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file to write. Default: standard output.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-) -> None:
-    """Turn the configuration of OpenClaw, Genesis, FluffBuzz, Hermes, Comis or PyClaw into ours.
-
-    What was mapped, and what was not and why, goes to standard error.
-    """
-    from contextengine_server.cli.settings import import_file
-
-    import_file(file, output, force)
-
-
-@config_app.command("show", epilog="Example: contextengine config show --set engine.default=legacy")
-def show_config(config: ConfigFile = None, set_: Set = None, json: Json = False) -> None:
-    """Print the settings in force, from file, environment and flags. Secrets are left out."""
-    from contextengine_server.cli.settings import show
-
-    show(config, set_ or [], json)
-
-
-@config_app.command(
-    "check", epilog="Example: contextengine config check --config contextengine.yaml"
-)
-def check_config(config: ConfigFile = None, set_: Set = None, json: Json = False) -> None:
-    """Check settings against each other, without a server. The exit status is 1 where anything is
-    an error."""
-    from contextengine_server.cli.settings import check
-
-    if not check(config, set_ or [], json):
-        raise typer.Exit(1)
-
-
-@token_app.command(
-    "hash", epilog="Example: openssl rand -hex 32 | tee token | contextengine token hash"
-)
-def hash_token() -> None:
-    """Print what auth.tokens holds of a token: its SHA-256. The token is read from standard input,
-    never from a flag."""
-    from contextengine_server.cli.settings import hash_from_stdin
-
-    print(hash_from_stdin())

@@ -1,4 +1,4 @@
-"""The commands: their options and their help. What they do stands in the modules that they call."""
+"""The commands for what sessions hold, and what a model is shown of it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from contextengine_server.cli.application.arguments import Agent, Json, SessionId
 from contextengine_server.cli.connection import Where, asks, run
-from contextengine_server.cli.operations import config_app, engines_app, register, token_app
-from contextengine_server.cli.output import CommandFailed
-from contextengine_server.cli.plugins.application import plugins_app
-
-app = typer.Typer(
-    help=(
-        "contextengine decides what a language model sees: lossless history, budgeted context,"
-        " compaction."
-    ),
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-sessions_app = typer.Typer(help="List and erase sessions.", no_args_is_help=True)
-register(app)
-app.add_typer(sessions_app, name="sessions")
-app.add_typer(engines_app, name="engines")
-app.add_typer(plugins_app, name="plugins")
-app.add_typer(config_app, name="config")
-app.add_typer(token_app, name="token")
 
 InputFile = Annotated[
     Path, typer.Argument(help="The file.", exists=True, dir_okay=False, readable=True)
 ]
-SessionId = Annotated[str, typer.Argument(help="The session's id.")]
-Agent = Annotated[str, typer.Option(help="The agent whose session it is.")]
 Budget = Annotated[
     int | None,
     typer.Option(
@@ -42,7 +21,6 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Full = Annotated[
     bool, typer.Option("--full", help="Print texts whole instead of their beginnings.")
 ]
@@ -50,8 +28,10 @@ Format = Literal[
     "auto", "openai", "pi", "anthropic", "claude-code", "codex", "lossless-claw", "hermes", "jsonl"
 ]
 
+content_app = typer.Typer()
 
-@app.command(
+
+@content_app.command(
     "import",
     epilog="Example: contextengine import airline_transcripts.jsonl ~/.codex/sessions --agent mine",
 )
@@ -82,7 +62,7 @@ def import_(
     run(import_files(where, paths, agent, session, format, json))
 
 
-@app.command(epilog="Example: contextengine export case-1 --format native -o case-1.jsonl")
+@content_app.command(epilog="Example: contextengine export case-1 --format native -o case-1.jsonl")
 @asks
 def export(
     where: Where,
@@ -114,7 +94,7 @@ def export(
     run(export_session(where, session, agent, output, format))
 
 
-@app.command(
+@content_app.command(
     epilog="Example: contextengine replay coding_session.pi.jsonl --budget 40000 --limit 10"
 )
 @asks
@@ -167,7 +147,7 @@ def replay(
     run(replay_file(where, file, plan, json))
 
 
-@app.command(epilog="Example: contextengine show case-1 --budget 8000 --explain")
+@content_app.command(epilog="Example: contextengine show case-1 --budget 8000 --explain")
 @asks
 def show(
     where: Where,
@@ -194,7 +174,7 @@ def show(
     run(show_session(where, session, agent, budget, model, explain, full, json))
 
 
-@app.command(
+@content_app.command(
     epilog="Example: contextengine project case-1 --to anthropic --budget 8000 > body.json"
 )
 @asks
@@ -247,7 +227,7 @@ def project(
         run(project_session(where, session, agent, to, renderer, items, budget, model))
 
 
-@app.command(epilog="Example: contextengine targets")
+@content_app.command(epilog="Example: contextengine targets")
 def targets(json: Json = False) -> None:
     """List the forms that contexts are projected into, those of installed packages included."""
     from contextengine_server.cli.project import list_targets
@@ -255,7 +235,7 @@ def targets(json: Json = False) -> None:
     list_targets(json)
 
 
-@app.command(epilog="Example: contextengine compact case-1 --focus 'the refund' --force")
+@content_app.command(epilog="Example: contextengine compact case-1 --focus 'the refund' --force")
 @asks
 def compact(
     where: Where,
@@ -282,7 +262,7 @@ def compact(
     run(compact_session(where, session, agent, focus, force, redo, budget, json))
 
 
-@app.command(epilog="Example: contextengine status case-1")
+@content_app.command(epilog="Example: contextengine status case-1")
 @asks
 def status(where: Where, session: SessionId, agent: Agent = "default", json: Json = False) -> None:
     """Print how a session is: counts, tokens, engine, jobs, usage."""
@@ -291,7 +271,7 @@ def status(where: Where, session: SessionId, agent: Agent = "default", json: Jso
     run(session_status(where, session, agent, json))
 
 
-@app.command(epilog="Example: contextengine watch --agent airline --event session:")
+@content_app.command(epilog="Example: contextengine watch --agent airline --event session:")
 @asks
 def watch(
     where: Where,
@@ -315,86 +295,3 @@ def watch(
     from contextengine_server.cli.sessions import watch_events
 
     run(watch_events(where, agent, session, event or [], resume, limit, json))
-
-
-@sessions_app.command("list", epilog="Example: contextengine sessions list --agent airline")
-@asks
-def list_sessions(
-    where: Where,
-    agent: Annotated[
-        str, typer.Option(help="Only of this agent. Default: of all.", show_default=False)
-    ] = "",
-    limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 50,
-    json: Json = False,
-) -> None:
-    """List sessions, newest write first."""
-    from contextengine_server.cli.sessions import list_sessions
-
-    run(list_sessions(where, agent, limit, json))
-
-
-@sessions_app.command(
-    "delete", epilog="Example: contextengine sessions delete case-1 --agent airline --yes"
-)
-@asks
-def delete_session(
-    where: Where,
-    session: SessionId,
-    agent: Agent = "default",
-    cascade: Annotated[
-        bool,
-        typer.Option(
-            "--cascade", help="Also the sessions that continue it or were forked from it."
-        ),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Erase a session and everything derived from it. This cannot be undone."""
-    from contextengine_server.cli.transfer import delete_session
-
-    if not yes:
-        typer.confirm(f"Erase session {session!r} of agent {agent!r} for good?", abort=True)
-    run(delete_session(where, session, agent, cascade))
-
-
-@app.command(
-    "mcp",
-    epilog="Example: contextengine mcp -- --agent codex",
-    context_settings={"ignore_unknown_options": True},
-)
-def serve_mcp(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(help="As for `contextengine-mcp`: `contextengine mcp -- --help`."),
-    ] = None,
-) -> None:
-    """Offer the recall tools to a host that speaks MCP, on standard input and output.
-
-    The same as `contextengine-mcp`, of the package of that name.
-    """
-    try:
-        from contextengine_mcp.command import main
-    except ImportError as error:
-        raise CommandFailed(
-            "`contextengine mcp` needs the package contextengine-mcp: pip install contextengine-mcp"
-        ) from error
-    raise typer.Exit(main(words or []))
-
-
-@app.command(epilog="Example: contextengine delete --tenant acme --agent airline --yes")
-@asks
-def delete(
-    where: Where,
-    tenant: Annotated[str, typer.Option(help="The tenant.")],
-    agent: Annotated[str, typer.Option(help="Only this agent.", show_default=False)] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    json: Json = False,
-) -> None:
-    """Erase all that is stored of a tenant, or of one of its agents. This cannot be undone.
-
-    A running server wants an operator's token of that tenant. Cut off? Give it again."""
-    from contextengine_server.cli.store import erase
-
-    if not yes:
-        typer.confirm(f"Erase all of {agent or 'all agents'} of {tenant!r} for good?", abort=True)
-    run(erase(where, tenant, agent, json))
