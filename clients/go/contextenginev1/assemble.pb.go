@@ -639,7 +639,11 @@ type LiveList struct {
 	// True: what the list has and the session does not is stored: what follows the last message that is known, and results
 	// that came late. Another message within the list takes the session back to before it, and the rest is stored anew;
 	// where a summary covers the place it is stored as a note. False: all of it is shown in this call only, at its place.
-	StoreNew      bool `protobuf:"varint,2,opt,name=store_new,json=storeNew,proto3" json:"store_new,omitempty"`
+	StoreNew bool `protobuf:"varint,2,opt,name=store_new,json=storeNew,proto3" json:"store_new,omitempty"`
+	// True, with `store_new`: the list ends where the conversation does. What the session has behind the last message that is
+	// recognised was taken back (an undo, a retry), and leaves the view as after a rewind. What a summary covers stays. False:
+	// what the list leaves out is not deleted.
+	TakesBack     bool `protobuf:"varint,3,opt,name=takes_back,json=takesBack,proto3" json:"takes_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +688,13 @@ func (x *LiveList) GetMessages() []*Message {
 func (x *LiveList) GetStoreNew() bool {
 	if x != nil {
 		return x.StoreNew
+	}
+	return false
+}
+
+func (x *LiveList) GetTakesBack() bool {
+	if x != nil {
+		return x.TakesBack
 	}
 	return false
 }
@@ -1597,10 +1608,12 @@ const file_contextengine_v1_assemble_proto_rawDesc = "" +
 	"projection\x18\x19 \x01(\v2#.contextengine.v1.ProjectionOptionsR\n" +
 	"projection\x12\x1c\n" +
 	"\tobjective\x18\x1a \x01(\tR\tobjectiveB\x16\n" +
-	"\x14_current_token_count\"^\n" +
+	"\x14_current_token_count\"}\n" +
 	"\bLiveList\x125\n" +
 	"\bmessages\x18\x01 \x03(\v2\x19.contextengine.v1.MessageR\bmessages\x12\x1b\n" +
-	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\"\x8d\v\n" +
+	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\x12\x1d\n" +
+	"\n" +
+	"takes_back\x18\x03 \x01(\bR\ttakesBack\"\x8d\v\n" +
 	"\x10AssembleResponse\x12,\n" +
 	"\x05items\x18\x01 \x03(\v2\x16.contextengine.v1.ItemR\x05items\x12D\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2*.contextengine.v1.AssembleResponse.OutcomeR\aoutcome\x12%\n" +

@@ -279,7 +279,11 @@ type LiveCompaction struct {
 	// The list in order.
 	Messages []*Message `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	// True: messages that are not stored yet are stored first.
-	StoreNew      bool `protobuf:"varint,2,opt,name=store_new,json=storeNew,proto3" json:"store_new,omitempty"`
+	StoreNew bool `protobuf:"varint,2,opt,name=store_new,json=storeNew,proto3" json:"store_new,omitempty"`
+	// True, with `store_new`: the list ends where the conversation does. What the session has behind the last message that is
+	// recognised was taken back (an undo, a retry), and leaves the view as after a rewind. What a summary covers stays. False:
+	// what the list leaves out is not deleted.
+	TakesBack     bool `protobuf:"varint,3,opt,name=takes_back,json=takesBack,proto3" json:"takes_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +328,13 @@ func (x *LiveCompaction) GetMessages() []*Message {
 func (x *LiveCompaction) GetStoreNew() bool {
 	if x != nil {
 		return x.StoreNew
+	}
+	return false
+}
+
+func (x *LiveCompaction) GetTakesBack() bool {
+	if x != nil {
+		return x.TakesBack
 	}
 	return false
 }
@@ -961,10 +972,12 @@ const file_contextengine_v1_compaction_proto_rawDesc = "" +
 	"\x04redo\x18\x11 \x01(\bR\x04redoB\x14\n" +
 	"\x12_expected_revisionB\x16\n" +
 	"\x14_current_token_countB\x15\n" +
-	"\x13_undo_to_generation\"d\n" +
+	"\x13_undo_to_generation\"\x83\x01\n" +
 	"\x0eLiveCompaction\x125\n" +
 	"\bmessages\x18\x01 \x03(\v2\x19.contextengine.v1.MessageR\bmessages\x12\x1b\n" +
-	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\"\xc1\x05\n" +
+	"\tstore_new\x18\x02 \x01(\bR\bstoreNew\x12\x1d\n" +
+	"\n" +
+	"takes_back\x18\x03 \x01(\bR\ttakesBack\"\xc1\x05\n" +
 	"\x0fCompactResponse\x12\x1c\n" +
 	"\tcompacted\x18\x01 \x01(\bR\tcompacted\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +

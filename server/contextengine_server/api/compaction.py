@@ -78,7 +78,7 @@ class CompactionCalls:
             return None
         listed = request.live.messages
         messages = await read_many(call, self.limits, listed, "live.messages")
-        return LiveList(messages, request.live.store_new)
+        return LiveList(messages, request.live.store_new, request.live.takes_back)
 
 
 def _wanted(request: pb.CompactRequest, live: LiveList | None) -> CompactCall:

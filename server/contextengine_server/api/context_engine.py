@@ -181,6 +181,7 @@ class ContextEngineService(LifecycleCalls, CompactionCalls, ToolCalls, SubagentC
             ingest=await read_many(call, limits, brought, "ingest") if brought else (),
             live=(await read_many(call, limits, listed, "live.messages") if live else None),
             store_new=request.live.store_new,
+            takes_back=request.live.takes_back,
             request_id=request_id(request.request_id),
             budget=budget_spec(request.budget, tools),
             model=request_id(request.model, "model"),

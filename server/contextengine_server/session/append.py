@@ -117,7 +117,7 @@ class Appender(msgspec.Struct, frozen=True):
             await count_messages(session.encoding, incoming)
             try:
                 plan = self._plan(session, incoming, field_name, places, refuse_conflicts)
-                if not plan.entries and edit is None and not address.bind:
+                if not plan.entries and edit is None and rewind is None and not address.bind:
                     known = (
                         await self.store.reply(session.scope, request.id)
                         if request is not None

@@ -168,3 +168,19 @@ async def test_a_list_may_come_with_every_form_of_the_call(
     assert (same.changed, len(same.items)) == (False, len(TALK))
     later = await shared.client.compact(session, no_wait=True, force=True, **ask)
     assert (later.reason, later.changed) == ("deferred to background", False)
+
+
+async def test_a_list_that_ends_sooner_takes_back_what_it_lacks(
+    shared: House, session: t.SessionRef
+) -> None:
+    """As after a host's undo: the first call with the shorter list says so, whichever it is."""
+    await shared.client.should_compact(session, live=listed(TALK), budget=SIZE)
+    undone = t.LiveCompaction(messages=TALK[:-4], store_new=True, takes_back=True)
+    await shared.client.should_compact(session, live=undone, budget=SIZE)
+    assert len(await shared.rows(session)) == len(TALK) - 4
+    more = [*TALK[:-5], user("instead")]
+    reply = await shared.client.assemble(
+        session, live=t.LiveList(messages=more, store_new=True, takes_back=True)
+    )
+    assert reply.items[-1].message.parts[0].text.text == "instead"
+    assert len(await shared.rows(session)) == len(TALK) - 4

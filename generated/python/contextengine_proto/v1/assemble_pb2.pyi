@@ -107,12 +107,14 @@ class AssembleRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., ingest: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., live: _Optional[_Union[LiveList, _Mapping]] = ..., request_id: _Optional[str] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., prompt: _Optional[_Iterable[_Union[_message_pb2.Part, _Mapping]]] = ..., current_message_id: _Optional[str] = ..., current_token_count: _Optional[int] = ..., available_tools: _Optional[_Iterable[str]] = ..., tools: _Optional[_Iterable[_Union[_budget_pb2.ToolDefinition, _Mapping]]] = ..., citations_mode: _Optional[str] = ..., channel_type: _Optional[str] = ..., preamble: _Optional[_Union[_host_pb2.Preamble, _Mapping]] = ..., workspace_files: _Optional[_Iterable[_Union[_host_pb2.WorkspaceFile, _Mapping]]] = ..., memory_sections: _Optional[_Iterable[_Union[_host_pb2.MemorySection, _Mapping]]] = ..., cache_retention: _Optional[_Union[_host_pb2.CacheRetention, str]] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., prompt_cache: _Optional[_Union[_host_pb2.PromptCache, _Mapping]] = ..., known_context_hash: _Optional[bytes] = ..., known_epoch: _Optional[str] = ..., at_least_revision: _Optional[int] = ..., explain: _Optional[bool] = ..., projection: _Optional[_Union[_projection_pb2.ProjectionOptions, _Mapping]] = ..., objective: _Optional[str] = ...) -> None: ...
 
 class LiveList(_message.Message):
-    __slots__ = ("messages", "store_new")
+    __slots__ = ("messages", "store_new", "takes_back")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     STORE_NEW_FIELD_NUMBER: _ClassVar[int]
+    TAKES_BACK_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]
     store_new: bool
-    def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ...) -> None: ...
+    takes_back: bool
+    def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ..., takes_back: _Optional[bool] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
     __slots__ = ("items", "outcome", "outcome_reason", "estimated_tokens", "system_prompt_addition", "preamble", "prompt_authority", "context_projection", "budget", "cache", "revision", "assembly_id", "engine_id", "biggest", "stored", "decisions", "metrics", "projection", "visible_tools", "suggested_max_output_tokens", "cache_retention", "cache_breakpoints", "context_hash", "engine_version")

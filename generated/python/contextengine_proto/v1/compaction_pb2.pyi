@@ -61,12 +61,14 @@ class CompactRequest(_message.Message):
     def __init__(self, session: _Optional[_Union[_message_pb2.SessionRef, _Mapping]] = ..., request_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., target: _Optional[_Union[CompactionTarget, str]] = ..., budget: _Optional[_Union[_budget_pb2.Budget, _Mapping]] = ..., force: _Optional[bool] = ..., force_reason: _Optional[str] = ..., current_token_count: _Optional[int] = ..., focus: _Optional[str] = ..., live: _Optional[_Union[LiveCompaction, _Mapping]] = ..., propose_only: _Optional[bool] = ..., return_list: _Optional[bool] = ..., undo_to_generation: _Optional[int] = ..., no_wait: _Optional[bool] = ..., runtime_settings: _Optional[_Union[_host_pb2.RuntimeSettings, _Mapping]] = ..., trigger: _Optional[str] = ..., redo: _Optional[bool] = ...) -> None: ...
 
 class LiveCompaction(_message.Message):
-    __slots__ = ("messages", "store_new")
+    __slots__ = ("messages", "store_new", "takes_back")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     STORE_NEW_FIELD_NUMBER: _ClassVar[int]
+    TAKES_BACK_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]
     store_new: bool
-    def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ...) -> None: ...
+    takes_back: bool
+    def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., store_new: _Optional[bool] = ..., takes_back: _Optional[bool] = ...) -> None: ...
 
 class CompactResponse(_message.Message):
     __slots__ = ("compacted", "reason", "tokens_before", "tokens_after", "summaries", "generation", "revision", "delegation", "proposal_id", "proposal_expire_time", "items", "changed", "first_kept_sequence", "first_kept_message_id", "passes", "ok", "summary_text")

@@ -31,6 +31,8 @@ class LiveList(msgspec.Struct, frozen=True):
     messages: Sequence[Incoming]
     store_new: bool = False
     """What of it is not stored yet is stored first."""
+    takes_back: bool = False
+    """It ends where the conversation does: what is stored behind that was taken back."""
 
 
 class NewList(msgspec.Struct, frozen=True):
@@ -65,7 +67,12 @@ class LiveLists(msgspec.Struct, frozen=True):
                 found = await self.assembler.aligned(live.messages, session, locked=True)
                 try:
                     await self.assembler.lists.store(
-                        session, address, live.messages, found, field_name="live.messages"
+                        session,
+                        address,
+                        live.messages,
+                        found,
+                        takes_back=live.takes_back,
+                        field_name="live.messages",
                     )
                     return
                 except RevisionConflict:

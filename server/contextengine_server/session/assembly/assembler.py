@@ -328,6 +328,7 @@ class Assembler(msgspec.Struct, frozen=True):
             address,
             live,
             alignment,
+            takes_back=call.takes_back,
             field_name="live.messages",
             request=request_of(call.request_id, "Assemble", live),
             edit=None if said is NOTHING_SAID else said.news(session.state, names),

@@ -44,6 +44,8 @@ class AssembleCall(msgspec.Struct, frozen=True):
     ingest: Sequence[Incoming] = ()
     live: Sequence[Incoming] | None = None
     store_new: bool = False
+    takes_back: bool = False
+    """The list ends where the conversation does: what is stored behind that was taken back."""
     request_id: str = ""
     budget: BudgetSpec = BudgetSpec()
     model: str = ""

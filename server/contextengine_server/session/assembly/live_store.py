@@ -2,7 +2,8 @@
 
 What follows the last stored message is appended, and so is a result that came late. Another message
 within the list is what the harness made of its own transcript: the session goes back to before it,
-and the rest of the list is stored anew. Where a summary covers the place it is appended as a
+and the rest of the list is stored anew; so it does to the list's end, where that is said to be the
+conversation's. Where a summary covers the place it is appended as a
 labelled note: what was summarized is not taken back. A list that has nothing in common with the
 session takes its place.
 """
@@ -52,14 +53,16 @@ class LiveStore(msgspec.Struct, frozen=True):
         live: Sequence[Incoming],
         found: ListAlignment | None,
         *,
+        takes_back: bool = False,
         field_name: str,
         request: Request | None = None,
         edit: Edit | None = None,
     ) -> list[Stored]:
         """Stores under the session's lock, which the caller holds, in one commit. None found: the
-        list has nothing in common with the session. Raises RevisionConflict where another server
+        list has nothing in common with the session. `takes_back`: the list ends where the
+        conversation does. Raises RevisionConflict where another server
         changed the session meanwhile and the list must be aligned again."""
-        chosen = _chosen(session, live, found)
+        chosen = _chosen(session, live, found, takes_back)
         if chosen.after is None:
             written = await self.appender.append(
                 session,
@@ -137,7 +140,9 @@ def _as_rewound(session: Session, left: Rewind) -> Work[Session]:
     return ahead
 
 
-def _chosen(session: Session, live: Sequence[Incoming], found: ListAlignment | None) -> _ToStore:
+def _chosen(
+    session: Session, live: Sequence[Incoming], found: ListAlignment | None, takes_back: bool
+) -> _ToStore:
     """What is to be stored of a list, and from where on it takes the place of what is stored."""
     floor = rewind_floor(session)
     if found is None:
@@ -155,7 +160,8 @@ def _chosen(session: Session, live: Sequence[Incoming], found: ListAlignment | N
         for index in range(found.start, len(live)):
             if not live[index].own:
                 carried[index] = found.live[index]
-        return _ToStore(list(carried), list(carried.values()))
+        after = _end(session, found, covered) if takes_back and live else None
+        return _ToStore(list(carried), list(carried.values()), after)
     after = found.others[turned]
     kept = {entry.sequence: entry for entry in session.view.entries() if entry.sequence > after}
     carried = {index: message for index, message in carried.items() if index < turned}
@@ -166,6 +172,15 @@ def _chosen(session: Session, live: Sequence[Incoming], found: ListAlignment | N
         elif sequence is None and not live[index].own:
             carried[index] = found.live[index]
     return _ToStore(list(carried), list(carried.values()), after)
+
+
+def _end(session: Session, found: ListAlignment, covered: int) -> int | None:
+    """The stored message that the list ends with, where the view goes on behind it. One that is
+    stored and not shown, as a result without a call, may be in a list or not."""
+    hidden = {entry.sequence for atom in session.view.atoms for entry, _ in atom.dropped}
+    shown = {entry.sequence for entry in session.view.entries()} - hidden
+    last = max([covered, *shown.intersection(found.matched.values())])
+    return last if any(sequence > last for sequence in shown) else None
 
 
 def _again(entry: Entry, encoding: str) -> Incoming:
