@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("clients/python/contextengine")
 MODULES = {
     "aio": "client",
+    "aio_feed": "feed",
     "aio_probe": "probe",
     "aio_runtime": "runtime",
     "aio_session": "session",
@@ -33,6 +34,7 @@ CLASSES = {
     "AsyncClient": "Client",
     "AsyncConnection": "BlockingConnection",
     "AsyncEngines": "Engines",
+    "AsyncFeed": "Feed",
     "AsyncProbe": "Probe",
     "AsyncProjection": "Projection",
     "AsyncRecall": "Recall",
@@ -55,6 +57,9 @@ PHRASES = {
     ),
     "for asyncio. `session` is the same for threads, generated from this\nmodule.": (
         "blocking. `aio_session` is the same for asyncio."
+    ),
+    "of messages is, for asyncio. `feed` is the same\nfor threads, generated from this module.": (
+        "of messages is, blocking. `aio_feed` is the\nsame for asyncio."
     ),
     "Close it, or use it in `async with`.": "Close it, or use it in `with`.",
     "As an async context manager": "As a context manager",

@@ -14,11 +14,13 @@ typed errors in `contextengine.errors`, conversions from and to provider formats
 """
 
 from .aio import AsyncClient
+from .aio_feed import AsyncFeed
 from .aio_session import AsyncSession
 from .aio_transport import AsyncStream
 from .client import Client
 from .deltas import Assembly, DeltaMismatch
 from .errors import ContextEngineError
+from .feed import Feed
 from .ids import new_id, with_ids
 from .messages import assistant, system, text_of, tool_call, tool_result, user
 from .runtime import Lending
@@ -29,11 +31,13 @@ from .types import Message, SessionRef
 __all__ = [
     "Assembly",
     "AsyncClient",
+    "AsyncFeed",
     "AsyncSession",
     "AsyncStream",
     "Client",
     "ContextEngineError",
     "DeltaMismatch",
+    "Feed",
     "Lending",
     "Message",
     "Session",

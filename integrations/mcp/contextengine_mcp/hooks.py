@@ -15,12 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contextengine import Client, ContextEngineError, SessionRef
-from contextengine.errors import SessionNotFound
+from contextengine import Client, ContextEngineError, Feed, SessionRef
 from contextengine.formats import Transcript, TranscriptError, read_transcript
 from contextengine.types import RecordHostChangeRequest
 
-Rewind = RecordHostChangeRequest.Rewind
 HostCompaction = RecordHostChangeRequest.HostCompaction
 
 NOTE = (
@@ -28,11 +26,6 @@ NOTE = (
     " with the tools whose names begin with ctx_ (ctx_search first) before you ask the user again."
 )
 """Constant, so that it never changes what the provider has cached."""
-AT_ONCE = 100
-"""Messages of one call."""
-MOST_BACK = 200
-"""How many messages of the branch are looked at for the newest that is stored, where the user went
-back: as many as one prompt's work has, and more."""
 
 
 class HookError(Exception):
@@ -68,60 +61,34 @@ class Recorder:
 
         ended: whether the turn is over, so that the service may compact.
         """
-        newest = self._newest()
-        if newest in transcript.abandoned:
-            newest = self._rewind(transcript)
+        feed = Feed(self._client, self._ref)
+        came = feed.bring(
+            transcript.messages, left=transcript.abandoned, ended=ended, timeout=self._left()
+        )
         ids = [message.id for message in transcript.messages]
-        after = ids.index(newest) + 1 if newest in ids else 0
-        new = transcript.messages[after:]
-        for start in range(0, len(new), AT_ONCE):
-            some = new[start : start + AT_ONCE]
-            if ended and start + AT_ONCE >= len(new):
-                self._client.after_turn(self._ref, some, timeout=self._left())
-            else:
-                self._client.ingest_batch(self._ref, some, timeout=self._left())
         for summary in transcript.summaries:
             if summary.first < summary.count <= len(ids):
                 self._summarize(ids[summary.first], ids[summary.count - 1], summary.text)
-        return len(new)
+        return came or 0
 
     def _left(self) -> float:
         """Seconds that are left; a call that has none fails at once."""
         return max(self._until - time.monotonic(), 0.001)
 
-    def _newest(self) -> str:
-        """The id of the newest message that is stored. Empty: none is."""
-        try:
-            return self._client.get_status(self._ref, timeout=self._left()).last_message_id
-        except SessionNotFound:
-            return ""
-
-    def _rewind(self, transcript: Transcript) -> str:
-        """Takes what is stored of a branch that was left out of the view; the id of the message
-        that is the newest then. Empty: none."""
-        for message in reversed(transcript.messages[-MOST_BACK:]):
-            if self._changed(f"left:{message.id}", rewind=Rewind(after_message_id=message.id)):
-                return message.id
-        first = transcript.messages[0].id if transcript.messages else ""
-        self._changed(f"left:all:{first}", rewind=Rewind(after_sequence=0))
-        return ""
-
     def _summarize(self, first: str, last: str, text: str) -> None:
         """Where it is no shorter than its messages, or parts a step of ours, the messages stay."""
-        compacted = HostCompaction(first_message_id=first, last_message_id=last, summary=text)
-        self._changed(f"compaction:{first}:{last}", compacted=compacted)
-
-    def _changed(self, change_id: str, **change: Any) -> bool:
-        """Says what the host did. False: it is about messages that are not there so."""
         try:
             self._client.record_host_change(
-                self._ref, change_id=change_id, timeout=self._left(), **change
+                self._ref,
+                change_id=f"compaction:{first}:{last}",
+                compacted=HostCompaction(
+                    first_message_id=first, last_message_id=last, summary=text
+                ),
+                timeout=self._left(),
             )
         except ContextEngineError as error:
             if not error.violations:
                 raise
-            return False
-        return True
 
 
 def _event(given: str) -> Mapping[str, Any]:

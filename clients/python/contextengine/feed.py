@@ -1,0 +1,147 @@
+# Generated from aio_feed.py by `make sync`. Change that module instead.
+"""Bringing a session to where its host's own list of messages is, blocking. `aio_feed` is the
+same for asyncio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
+
+from . import types as t
+from .attempts import Attempts
+from .errors import ContextEngineError, SessionNotFound
+
+Rewind = t.RecordHostChangeRequest.Rewind
+
+if TYPE_CHECKING:
+    from .client import Client
+
+AT_ONCE = 100
+"""Messages of one call."""
+MOST_BACK = 200
+"""How many of the host's newest messages are looked at for one that is stored, where the host went
+back and nothing is known of before: as many as one prompt's work has, and more."""
+
+
+class Feed:
+    """What a session holds of its host's list, whose messages have ids that stay. Safe to ask at
+    every step: what is there already is not stored again, and what could not be stored comes with
+    the next.
+
+    Remembers which ids the session holds, so that a host that goes on costs no question. Whoever
+    writes to the session by another way says so with `forget`.
+    """
+
+    def __init__(self, client: Client, ref: t.SessionRef) -> None:
+        self._client = client
+        self._ref = ref
+        self._ids: tuple[str, ...] = ()
+
+    def wrote(self, ids: Sequence[str]) -> None:
+        """The session's view ends with these now, the host's whole list."""
+        self._ids = tuple(ids)
+
+    def forget(self) -> None:
+        """Nothing is known of the session any more."""
+        self._ids = ()
+
+    def ends_with(self, ids: Sequence[str]) -> bool:
+        """Whether these are what the session was last known to hold."""
+        return self._ids == tuple(ids)
+
+    def held(
+        self,
+        ids: Sequence[str],
+        *,
+        left: Container[str] | None = None,
+        timeout: float | None = None,
+    ) -> int | None:
+        """How many of the host's messages, from the first, the session holds: what follows them is
+        to be written. Where the host went back (an undo, an edit, a branch), the session is taken
+        back first.
+
+        left: the ids of messages that the host has gone back behind, where it knows them: a session
+        that ends with another one is only behind, and what it holds is all of another branch where
+        none of `ids` is in it. None: a session that ends with none of `ids` was left. The answer is
+        then None where the session holds messages and none of these: the list is another's, or its
+        beginning was cut off.
+        """
+        attempts = Attempts(timeout, time.monotonic)
+        same = _common(self._ids, ids)
+        if self._ids and same == len(self._ids):
+            return same
+        known = same if self._ids else 0
+        newest = self._newest(attempts)
+        if not newest:
+            return 0
+        if newest in ids:
+            return len(ids) - list(reversed(ids)).index(newest)
+        if left is not None and newest not in left:
+            return 0
+        first = max(known - 1, 0) if known else max(len(ids) - MOST_BACK, 0)
+        last = known if known else len(ids)
+        for at in range(last - 1, first - 1, -1):
+            if self._rewound(Rewind(after_message_id=ids[at]), attempts):
+                return at + 1
+        if left is None:
+            return None
+        self._rewound(Rewind(after_sequence=0), attempts)
+        return 0
+
+    def bring(
+        self,
+        messages: Sequence[t.Message],
+        *,
+        left: Container[str] | None = None,
+        ended: bool = False,
+        timeout: float | None = None,
+    ) -> int | None:
+        """Stores what of the host's whole list the session does not hold, a hundred messages a
+        call; how many came. None, and nothing is stored: see `held`.
+
+        ended: whether the turn is over, so that the service may compact.
+        """
+        attempts = Attempts(timeout, time.monotonic)
+        ids = [message.id for message in messages]
+        after = self.held(ids, left=left, timeout=attempts.timeout())
+        if after is None:
+            return None
+        for start in range(after, len(messages), AT_ONCE):
+            some = messages[start : start + AT_ONCE]
+            if ended and start + AT_ONCE >= len(messages):
+                self._client.after_turn(self._ref, some, timeout=attempts.timeout())
+            else:
+                self._client.ingest_batch(self._ref, some, timeout=attempts.timeout())
+            self.wrote(ids[: start + len(some)])
+        return len(messages) - after
+
+    def _newest(self, attempts: Attempts) -> str:
+        """The id of the newest message that is stored. Empty: none is."""
+        try:
+            status = self._client.get_status(self._ref, timeout=attempts.timeout())
+        except SessionNotFound:
+            return ""
+        return status.last_message_id
+
+    def _rewound(self, rewind: Rewind, attempts: Attempts) -> bool:
+        """Takes the session back. False: to a message that is not there. Each time is another
+        change: a host may go back to the same message twice."""
+        self.forget()
+        try:
+            self._client.record_host_change(self._ref, rewind=rewind, timeout=attempts.timeout())
+        except ContextEngineError as error:
+            if not error.violations:
+                raise
+            return False
+        return True
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How long both begin alike."""
+    same = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        same += 1
+    return same
