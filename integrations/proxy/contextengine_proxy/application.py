@@ -1,0 +1,155 @@
+"""The proxy as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from contextengine import AsyncClient
+
+from . import headers
+from .dialects import dialect_of
+from .relay import Relay, fail
+from .talks import BadSession, Prepared, Talks
+from .windows import Windows
+
+HEALTH = "/healthz"
+CONNECT_S = 10.0
+"""Seconds until upstream has taken a connection."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a proxy is set up."""
+
+    address: str = "127.0.0.1:50051"
+    """Where the service is."""
+    token: str = ""
+    tls: bool = False
+    agent: str = "proxy"
+    """The agent whose sessions these are."""
+    openai: str = "https://api.openai.com"
+    """Where requests go; what stands before `/v1` of the path."""
+    anthropic: str = "https://api.anthropic.com"
+    """Where requests to `/messages` go, and others of Anthropic's."""
+    windows: Windows = Windows()  # noqa: RUF009
+    patience: float = 2.0
+    """Seconds that a request waits for the service, before it goes through as it is."""
+    timeout: float = 600.0
+    """Seconds that upstream may be silent."""
+    max_bytes: int = 64 * 1024 * 1024
+    """The longest body of a request."""
+
+
+class TooLong(Exception):
+    """A body is longer than is taken."""
+
+
+class Proxy:
+    """One proxy, with its connections. Use it in `async with`; `application` is what serves."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._life = contextlib.AsyncExitStack()
+        self._recording: set[asyncio.Task[None]] = set()
+        self._talks: Talks
+        self._upstream: httpx2.AsyncClient
+        self.application = Starlette(
+            routes=[Route(HEALTH, self._health), Route("/{path:path}", self)],
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        given = self._settings
+        client = AsyncClient(
+            given.address,
+            token=given.token,
+            tls=given.tls,
+            retry_for=0,
+            fallback=False,
+            breaker=True,
+        )
+        timeout = httpx2.Timeout(given.timeout, connect=min(CONNECT_S, given.timeout))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        async with client, httpx2.AsyncClient(timeout=timeout, limits=limits) as self._upstream:
+            self._talks = Talks(client, given.agent, given.windows, given.patience)
+            yield
+            await asyncio.gather(*self._recording)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Any request but for the proxy's own health."""
+        request = Request(scope, receive)
+        dialect = dialect_of(scope["path"]) if request.method == "POST" else None
+        raw = request.headers.raw
+        try:
+            body = await self._body(request)
+            prepared = Prepared(body)
+            if dialect is not None and not headers.value_of(raw, b"content-encoding"):
+                named = headers.value_of(raw, headers.SESSION).decode("latin-1")
+                who = headers.credentials(raw)
+                prepared = await self._talks.prepare(dialect, body, named, who)
+        except TooLong as error:
+            await fail(send, dialect, 413, str(error))
+            return
+        except BadSession as error:
+            await fail(send, dialect, 400, str(error))
+            return
+        except ClientDisconnect:
+            return
+        kept = dialect if prepared.request is not None else None
+        forwarded = httpx2.Request(
+            request.method,
+            self._url(scope),
+            headers=headers.upstream(raw),
+            content=prepared.body
+            if prepared.body or request.method not in ("GET", "HEAD")
+            else None,
+        )
+        relay = Relay(
+            self._upstream,
+            forwarded,
+            kept,
+            lambda reply: self._later(self._talks.record(prepared, reply)),
+            lambda text: self._later(self._talks.refused(prepared, text)),
+        )
+        await relay(scope, receive, send)
+
+    async def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does what no client waits for."""
+        task = asyncio.ensure_future(work)
+        self._recording.add(task)
+        task.add_done_callback(self._recording.discard)
+
+    async def _body(self, request: Request) -> bytes:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._settings.max_bytes:
+                most = self._settings.max_bytes
+                raise TooLong(f"the request's body is longer than {most} bytes: see --max-body")
+        return bytes(body)
+
+    def _url(self, scope: Scope) -> str:
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        names = {name.lower() for name, _ in scope["headers"]}
+        theirs = b"anthropic-version" in names or b"/messages" in path
+        base = self._settings.anthropic if theirs else self._settings.openai
+        query = scope["query_string"].decode("latin-1")
+        return f"{base.rstrip('/')}{path.decode('latin-1')}{f'?{query}' if query else ''}"
+
+    async def _health(self, _: Request) -> JSONResponse:
+        """Healthy whatever the service is: requests go through without it."""
+        away = self._talks.away
+        said = {"status": "ok", "service": "away" if away else "there"}
+        return JSONResponse(said | ({"reason": away} if away else {}))

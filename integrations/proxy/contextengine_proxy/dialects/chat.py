@@ -1,0 +1,134 @@
+"""OpenAI Chat Completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contextengine.formats import from_openai, to_openai
+from contextengine.formats.node import Source
+from contextengine.types import Message, Usage
+
+from ..document import Document
+from .dialect import Dialect, Json, Reply, StreamReader, Texts, count
+
+
+class Chat(Dialect):
+    """Chat Completions: the conversation is `messages`, instructions lead it."""
+
+    path = "/chat/completions"
+    listed = "messages"
+    provider = ""
+    outside = ("tools", "functions", "response_format")
+    reserves = ("max_completion_tokens", "max_tokens")
+
+    def read(self, originals: Sequence[Source]) -> list[Message]:
+        return from_openai(originals)
+
+    def leading(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        for at, message in enumerate(messages):
+            if message.get("role") not in ("system", "developer"):
+                return at
+        return len(messages)
+
+    def write(self, message: Message) -> list[Json]:
+        return to_openai([message])
+
+    def instructed(self, document: Document, text: str, leading: list[str]) -> dict[str, object]:
+        first = document.messages[0].get("role") if leading else "system"
+        leading.append(json.dumps({"role": first, "content": text}))
+        return {}
+
+    def whole(self, body: Mapping[str, Any]) -> Reply | None:
+        if len(body["choices"]) != 1:
+            return None  # which of them the client goes on with is known with its next request
+        [choice] = body["choices"]
+        return _reply(choice["message"], body, choice.get("finish_reason"))
+
+    def reader(self) -> StreamReader:
+        return ChatReader()
+
+    def error(self, status: int, text: str) -> Json:
+        return openai_error(status, text)
+
+
+class ChatReader(StreamReader):
+    """Chunks of one choice."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Texts] = {}
+        self._calls: dict[int, Json] = {}
+        self._usage: Json = {}
+        self._stop = ""
+        self._several = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        if event.get("usage"):
+            self._usage = dict(event)
+        for choice in event.get("choices") or ():
+            self._several |= choice.get("index", 0) != 0
+            self._stop = choice.get("finish_reason") or self._stop
+            delta = choice.get("delta") or {}
+            for name in ("content", "refusal", "reasoning_content"):
+                if delta.get(name):
+                    self._texts.setdefault(name, Texts()).add(delta[name])
+            for call in delta.get("tool_calls") or ():
+                self._call(call)
+
+    def _call(self, piece: Mapping[str, Any]) -> None:
+        kind = "custom" if piece.get("custom") or piece.get("type") == "custom" else "function"
+        at = piece.get("index", len(self._calls))
+        call = self._calls.setdefault(at, {"id": "", "type": kind, kind: {"name": ""}})
+        call["id"] = call["id"] or piece.get("id") or ""
+        body = piece.get(kind) or {}
+        call[kind]["name"] += body.get("name") or ""
+        given = "arguments" if kind == "function" else "input"
+        call[kind].setdefault(given, Texts()).add(body.get(given))
+
+    def reply(self) -> Reply | None:
+        if not self._stop or self._several:
+            return None
+        message: Json = {"role": "assistant", "content": None}
+        message |= {name: str(text) for name, text in self._texts.items()}
+        calls = [
+            {
+                name: {key: str(value) for key, value in value.items()}
+                if isinstance(value, dict)
+                else value
+                for name, value in call.items()
+            }
+            for _, call in sorted(self._calls.items())
+        ]
+        return _reply(message | ({"tool_calls": calls} if calls else {}), self._usage, self._stop)
+
+
+def openai_error(status: int, text: str) -> Json:
+    """An error as OpenAI says it."""
+    kind = "invalid_request_error" if status < 500 else "api_error"
+    return {"error": {"message": text, "type": kind, "param": None, "code": None}}
+
+
+def _reply(message: Json, body: Mapping[str, Any], stop: object) -> Reply:
+    usage = body.get("usage")
+    return Reply(
+        from_openai([message]),
+        _usage(usage) if isinstance(usage, Mapping) else None,
+        str(body.get("model") or ""),
+        str(stop or ""),
+    )
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    cached = count(usage, "prompt_tokens_details", "cached_tokens")
+    prompt = count(usage, "prompt_tokens")
+    return Usage(
+        input_tokens=None if prompt is None else prompt - (cached or 0),
+        output_tokens=count(usage, "completion_tokens"),
+        cache_read_tokens=cached,
+        reasoning_tokens=count(usage, "completion_tokens_details", "reasoning_tokens"),
+        total_tokens=count(usage, "total_tokens"),
+    )
+
+
+DIALECT = Chat()
